@@ -1,0 +1,74 @@
+/** Calls to workers: which worker, how long, and what it means when it is gone. Nothing is ever sent twice. */
+import { SandgateError } from "../shared/errors.ts";
+import { type Bus, NoResponder } from "../shared/nats.ts";
+import type { PeerWatch } from "../shared/presence.ts";
+import type { WorkerPresence } from "../shared/schemas/messages.ts";
+import type { Check } from "../shared/schemas/validate.ts";
+import { subjects, type WorkerVerb } from "../shared/subjects.ts";
+import { rankWorkers } from "./placement.ts";
+
+const workerGone = (): SandgateError => new SandgateError("unavailable", "the worker of this sandbox is gone or restarting");
+
+export interface WorkerRef {
+  readonly id: string;
+  /** The worker's process, to which streams belong. */
+  readonly peer: string;
+}
+
+export class Dispatcher {
+  readonly #bus: Bus;
+  readonly #peers: PeerWatch;
+  readonly #waiting = new Set<{ peer: string; fail: (error: SandgateError) => void }>();
+
+  constructor(bus: Bus, peers: PeerWatch) {
+    this.#bus = bus;
+    this.#peers = peers;
+    peers.onGone((peer) => {
+      for (const call of this.#waiting) if (call.peer === peer) call.fail(workerGone());
+    });
+  }
+
+  /** The workers that are there now. */
+  workers(): { peer: string; worker: WorkerPresence }[] {
+    return [...this.#peers.present()].flatMap(({ peer, worker }) => (worker ? [{ peer, worker }] : []));
+  }
+
+  /** @throws {SandgateError} `unavailable` when the worker is not there. */
+  worker(id: string): WorkerRef {
+    const found = this.workers().find(({ worker }) => worker.id === id);
+    if (!found) throw workerGone();
+    return { id, peer: found.peer };
+  }
+
+  /**
+   * Asks one worker and waits for its reply.
+   *
+   * @throws {SandgateError} the worker's own error, or `unavailable` as soon as the worker or the bus is gone.
+   */
+  async call<T>(worker: WorkerRef, verb: WorkerVerb, body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    const gone = Promise.withResolvers<never>();
+    const waiting = { peer: worker.peer, fail: gone.reject };
+    this.#waiting.add(waiting);
+    try {
+      return await Promise.race([this.#bus.call(subjects.worker(worker.id, verb), body, check, timeoutMs), gone.promise]);
+    } finally {
+      this.#waiting.delete(waiting);
+    }
+  }
+
+  /** Asks the best worker for a new sandbox; the next one only where the first was certainly never reached. */
+  async place<T>(body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    const candidates = rankWorkers(this.workers());
+    if (candidates.length === 0) throw new SandgateError("unavailable", "no worker has room for another sandbox");
+    let unreached: unknown;
+    for (const candidate of candidates) {
+      try {
+        return await this.call(candidate, "create", body, check, timeoutMs);
+      } catch (error) {
+        if (!(error instanceof NoResponder)) throw error;
+        unreached = error;
+      }
+    }
+    throw unreached;
+  }
+}

@@ -1,0 +1,124 @@
+/** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/api.ts";
+import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { StreamReceiver } from "../../shared/stream/receiver.ts";
+import type { GatewayContext } from "../context.ts";
+import { BodyWriter } from "../http/writer.ts";
+import type { Call } from "../routes.ts";
+import { OutputCollector } from "./output-collector.ts";
+
+const timeoutDefaultS = 30;
+const startTimeoutMs = 30_000;
+
+const checkEmpty = checker(Empty);
+const checkEnd = checker(ExecutionEndSchema);
+
+const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
+
+interface Started {
+  readonly executionId: string;
+  readonly receiver: StreamReceiver;
+}
+
+export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<void> {
+  const keepBytes = context.config.syncOutputBytesMax;
+  const { executionId, receiver } = await start(context, call, { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes });
+  const collector = new OutputCollector(context.outputMemory, 2 * keepBytes);
+  try {
+    const lines = receiver.read();
+    let next = await lines.next();
+    for (; !next.done; next = await lines.next()) await collector.add(next.value);
+    call.exchange.sendJson(200, presentResult(executionId, checkEnd(next.value), collector));
+  } finally {
+    receiver.cancel(clientGone());
+    collector.release();
+  }
+}
+
+export async function executeAsync(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteAsyncBody>>): Promise<void> {
+  const maxMs = context.config.execTimeoutMaxMs;
+  const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
+  if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
+  const { receiver } = await start(context, call, { source: "stream", timeoutMs });
+  const writer = new BodyWriter(call.exchange, { contentType: "application/x-ndjson", headers: { "cache-control": "no-store", "x-accel-buffering": "no" }, stallMs: context.config.streamStallMs });
+  try {
+    await writeLines(receiver, writer);
+  } finally {
+    receiver.cancel(clientGone());
+  }
+}
+
+/** Asks the worker to run the command. When this returns, it runs. */
+async function start(
+  context: GatewayContext,
+  { exchange, by, id, body }: Call<unknown, Static<typeof ExecuteAsyncBody>>,
+  how: { source: "sync" | "stream"; timeoutMs: number; keepBytes?: number },
+): Promise<Started> {
+  if (Buffer.byteLength(body.command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
+  const entry = await context.sandboxes.find(id, by.account_id);
+  const worker = context.workers.worker(entry.worker_id);
+  const executionId = newId("execution");
+  const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
+  exchange.onAbort(() => receiver.cancel(clientGone()));
+  const request = {
+    ...by,
+    sandbox_id: entry.id,
+    execution_id: executionId,
+    source: how.source,
+    command: body.command,
+    ...(body.working_dir ? { working_dir: body.working_dir } : {}),
+    env: body.env ?? {},
+    timeout_ms: how.timeoutMs,
+    ...(how.keepBytes === undefined ? {} : { keep_bytes: how.keepBytes }),
+    to: receiver.target,
+  };
+  try {
+    await context.workers.call(worker, "execute", request, checkEmpty, startTimeoutMs);
+  } catch (error) {
+    receiver.cancel(clientGone());
+    throw error;
+  }
+  return { executionId, receiver };
+}
+
+async function writeLines(receiver: StreamReceiver, writer: BodyWriter): Promise<void> {
+  try {
+    const lines = receiver.read();
+    let next = await lines.next();
+    for (; !next.done; next = await lines.next()) await writer.write(next.value);
+    for (const line of lastLines(checkEnd(next.value))) await writer.write(line);
+  } catch (thrown) {
+    const error = SandgateError.from(thrown);
+    await writer.write(ndjson({ error: error.message, code: error.code })).catch(() => {});
+  }
+  writer.end();
+}
+
+/** Exactly one of an exit code and an error ends a stream; a reason for being killed comes before the exit code. */
+function lastLines(end: ExecutionEnd): Uint8Array[] {
+  if (end.status === "error") return [ndjson({ error: end.error ?? "the execution failed", code: end.code ?? "internal_error" })];
+  const reason = end.error ? [ndjson({ stderr: `sandgate: ${end.error}\n` })] : [];
+  return [...reason, ndjson({ exit_code: end.exit_code })];
+}
+
+const ndjson = (value: object): Uint8Array => Buffer.from(`${JSON.stringify(value)}\n`);
+
+function presentResult(id: string, end: ExecutionEnd, output: OutputCollector): object {
+  return {
+    id,
+    status: end.status,
+    exit_code: end.exit_code,
+    stdout: output.stdout,
+    stderr: output.stderr,
+    ...(end.stdout_truncated ? { stdout_truncated: true } : {}),
+    ...(end.stderr_truncated ? { stderr_truncated: true } : {}),
+    ...(end.error ? { error: end.error } : {}),
+    execution_time_ms: end.ended_at_ms - end.started_at_ms,
+    created_at: new Date(end.started_at_ms).toISOString(),
+    completed_at: new Date(end.ended_at_ms).toISOString(),
+  };
+}

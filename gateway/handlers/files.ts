@@ -1,0 +1,137 @@
+/** upload and download: bytes pass through, at the speed of the slower side. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import { type DownloadQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/api.ts";
+import { DownloadAccepted, UploadAccepted, UploadDone } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { StreamReceiver } from "../../shared/stream/receiver.ts";
+import { StreamSender } from "../../shared/stream/sender.ts";
+import type { GatewayContext } from "../context.ts";
+import { openMultipart } from "../http/multipart.ts";
+import { BodyWriter } from "../http/writer.ts";
+import type { Call } from "../routes.ts";
+
+const startTimeoutMs = 60_000;
+/** What a multipart form may hold beside the file. */
+const formBytesMax = 64 * 1024;
+const chunkBytesMax = 64 * 1024;
+
+const checkAccepted = checker(UploadAccepted);
+const checkDone = checker(UploadDone);
+const checkTarget = checker(UploadTarget);
+const checkSize = checker(DownloadAccepted);
+
+const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
+
+interface FileSource {
+  readonly bytes: AsyncIterable<Buffer>;
+  /** Where the file goes; known for certain only when all bytes were read. */
+  readonly target: () => Promise<{ path: string; mode?: string }>;
+}
+
+export async function upload(context: GatewayContext, call: Call<Static<typeof UploadQuery>, unknown>): Promise<void> {
+  const { exchange, by, id } = call;
+  const bytesMax = context.config.uploadBytesMax;
+  const tooLarge = new SandgateError("payload_too_large", `a file must be at most ${bytesMax} bytes`);
+  if ((exchange.body.length ?? 0) > bytesMax + formBytesMax) throw tooLarge;
+  const entry = await context.sandboxes.find(id, by.account_id);
+  const worker = context.workers.worker(entry.worker_id);
+  const source = await openSource(call);
+  const outcome = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
+  exchange.onAbort(() => outcome.cancel(clientGone()));
+  try {
+    const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
+    const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
+    const sender = new StreamSender(context.hub, target);
+    const sent = sendFile(source, sender, bytesMax, tooLarge);
+    const [{ path }, { size }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);
+    exchange.sendJson(200, { message: "File uploaded", path, size });
+  } finally {
+    outcome.cancel(clientGone());
+  }
+}
+
+/** The body as a file: multipart, or the bytes themselves with `?path=`. @throws {SandgateError} `invalid_request`. */
+async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, unknown>): Promise<FileSource> {
+  const contentType = exchange.header("content-type");
+  const type = contentType.split(";")[0]?.trim().toLowerCase();
+  if (type === "multipart/form-data") {
+    const form = await openMultipart(exchange.body, contentType);
+    if (form.fields.path !== undefined) checkTarget({ ...query, ...form.fields });
+    return { bytes: form.file, target: async () => checkTarget({ ...query, ...(await form.finished) }) };
+  }
+  if (type && type !== "application/octet-stream") {
+    throw new SandgateError("invalid_request", "the Content-Type must be multipart/form-data or application/octet-stream");
+  }
+  const target = checkTarget(query);
+  return { bytes: exchange.body.chunks(), target: async () => target };
+}
+
+async function sendFile(source: FileSource, sender: StreamSender, bytesMax: number, tooLarge: SandgateError): Promise<{ path: string }> {
+  let size = 0;
+  try {
+    for await (const chunk of source.bytes) {
+      size += chunk.length;
+      if (size > bytesMax) throw tooLarge;
+      for (let at = 0; at < chunk.length; at += chunkBytesMax) await sender.write(chunk.subarray(at, at + chunkBytesMax));
+    }
+    const target = await source.target();
+    sender.end(target);
+    return target;
+  } catch (thrown) {
+    const error = SandgateError.from(thrown);
+    try {
+      sender.fail(error);
+    } catch {
+      // The bus is gone; the worker has noticed that by itself.
+    }
+    throw error;
+  }
+}
+
+/** The worker's word on how it went; what broke on our side comes first. */
+async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): Promise<{ size: number }> {
+  try {
+    const end = await outcome.read().next();
+    return checkDone(end.value);
+  } catch (error) {
+    const own = await Promise.race([sent.then(() => undefined, (reason: unknown) => reason), Promise.resolve(undefined)]);
+    throw own ?? error;
+  }
+}
+
+export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<void> {
+  const entry = await context.sandboxes.find(id, by.account_id);
+  const worker = context.workers.worker(entry.worker_id);
+  const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
+  exchange.onAbort(() => receiver.cancel(clientGone()));
+  try {
+    const request = { ...by, sandbox_id: entry.id, path: query.path, archive: query.archive === "tar", to: receiver.target };
+    const { size } = await context.workers.call(worker, "download", request, checkSize, startTimeoutMs);
+    await sendDownload(context, exchange, receiver, query, size);
+  } finally {
+    receiver.cancel(clientGone());
+  }
+}
+
+async function sendDownload(context: GatewayContext, exchange: Call<unknown, unknown>["exchange"], receiver: StreamReceiver, query: Static<typeof DownloadQuery>, size: number | undefined): Promise<void> {
+  const headers = { "content-disposition": disposition(query), "x-content-type-options": "nosniff" };
+  if (exchange.method === "HEAD") return exchange.sendHead(200, "application/octet-stream", size, headers);
+  const writer = new BodyWriter(exchange, { contentType: "application/octet-stream", headers, totalBytes: size, stallMs: context.config.streamStallMs });
+  try {
+    for await (const chunk of receiver.read()) await writer.write(chunk);
+    writer.end();
+  } catch (error) {
+    context.log.warn({ err: error, request_id: exchange.requestId }, "a download broke off");
+    writer.cut();
+  }
+}
+
+/** RFC 6266: the name in ASCII for old clients, in UTF-8 for the others. */
+function disposition({ path, archive }: Static<typeof DownloadQuery>): string {
+  const name = (path.replace(/\/+$/, "").split("/").at(-1) || "root") + (archive ? ".tar" : "");
+  const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
+  const utf8 = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `attachment; filename="${ascii}"; filename*=UTF-8''${utf8}`;
+}
+

@@ -1,0 +1,18 @@
+/** /healthz: this process answers. /readyz: calls can be carried out. */
+import type { GatewayContext } from "../context.ts";
+import type { Exchange } from "../http/exchange.ts";
+
+export function health(_context: GatewayContext, exchange: Exchange): void {
+  exchange.sendJson(200, { status: "ok" });
+}
+
+export function readiness(context: GatewayContext, exchange: Exchange): void {
+  const nats = context.isConnected();
+  const workers = context.workers.workers().map(({ worker }) => ({
+    id: worker.id,
+    draining: worker.draining,
+    not_enforced: worker.host.filter((check) => check.name.endsWith("_limit") && !check.ok).map((check) => check.name),
+  }));
+  const ready = nats && workers.some((worker) => !worker.draining);
+  exchange.sendJson(ready ? 200 : 503, { status: ready ? "ready" : "unavailable", nats, workers }, ready ? {} : { "retry-after": "2" });
+}

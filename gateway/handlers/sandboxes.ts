@@ -1,0 +1,98 @@
+/** create, list, get, delete, delete-all. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId, shortOf } from "../../shared/ids.ts";
+import { Semaphore } from "../../shared/mutex.ts";
+import type { CreateBody, DeleteBody, PageQuery } from "../../shared/schemas/api.ts";
+import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Call } from "../routes.ts";
+
+/** What a sandbox is given where the caller says nothing. */
+const defaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
+const pageSizeDefault = 20;
+const createTimeoutMs = 120_000;
+const deleteTimeoutMs = 60_000;
+const deletesAtOnce = 8;
+
+const checkEntry = checker(SandboxEntrySchema);
+const checkEmpty = checker(Empty);
+
+/** A sandbox as every response shows it. */
+function present(entry: SandboxEntry): object {
+  const { id, name, status, image, created_at_ms, cpu, memory, storage, network, error } = entry;
+  const created_at = new Date(created_at_ms).toISOString();
+  return { id, name, status, image, created_at, cpu, memory, storage, disk_size: storage, network: { access: network }, ...(error ? { error } : {}) };
+}
+
+export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<void> {
+  const { body, by, caller } = call;
+  const id = newId("sandbox");
+  const request = {
+    ...by,
+    key_id: caller.key.id,
+    id,
+    name: body.name ?? `sandbox-${shortOf(id)}`,
+    image: body.image,
+    cpu: body.resources?.cpus ?? defaults.cpus,
+    memory: body.resources?.memory ?? defaults.memoryMiB,
+    storage: body.resources?.storage ?? defaults.storageGB,
+    network: body.network?.access ?? defaults.access,
+    env_vars: body.env_vars ?? {},
+    wait: body.wait_for_ready ?? true,
+  };
+  const entry = await context.workers.place(request, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs);
+  context.sandboxes.note(id, entry);
+  call.exchange.sendJson(201, present(entry));
+}
+
+export async function listSandboxes(context: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): Promise<void> {
+  const { page = 1, page_size = pageSizeDefault } = query;
+  const all = context.sandboxes.ofAccount(caller.account.id).filter(({ status }) => status === "running" || status === "creating");
+  exchange.sendJson(200, {
+    data: all.slice((page - 1) * page_size, page * page_size).map(present),
+    pagination: { page, page_size, total_items: all.length, total_pages: Math.ceil(all.length / page_size) },
+  });
+}
+
+export async function getSandbox(context: GatewayContext, { exchange, caller, id }: Call<unknown, unknown>): Promise<void> {
+  exchange.sendJson(200, present(await context.sandboxes.find(id, caller.account.id)));
+}
+
+export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof DeleteBody>>): Promise<void> {
+  if (body.create_snapshot) throw new SandgateError("unprocessable", "create_snapshot is not available; the sandbox was not deleted");
+  await deleteOne(context, by, await context.sandboxes.find(id, by.account_id));
+  exchange.sendJson(200, { id, message: "Sandbox deleted", storage_deleted: true });
+}
+
+export async function deleteAllSandboxes(context: GatewayContext, { exchange, by }: Call<unknown, unknown>): Promise<void> {
+  const slots = new Semaphore(deletesAtOnce);
+  const errors: { id: string; error: string }[] = [];
+  const deleted: string[] = [];
+  await Promise.all(
+    context.sandboxes.ofAccount(by.account_id).map((entry) =>
+      slots.run(async () => {
+        try {
+          await deleteOne(context, by, entry);
+          deleted.push(entry.id);
+        } catch (error) {
+          errors.push({ id: entry.id, error: SandgateError.from(error).message });
+        }
+      }),
+    ),
+  );
+  const message = `${deleted.length} sandbox${deleted.length === 1 ? "" : "es"} deleted`;
+  exchange.sendJson(200, { deleted_count: deleted.length, deleted_ids: deleted, message, ...(errors.length > 0 ? { errors } : {}) });
+}
+
+async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by"], entry: SandboxEntry): Promise<void> {
+  try {
+    await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);
+  } catch (error) {
+    // The owner does not know it: our memory was behind.
+    if (error instanceof SandgateError && error.code === "not_found") context.sandboxes.note(entry.id, undefined);
+    throw error;
+  }
+  context.sandboxes.note(entry.id, undefined);
+}

@@ -1,0 +1,99 @@
+/** Request bodies: held back from the first byte, so that none is lost and none piles up before somebody reads. */
+import type { HttpResponse } from "uWebSockets.js";
+import { SandgateError } from "../../shared/errors.ts";
+
+/** Paused by us beyond this many waiting bytes, taken up again below half of it. */
+const waitingBytesMax = 256 * 1024;
+
+export interface BodyReader {
+  /** From the Content-Length header; undefined for a chunked body. */
+  readonly length: number | undefined;
+  /** Whether the whole body has arrived. */
+  readonly finished: boolean;
+  /** The body in pieces, each yielded piece a copy that is the reader's. Throws when the client goes away. */
+  chunks(): AsyncGenerator<Buffer>;
+  /** The whole body. @throws {SandgateError} `payload_too_large` beyond the bound. */
+  whole(bytesMax: number): Promise<Buffer>;
+}
+
+/** Starts to take the body; must be called before the request handler returns. */
+export function readerOf(response: HttpResponse, contentLength: string, onAbort: (listener: () => void) => void): BodyReader {
+  return new UwsBody(response, contentLength, onAbort);
+}
+
+class UwsBody implements BodyReader {
+  readonly length: number | undefined;
+  finished = false;
+  readonly #response: HttpResponse;
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #paused = false;
+  #aborted = false;
+  #wake: (() => void) | undefined;
+
+  constructor(response: HttpResponse, contentLength: string, onAbort: (listener: () => void) => void) {
+    this.#response = response;
+    this.length = /^\d{1,15}$/.test(contentLength) ? Number(contentLength) : undefined;
+    response.onData((chunk, isLast) => this.#take(chunk, isLast));
+    onAbort(() => {
+      this.#aborted = true;
+      this.#notify();
+    });
+  }
+
+  async *chunks(): AsyncGenerator<Buffer> {
+    for (;;) {
+      if (this.#aborted) throw new SandgateError("invalid_request", "the client went away before its request was complete");
+      const chunk = this.#waiting.shift();
+      if (chunk) {
+        this.#waitingBytes -= chunk.length;
+        this.#resume();
+        yield chunk;
+      } else if (this.finished) {
+        return;
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    }
+  }
+
+  async whole(bytesMax: number): Promise<Buffer> {
+    const tooLarge = new SandgateError("payload_too_large", `the request body must be at most ${bytesMax} bytes`);
+    if ((this.length ?? 0) > bytesMax) throw tooLarge;
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of this.chunks()) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) throw tooLarge;
+      parts.push(chunk);
+    }
+    return Buffer.concat(parts);
+  }
+
+  #take(chunk: ArrayBuffer, isLast: boolean): void {
+    // uWS takes its memory back when this returns.
+    if (chunk.byteLength > 0) {
+      this.#waiting.push(Buffer.from(chunk.slice(0)));
+      this.#waitingBytes += chunk.byteLength;
+    }
+    this.finished = isLast;
+    if (!isLast && !this.#paused && this.#waitingBytes > waitingBytesMax) {
+      this.#paused = true;
+      this.#response.pause();
+    }
+    this.#notify();
+  }
+
+  #resume(): void {
+    if (!this.#paused || this.#aborted || this.#waitingBytes > waitingBytesMax / 2) return;
+    this.#paused = false;
+    this.#response.resume();
+  }
+
+  #notify(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,63 @@
+/** The listening socket: turns every request into an exchange and hands it to its route. */
+import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
+import { SandgateError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { Route } from "../routes.ts";
+import { cors } from "./cors.ts";
+import { Exchange } from "./exchange.ts";
+
+export interface ServerOptions {
+  readonly routes: readonly Route[];
+  readonly corsOrigins: readonly string[];
+  readonly log: Logger;
+  /** Answers an exchange by its route; never rejects. */
+  readonly handle: (exchange: Exchange, route: Route) => Promise<void>;
+  /** Sees every exchange at its end. */
+  readonly observe: (exchange: Exchange, route: Route | undefined) => void;
+}
+
+export interface Server {
+  readonly port: number;
+  /** No new connections; open exchanges go on. */
+  stopListening(): void;
+  /** Ends all connections. */
+  close(): void;
+}
+
+/** @throws {Error} when the address cannot be listened on. */
+export function listen(host: string, port: number, options: ServerOptions): Promise<Server> {
+  const app = App();
+  for (const [path, routes] of byPath(options.routes)) {
+    const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
+    app.any(path, (response, request) => dispatch(new Exchange(response, request, paramCount), routes, options));
+  }
+  app.any("/*", (response, request) => dispatch(new Exchange(response, request, 0), [], options));
+  return new Promise((resolve, reject) => {
+    app.listen(host, port, (socket: us_listen_socket | false) => {
+      if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+      let open = true;
+      const stopListening = (): void => {
+        if (open) us_listen_socket_close(socket);
+        open = false;
+      };
+      resolve({ port: us_socket_local_port(socket), stopListening, close: () => app.close() });
+    });
+  });
+}
+
+function byPath(routes: readonly Route[]): Map<string, Route[]> {
+  return Map.groupBy(routes, (route) => route.path) as Map<string, Route[]>;
+}
+
+function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
+  const method = exchange.method === "HEAD" ? "GET" : exchange.method;
+  const route = routes.find((candidate) => candidate.method === method);
+  exchange.onDone(() => options.observe(exchange, route));
+  if (options.corsOrigins.length > 0) exchange.commonHeaders = cors(options.corsOrigins, exchange.header("origin"));
+  if (route) return void options.handle(exchange, route);
+  const allowed = routes.flatMap((candidate) => (candidate.method === "GET" ? ["GET", "HEAD"] : [candidate.method]));
+  if (allowed.length === 0) return exchange.sendError(new SandgateError("not_found", "no such path"));
+  const allow = { allow: [...allowed, "OPTIONS"].join(", ") };
+  if (exchange.method === "OPTIONS") return exchange.send(204, "", "", allow);
+  exchange.sendError(new SandgateError("method_not_allowed", `${exchange.method} is not allowed here`), allow);
+}

@@ -1,0 +1,81 @@
+/** The table of routes: the only declaration of a path. Method, path, who may, what is checked, who answers. */
+import Type, { type Static, type TObject, type TSchema } from "typebox";
+import { CreateBody, DeleteBody, DownloadQuery, ExecuteAsyncBody, ExecuteBody, LogsQuery, PageQuery, StatusQuery, UploadQuery } from "../shared/schemas/api.ts";
+import { type Check, checker } from "../shared/schemas/validate.ts";
+import type { Caller } from "./auth.ts";
+import type { GatewayContext } from "./context.ts";
+import { execute, executeAsync } from "./handlers/execute.ts";
+import { download, upload } from "./handlers/files.ts";
+import { health, readiness } from "./handlers/health.ts";
+import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
+import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
+import type { Exchange } from "./http/exchange.ts";
+
+/** A call that passed the pipeline. */
+export interface Call<Query, Body> {
+  readonly exchange: Exchange;
+  readonly caller: Caller;
+  readonly query: Query;
+  readonly body: Body;
+  /** The `:id` of the path, empty where it has none. */
+  readonly id: string;
+  /** Who asks, as every message to a worker says. */
+  readonly by: { readonly request_id: string; readonly account_id: string };
+}
+
+type Method = "GET" | "POST" | "DELETE";
+
+interface OpenRoute {
+  readonly access: "open";
+  readonly method: Method;
+  readonly path: string;
+  readonly answer: (context: GatewayContext, exchange: Exchange) => Promise<void> | void;
+}
+
+interface KeyRoute {
+  readonly access: "key";
+  readonly method: Method;
+  readonly path: string;
+  readonly query: { readonly schema: TObject; readonly check: Check<unknown> };
+  /** `file`: the handler reads the body itself, as a stream. */
+  readonly body: { readonly schema: TSchema; readonly check: Check<unknown> } | "file";
+  readonly handle: (context: GatewayContext, call: Call<never, never>) => Promise<void>;
+}
+
+export type Route = OpenRoute | KeyRoute;
+
+const Nothing = Type.Object({});
+
+function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof Nothing>(
+  method: Method,
+  path: string,
+  schemas: { query?: Q; body?: B | "file" },
+  handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void>,
+): KeyRoute {
+  const query = schemas.query ?? Nothing;
+  const body = schemas.body ?? Nothing;
+  return {
+    access: "key",
+    method,
+    path,
+    query: { schema: query, check: checker(query) },
+    body: body === "file" ? body : { schema: body, check: checker(body) },
+    handle: handle as KeyRoute["handle"],
+  };
+}
+
+export const routes: readonly Route[] = [
+  route("POST", "/v1/sandboxes/create", { body: CreateBody }, createSandbox),
+  route("GET", "/v1/sandboxes/list", { query: PageQuery }, listSandboxes),
+  route("GET", "/v1/sandboxes/logs", { query: LogsQuery }, sandboxLogs),
+  route("DELETE", "/v1/sandboxes/delete-all", {}, deleteAllSandboxes),
+  route("GET", "/v1/sandboxes/:id", {}, getSandbox),
+  route("DELETE", "/v1/sandboxes/:id/delete", { body: DeleteBody }, deleteSandbox),
+  route("GET", "/v1/sandboxes/:id/status", { query: StatusQuery }, sandboxStatus),
+  route("POST", "/v1/sandboxes/:id/execute", { body: ExecuteBody }, execute),
+  route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody }, executeAsync),
+  route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file" }, upload),
+  route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery }, download),
+  { access: "open", method: "GET", path: "/healthz", answer: health },
+  { access: "open", method: "GET", path: "/readyz", answer: readiness },
+];

@@ -1,0 +1,156 @@
+/**
+ * Every setting of the product: one table, read once from the environment, checked and frozen.
+ * No other file reads `process.env` (the start-up scripts in `systemd/` pass it on whole).
+ */
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Setting<T> {
+  readonly name: string;
+  readonly takes: string;
+  readonly about: string;
+  readonly fallback: T | ((environment: Environment) => T);
+  /** Hidden from printed values because it is a credential. */
+  readonly secret?: true;
+  parse(text: string): T | undefined;
+}
+
+const text = (name: string, fallback: Setting<string>["fallback"], about: string, secret?: true): Setting<string> => ({
+  name,
+  fallback,
+  about,
+  takes: "text",
+  ...(secret ? { secret } : {}),
+  parse: (value) => (value.includes("\0") ? undefined : value),
+});
+
+const integer = (name: string, fallback: number, min: number, max: number, about: string): Setting<number> => ({
+  name,
+  fallback,
+  about,
+  takes: `a whole number from ${min} to ${max}`,
+  parse: (value) => {
+    const number = Number(value);
+    return /^\d+$/.test(value) && number >= min && number <= max ? number : undefined;
+  },
+});
+
+const flag = (name: string, fallback: boolean, about: string): Setting<boolean> => ({
+  name,
+  fallback,
+  about,
+  takes: "true or false",
+  parse: (value) => ({ true: true, "1": true, false: false, "0": false })[value.toLowerCase()],
+});
+
+const choice = <T extends string>(name: string, fallback: T, options: readonly T[], about: string): Setting<T> => ({
+  name,
+  fallback,
+  about,
+  takes: options.join(", "),
+  parse: (value) => options.find((option) => option === value),
+});
+
+const list = (name: string, about: string): Setting<readonly string[]> => ({
+  name,
+  fallback: [],
+  about,
+  takes: "a comma-separated list",
+  parse: (value) => value.split(",").map((item) => item.trim()).filter(Boolean),
+});
+
+const MiB = 1024 * 1024;
+const dataHome = (environment: Environment): string =>
+  process.getuid?.() === 0
+    ? "/var/lib/sandgate"
+    : join(environment.XDG_DATA_HOME ?? join(environment.HOME ?? homedir(), ".local/share"), "sandgate");
+
+/** The settings, by the name that the code uses for them. Sizes are bytes (`Bytes`), times milliseconds (`Ms`). */
+export const settings = {
+  dataDir: text("SANDGATE_DATA_DIR", dataHome, "Where everything that must survive a restart is kept."),
+  storageDir: text("SANDGATE_STORAGE_DIR", "", "Podman's image and container storage; inside the data directory when empty."),
+  runtimeDir: text("SANDGATE_RUNTIME_DIR", (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"), "Short-lived files of the worker, best in memory."),
+  user: text("SANDGATE_USER", "sandgate", "The unprivileged user that runs the parts when started as root."),
+  host: text("SANDGATE_HOST", "127.0.0.1", "The address that the gateway listens on."),
+  port: integer("SANDGATE_PORT", 8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
+  metricsPort: integer("SANDGATE_METRICS_PORT", 9464, 0, 65535, "Loopback port of /metrics (Prometheus text); 0 turns it off."),
+  natsUrl: text("SANDGATE_NATS_URL", "", "An existing NATS server with JetStream; when empty one is started and owned.", true),
+  natsPort: integer("SANDGATE_NATS_PORT", 0, 0, 65535, "Loopback port of the owned NATS server; 0 takes a free one."),
+  bootstrapApiKey: text("SANDGATE_BOOTSTRAP_API_KEY", "", "API key of the first account; made and kept when empty.", true),
+  workerId: text("SANDGATE_WORKER_ID", "", "Name of this worker in the fleet; made and kept when empty."),
+  logLevel: choice("SANDGATE_LOG_LEVEL", "info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),
+  corsOrigins: list("SANDGATE_CORS_ORIGINS", "Browser origins that may call the API; none when empty."),
+
+  defaultImage: text("SANDGATE_DEFAULT_IMAGE", "localhost/sandgate/default:latest", "Image meant by \"default\"; built from Debian packages unless it names a registry."),
+  aptMirror: text("SANDGATE_APT_MIRROR", "", "Debian mirror for building the default image; taken from the machine's apt sources when empty."),
+  imagePull: flag("SANDGATE_IMAGE_PULL", true, "Whether images that are not on the worker are pulled from their registry."),
+  imagePullTimeoutMs: integer("SANDGATE_IMAGE_PULL_TIMEOUT_MS", 600_000, 1_000, 3_600_000, "Longest time for one image pull."),
+
+  bodyBytesMax: integer("SANDGATE_BODY_BYTES_MAX", 1 * MiB, 1_024, 64 * MiB, "Largest JSON request body."),
+  uploadBytesMax: integer("SANDGATE_UPLOAD_BYTES_MAX", 1024 * MiB, 1, 1024 * 1024 * MiB, "Largest uploaded file."),
+  requestsMax: integer("SANDGATE_REQUESTS_MAX", 4_096, 1, 1_000_000, "Calls in progress on one gateway; more get 503."),
+  syncOutputBytesMax: integer("SANDGATE_SYNC_OUTPUT_BYTES_MAX", 10 * MiB, 1_024, 256 * MiB, "Kept bytes of each stream of a synchronous execution."),
+  syncMemoryBytesMax: integer("SANDGATE_SYNC_MEMORY_BYTES_MAX", 512 * MiB, 1 * MiB, 65_536 * MiB, "Output held by one gateway for synchronous executions; more wait for room."),
+  streamWindowBytes: integer("SANDGATE_STREAM_WINDOW_BYTES", 512 * 1024, 64 * 1024, 16 * MiB, "Bytes in flight between worker and gateway for one stream."),
+  streamStallMs: integer("SANDGATE_STREAM_STALL_MS", 600_000, 1_000, 86_400_000, "A client that takes no byte of waiting output for this long is cut off."),
+  execTimeoutMaxMs: integer("SANDGATE_EXEC_TIMEOUT_MAX_MS", 3_600_000, 1_000, 86_400_000, "Longest streaming execution."),
+  executionsPerSandbox: integer("SANDGATE_EXECUTIONS_PER_SANDBOX", 64, 1, 4_096, "Commands running at once in one sandbox; more get 429."),
+
+  sandboxesMax: integer("SANDGATE_SANDBOXES_MAX", 200, 1, 10_000, "Sandboxes on one worker; more get 503."),
+  createsAtOnce: integer("SANDGATE_CREATES_AT_ONCE", 4, 1, 64, "Containers that one worker starts or removes at the same time."),
+  sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
+  sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
+  memoryFloorBytes: integer("SANDGATE_MEMORY_FLOOR_BYTES", 256 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created while the worker has less free memory."),
+  diskFloorBytes: integer("SANDGATE_DISK_FLOOR_BYTES", 1024 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created and no file taken while the worker has less free disk."),
+  drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
+  stopSandboxes: flag("SANDGATE_STOP_SANDBOXES", false, "Stop the processes of sandboxes when the worker stops (`npm start` does); their files stay and they are started again."),
+} satisfies Record<string, Setting<never> | Setting<string> | Setting<number> | Setting<boolean> | Setting<readonly string[]>>;
+
+type ValueOf<S> = S extends { parse(text: string): infer T | undefined } ? Exclude<T, undefined> : never;
+
+/** The checked settings of this process. */
+export type Config = { readonly [K in keyof typeof settings]: ValueOf<(typeof settings)[K]> };
+
+/** A setting that cannot be used; the message names it and says what it takes. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
+}
+
+/**
+ * Reads and checks all settings.
+ *
+ * @throws {ConfigError} when a setting has a value it does not take, or an unknown `SANDGATE_*` name is set.
+ */
+export function loadConfig(environment: Environment = process.env): Config {
+  const known = new Set(Object.values(settings).map((setting) => setting.name));
+  for (const name of Object.keys(environment)) {
+    if (name.startsWith("SANDGATE_") && !known.has(name)) {
+      throw new ConfigError(`${name} is not a setting of Sandgate; npm start -- --help lists them`);
+    }
+  }
+  const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting as Setting<unknown>, environment)]);
+  const config = Object.fromEntries(entries) as Config;
+  return Object.freeze({ ...config, storageDir: config.storageDir || join(config.dataDir, "containers") });
+}
+
+function readSetting<T>(setting: Setting<T>, environment: Environment): T {
+  const value = environment[setting.name];
+  if (value === undefined || value === "") {
+    return typeof setting.fallback === "function" ? (setting.fallback as (e: Environment) => T)(environment) : setting.fallback;
+  }
+  const parsed = setting.parse(value.trim());
+  if (parsed === undefined) throw new ConfigError(`${setting.name} must be ${setting.takes}`);
+  return parsed;
+}
+
+/** The settings as lines for `--help` and the README: name, what it takes, default, meaning. */
+export function describeSettings(): { name: string; takes: string; fallback: string; about: string }[] {
+  return Object.values(settings).map((setting) => ({
+    name: setting.name,
+    takes: setting.takes,
+    fallback: typeof setting.fallback === "function" ? "/var/lib/sandgate (root) or ~/.local/share/sandgate" : String(setting.fallback),
+    about: setting.about,
+  }));
+}

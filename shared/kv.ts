@@ -1,0 +1,178 @@
+/** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
+import { jetstream, StorageType } from "@nats-io/jetstream";
+import { Kvm, type KV, type KvEntry } from "@nats-io/kv";
+import { SandgateError } from "./errors.ts";
+import type { Logger } from "./log.ts";
+import { type Bus, busLost, decodeJson, encodeJson } from "./nats.ts";
+import type { Check } from "./schemas/validate.ts";
+import type { Bucket } from "./subjects.ts";
+
+/** Opens or makes a bucket that is kept on disk. */
+async function openBucket(bus: Bus, name: Bucket): Promise<KV> {
+  return new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File });
+}
+
+/** Write access to a bucket. Every method resolves once the server has stored the change. */
+export class BucketWriter<T> {
+  protected readonly bus: Bus;
+  protected readonly kv: KV;
+  protected readonly check: Check<T>;
+
+  protected constructor(bus: Bus, kv: KV, check: Check<T>) {
+    this.bus = bus;
+    this.kv = kv;
+    this.check = check;
+  }
+
+  static async open<T>(bus: Bus, name: Bucket, check: Check<T>): Promise<BucketWriter<T>> {
+    return new BucketWriter(bus, await openBucket(bus, name), check);
+  }
+
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
+  async put(key: string, value: T): Promise<void> {
+    await this.guard(() => this.kv.put(key, encodeJson(value)));
+  }
+
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
+  async delete(key: string): Promise<void> {
+    await this.guard(() => this.kv.purge(key));
+  }
+
+  /** Reads past the memory of a mirror, for a key that another process has just written. */
+  async read(key: string): Promise<T | undefined> {
+    const entry = await this.guard(() => this.kv.get(key));
+    return entry && isValue(entry) ? this.check(decodeJson(entry.value)) : undefined;
+  }
+
+  /** All keys of the bucket. */
+  async keys(): Promise<string[]> {
+    return this.guard(async () => {
+      const keys: string[] = [];
+      for await (const key of await this.kv.keys()) keys.push(key);
+      return keys;
+    });
+  }
+
+  protected async guard<R>(action: () => Promise<R>): Promise<R> {
+    if (!this.bus.connected) throw busLost();
+    try {
+      return await action();
+    } catch (error) {
+      throw error instanceof SandgateError ? error : busLost(error);
+    }
+  }
+}
+
+const isValue = (entry: KvEntry): boolean => entry.operation === "PUT";
+
+/** A bucket with its whole content in memory. */
+export class BucketMirror<T> extends BucketWriter<T> {
+  readonly #entries = new Map<string, T>();
+  readonly #log: Logger;
+  readonly #changed = new Set<(key: string, value: T | undefined) => void>();
+  #generation = 0;
+  #stopped = false;
+
+  private constructor(bus: Bus, kv: KV, check: Check<T>, log: Logger) {
+    super(bus, kv, check);
+    this.#log = log;
+  }
+
+  /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect. */
+  static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger): Promise<BucketMirror<T>> {
+    const mirror = new BucketMirror(bus, await openBucket(bus, name), check, log);
+    await mirror.#follow();
+    bus.onRestored(() => void mirror.#followAgain());
+    return mirror;
+  }
+
+  get(key: string): T | undefined {
+    return this.#entries.get(key);
+  }
+
+  values(): IterableIterator<T> {
+    return this.#entries.values();
+  }
+
+  entries(): IterableIterator<[string, T]> {
+    return this.#entries.entries();
+  }
+
+  /** From memory, else from the server: a miss may only mean that the news has not arrived yet. */
+  async find(key: string): Promise<T | undefined> {
+    return this.#entries.get(key) ?? (await this.read(key));
+  }
+
+  /** Calls back on every change; `undefined` means deleted. */
+  onChange(listener: (key: string, value: T | undefined) => void): void {
+    this.#changed.add(listener);
+  }
+
+  /** Takes over what the entry's owner has just said, before the watch brings it; `undefined` means gone. */
+  note(key: string, value: T | undefined): void {
+    this.#apply(key, value);
+  }
+
+  override async put(key: string, value: T): Promise<void> {
+    await super.put(key, value);
+    this.#apply(key, value);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#generation++;
+  }
+
+  async #followAgain(): Promise<void> {
+    for (let delayMs = 100; !this.#stopped && this.bus.connected; delayMs = Math.min(delayMs * 2, 5_000)) {
+      try {
+        return await this.#follow();
+      } catch (error) {
+        this.#log.warn({ err: error }, "watching a bucket failed; trying again");
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const generation = ++this.#generation;
+    const seen = new Set<string>();
+    const ready = Promise.withResolvers<void>();
+    const watch = await this.kv.watch();
+    let pending = true;
+    const finishInitial = (): void => {
+      if (!pending) return;
+      pending = false;
+      for (const key of [...this.#entries.keys()]) if (!seen.has(key)) this.#apply(key, undefined);
+      ready.resolve();
+    };
+    void (async () => {
+      for await (const entry of watch) {
+        if (generation !== this.#generation) return void watch.stop();
+        if (pending) seen.add(entry.key);
+        this.#take(entry);
+        if (pending && entry.delta === 0) finishInitial();
+      }
+    })().catch((error) => this.#log.warn({ err: error }, "a bucket watch ended"));
+    if (await this.#isEmpty()) finishInitial();
+    await ready.promise;
+  }
+
+  async #isEmpty(): Promise<boolean> {
+    return (await this.kv.status()).values === 0;
+  }
+
+  #take(entry: KvEntry): void {
+    try {
+      this.#apply(entry.key, isValue(entry) ? this.check(decodeJson(entry.value)) : undefined);
+    } catch (error) {
+      this.#log.error({ err: error, key: entry.key }, "a bucket entry is not valid and is ignored");
+    }
+  }
+
+  #apply(key: string, value: T | undefined): void {
+    if (value === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, value);
+    for (const listener of this.#changed) listener(key, value);
+  }
+}

@@ -1,0 +1,176 @@
+/** The connection to NATS: the one place where its errors become ours. */
+import {
+  connect,
+  nanos,
+  NoRespondersError,
+  RequestError,
+  TimeoutError,
+  type Msg,
+  type NatsConnection,
+} from "@nats-io/transport-node";
+import { SandgateError, type WireError } from "./errors.ts";
+import type { Logger } from "./log.ts";
+import type { Check } from "./schemas/validate.ts";
+
+export { nanos };
+
+type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
+type Listener = () => void;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** JSON in bytes, as every message here is. */
+export const encodeJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
+
+/** A message's JSON; a payload that is none is a defect of its sender. */
+export function decodeJson(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(data));
+  } catch (cause) {
+    throw new SandgateError("internal_error", "a message on the bus was not valid JSON", { cause });
+  }
+}
+
+export const busLost = (cause?: unknown): SandgateError =>
+  new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
+
+export class Bus {
+  readonly connection: NatsConnection;
+  readonly #log: Logger;
+  readonly #lost = new Set<Listener>();
+  readonly #restored = new Set<Listener>();
+  #connected = true;
+
+  private constructor(connection: NatsConnection, log: Logger) {
+    this.connection = connection;
+    this.#log = log;
+    void this.#watch();
+  }
+
+  /**
+   * Connects and keeps reconnecting for ever.
+   *
+   * @param url `nats://[user:password@]host:port`, or several separated by commas.
+   */
+  static async connect(url: string, name: string, log: Logger): Promise<Bus> {
+    const servers = url.split(",").map((item) => new URL(item.trim()));
+    const first = servers[0];
+    const connection = await connect({
+      servers: servers.map((server) => server.host),
+      name,
+      ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      reconnectJitter: 50,
+      waitOnFirstConnect: true,
+      pingInterval: 5_000,
+      maxPingOut: 2,
+    });
+    return new Bus(connection, log);
+  }
+
+  get connected(): boolean {
+    return this.#connected && !this.connection.isClosed();
+  }
+
+  /** Calls back when the connection breaks: what was published since may never arrive. Returns an unsubscriber. */
+  onLost(listener: Listener): () => void {
+    this.#lost.add(listener);
+    return () => this.#lost.delete(listener);
+  }
+
+  /** Calls back when the connection is there again. Returns an unsubscriber. */
+  onRestored(listener: Listener): () => void {
+    this.#restored.add(listener);
+    return () => this.#restored.delete(listener);
+  }
+
+  publish(subject: string, payload: Uint8Array): void {
+    this.connection.publish(subject, payload);
+  }
+
+  /**
+   * Request and reply, sent once and never repeated.
+   *
+   * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs`.
+   */
+  async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
+    if (!this.connected) throw busLost();
+    const payload = encodeJson(body);
+    if (payload.length > (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY)) {
+      throw new SandgateError("payload_too_large", "the request is too large");
+    }
+    const lost = Promise.withResolvers<never>();
+    const forget = this.onLost(() => lost.reject(busLost()));
+    try {
+      const request = this.connection.request(subject, payload, { timeout: timeoutMs });
+      const reply = decodeJson((await Promise.race([request, lost.promise])).data) as Reply;
+      if (!reply.ok) throw SandgateError.fromWire(reply.error);
+      return check(reply.data);
+    } catch (error) {
+      throw translate(error);
+    } finally {
+      forget();
+    }
+  }
+
+  /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
+  serve(subject: string, handler: (subject: string, body: unknown) => Promise<unknown>): void {
+    this.connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error) this.#log.error({ err: error, subject }, "a subscription failed");
+        else void this.#answer(message, handler);
+      },
+    });
+  }
+
+  async #answer(message: Msg, handler: (subject: string, body: unknown) => Promise<unknown>): Promise<void> {
+    let reply: Reply;
+    try {
+      reply = { ok: true, data: (await handler(message.subject, decodeJson(message.data))) ?? {} };
+    } catch (thrown) {
+      const error = SandgateError.from(thrown);
+      if (error.code === "internal_error") this.#log.error({ err: thrown, subject: message.subject }, "a call failed");
+      reply = { ok: false, error: error.toWire() };
+    }
+    if (message.reply) message.respond(encodeJson(reply));
+  }
+
+  async close(): Promise<void> {
+    if (this.connection.isClosed()) return;
+    if (this.#connected) await this.connection.drain();
+    else await this.connection.close();
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.connection.status()) {
+      if (status.type === "disconnect") this.#setConnected(false);
+      else if (status.type === "reconnect") this.#setConnected(true);
+      else if (status.type === "error") this.#log.warn({ err: status.error }, "the message bus reported an error");
+    }
+  }
+
+  #setConnected(connected: boolean): void {
+    if (connected === this.#connected) return;
+    this.#connected = connected;
+    this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
+    for (const listener of [...(connected ? this.#restored : this.#lost)]) listener();
+  }
+}
+
+function translate(error: unknown): unknown {
+  if (error instanceof SandgateError) return error;
+  if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
+  if (error instanceof TimeoutError || error instanceof RequestError) {
+    return new SandgateError("unavailable", "the worker did not answer in time", { cause: error });
+  }
+  return busLost(error);
+}
+
+/** Nobody listens on the subject: the call was certainly not carried out. */
+export class NoResponder extends SandgateError {
+  constructor(cause: unknown) {
+    super("unavailable", "the worker of this sandbox is gone or restarting", { cause });
+  }
+}

@@ -1,0 +1,112 @@
+/** Heartbeats: who is there, and who has gone. Three missed beats of a second each mean gone. */
+import type { Logger } from "./log.ts";
+import { type Bus, decodeJson, encodeJson } from "./nats.ts";
+import { Presence as PresenceSchema, type Presence } from "./schemas/messages.ts";
+import { checker } from "./schemas/validate.ts";
+import { subjects } from "./subjects.ts";
+
+const beatMs = 1_000;
+const goneAfterMs = 3_500;
+const checkPresence = checker(PresenceSchema);
+
+type Describe = () => Omit<Presence, "peer">;
+
+export class PeerWatch {
+  readonly peer: string;
+  readonly #bus: Bus;
+  readonly #log: Logger;
+  readonly #describe: Describe;
+  readonly #peers = new Map<string, { presence: Presence; seenAtMs: number }>();
+  readonly #gone = new Set<(peer: string) => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #checkedAtMs = Date.now();
+
+  /** Listens to the beats of others; its own begin with `start`. */
+  constructor(bus: Bus, peer: string, log: Logger, describe: Describe) {
+    this.peer = peer;
+    this.#bus = bus;
+    this.#log = log;
+    this.#describe = describe;
+    bus.connection.subscribe(subjects.presence, { callback: (error, message) => void (error ?? this.#hear(message.data)) });
+    bus.onRestored(() => this.#grace());
+  }
+
+  /** Makes this process known. */
+  start(): void {
+    this.#timer = setInterval(() => this.#tick(), beatMs);
+    this.beat();
+  }
+
+  /** The peers that are there now, this process excluded. */
+  *present(): IterableIterator<Presence> {
+    for (const { presence } of this.#peers.values()) yield presence;
+  }
+
+  has(peer: string): boolean {
+    return this.#peers.has(peer);
+  }
+
+  /** Calls back once for each peer that stopped or fell silent. */
+  onGone(listener: (peer: string) => void): void {
+    this.#gone.add(listener);
+  }
+
+  /** Tells the others about this process now instead of at the next beat. */
+  beat(): void {
+    if (this.#timer && this.#bus.connected) this.#bus.publish(subjects.presence, encodeJson({ peer: this.peer, ...this.#describe() }));
+  }
+
+  /** Tells the others that this process leaves. */
+  leave(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    if (this.#bus.connected) this.#bus.publish(subjects.presence, encodeJson({ peer: this.peer, gone: true }));
+  }
+
+  #hear(data: Uint8Array): void {
+    let presence: Presence;
+    try {
+      presence = checkPresence(decodeJson(data));
+    } catch (error) {
+      this.#log.warn({ err: error }, "a heartbeat could not be read");
+      return;
+    }
+    if (presence.peer === this.peer) return;
+    if (presence.gone) return this.#drop(presence.peer);
+    const isNew = !this.#peers.has(presence.peer);
+    this.#peers.set(presence.peer, { presence, seenAtMs: Date.now() });
+    if (!isNew) return;
+    this.#dropPredecessors(presence);
+    this.beat();
+  }
+
+  /** A worker that came back under its old id has replaced the process that had it. */
+  #dropPredecessors(newcomer: Presence): void {
+    if (!newcomer.worker) return;
+    for (const { presence } of [...this.#peers.values()]) {
+      if (presence.worker?.id === newcomer.worker.id && presence.peer !== newcomer.peer) this.#drop(presence.peer);
+    }
+  }
+
+  #tick(): void {
+    this.beat();
+    const now = Date.now();
+    // If this process was itself stopped or starved, the silence says nothing about the others.
+    if (now - this.#checkedAtMs > 2 * beatMs) this.#grace();
+    this.#checkedAtMs = now;
+    if (!this.#bus.connected) return;
+    for (const [peer, { seenAtMs }] of [...this.#peers]) if (now - seenAtMs > goneAfterMs) this.#drop(peer);
+  }
+
+  #grace(): void {
+    const now = Date.now();
+    for (const known of this.#peers.values()) known.seenAtMs = now;
+    this.#checkedAtMs = now;
+  }
+
+  #drop(peer: string): void {
+    if (!this.#peers.delete(peer)) return;
+    this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
+    for (const listener of this.#gone) listener(peer);
+  }
+}

@@ -1,0 +1,189 @@
+/** Everything that crosses NATS: worker calls, their replies, directory entries, account and key records. */
+import Type, { type Static } from "typebox";
+import { errorCodes } from "../errors.ts";
+import { sandboxStates } from "../sandbox.ts";
+import { EnvVars, ExecutionStatus, FileMode, FilePath } from "./api.ts";
+
+const Id = Type.String({ minLength: 1, maxLength: 64 });
+const Count = Type.Integer({ minimum: 0 });
+const Millis = Type.Integer({ minimum: 0 });
+const Access = Type.Union([Type.Literal("none"), Type.Literal("outbound")]);
+
+/** Who asks, for isolation and logs. Part of every call. */
+const caller = { request_id: Id, account_id: Id };
+
+/** Where the receiving process takes the frames of a stream, and how many bytes it has room for at once. */
+const StreamTarget = Type.Object({ peer: Id, stream_id: Id, window_bytes: Count });
+export type StreamTarget = Static<typeof StreamTarget>;
+
+/** A sandbox as the directory and the API show it; times in milliseconds since 1970. */
+export const SandboxEntry = Type.Object({
+  id: Id,
+  name: Type.String(),
+  account_id: Id,
+  key_id: Id,
+  worker_id: Id,
+  status: Type.Enum([...sandboxStates]),
+  image: Type.String(),
+  created_at_ms: Millis,
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  network: Access,
+  error: Type.Optional(Type.String()),
+});
+export type SandboxEntry = Static<typeof SandboxEntry>;
+
+export const CreateCall = Type.Object({
+  ...caller,
+  key_id: Id,
+  id: Id,
+  name: Type.String(),
+  image: Type.String(),
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  network: Access,
+  env_vars: EnvVars,
+  wait: Type.Boolean(),
+});
+export type CreateCall = Static<typeof CreateCall>;
+
+export const DeleteCall = Type.Object({ ...caller, sandbox_id: Id });
+export type DeleteCall = Static<typeof DeleteCall>;
+
+export const ExecuteCall = Type.Object({
+  ...caller,
+  sandbox_id: Id,
+  execution_id: Id,
+  source: Type.Union([Type.Literal("sync"), Type.Literal("stream")]),
+  command: Type.String(),
+  working_dir: Type.Optional(Type.String()),
+  env: EnvVars,
+  timeout_ms: Millis,
+  /** Bytes of each stream that are sent; the rest is read and dropped. Absent: everything is sent. */
+  keep_bytes: Type.Optional(Count),
+  to: StreamTarget,
+});
+export type ExecuteCall = Static<typeof ExecuteCall>;
+
+/** How an execution ended: the last frame of its stream. */
+export const ExecutionEnd = Type.Object({
+  status: ExecutionStatus,
+  exit_code: Type.Integer(),
+  error: Type.Optional(Type.String()),
+  code: Type.Optional(Type.Enum([...errorCodes])),
+  stdout_bytes: Count,
+  stderr_bytes: Count,
+  stdout_truncated: Type.Boolean(),
+  stderr_truncated: Type.Boolean(),
+  started_at_ms: Millis,
+  ended_at_ms: Millis,
+});
+export type ExecutionEnd = Static<typeof ExecutionEnd>;
+
+export const UploadCall = Type.Object({
+  ...caller,
+  sandbox_id: Id,
+  /** Where the outcome goes: a stream without data whose end says the size. */
+  to: StreamTarget,
+  /** Unknown while a multipart body sends the file before its path; then the end frame brings it. */
+  path: Type.Optional(FilePath),
+  size_hint: Type.Optional(Count),
+});
+export type UploadCall = Static<typeof UploadCall>;
+/** The reply to an upload call: where to send the bytes. */
+export const UploadAccepted = StreamTarget;
+/** The end frame of an upload's stream. */
+export const UploadEnd = Type.Object({ path: FilePath, mode: Type.Optional(FileMode) });
+export type UploadEnd = Static<typeof UploadEnd>;
+/** What the worker sends back over the stream when the file is in place. */
+export const UploadDone = Type.Object({ size: Count });
+export type UploadDone = Static<typeof UploadDone>;
+
+export const DownloadCall = Type.Object({ ...caller, sandbox_id: Id, path: FilePath, archive: Type.Boolean(), to: StreamTarget });
+export type DownloadCall = Static<typeof DownloadCall>;
+export const DownloadAccepted = Type.Object({ size: Type.Optional(Count) });
+
+export const StatusCall = Type.Object({ ...caller, sandbox_id: Id, from_ms: Millis, to_ms: Millis });
+export type StatusCall = Static<typeof StatusCall>;
+const Usage = Type.Object({ cpu_percent: Type.Number(), memory_mb: Type.Number() });
+export const StatusReply = Type.Object({
+  current: Type.Object({ ...Usage.properties, memory_percent: Type.Number(), disk_mb: Type.Number(), processes: Count }),
+  history: Type.Array(Type.Object({ at_ms: Millis, ...Usage.properties })),
+});
+export type StatusReply = Static<typeof StatusReply>;
+
+export const LogsCall = Type.Object({ ...caller, sandbox_id: Type.Optional(Id), from_ms: Millis, to_ms: Millis, limit: Count });
+export type LogsCall = Static<typeof LogsCall>;
+/** One execution as the log keeps it; outputs cut at 4 KiB. */
+export const LogEntry = Type.Object({
+  request_id: Id,
+  execution_id: Id,
+  account_id: Id,
+  sandbox_id: Id,
+  command: Type.String(),
+  working_dir: Type.Optional(Type.String()),
+  source: Type.Union([Type.Literal("sync"), Type.Literal("stream"), Type.Literal("session")]),
+  status: ExecutionStatus,
+  exit_code: Type.Integer(),
+  started_at_ms: Millis,
+  execution_time_ms: Millis,
+  stdout: Type.String(),
+  stderr: Type.String(),
+  stdout_truncated: Type.Boolean(),
+  stderr_truncated: Type.Boolean(),
+  error: Type.Optional(Type.String()),
+});
+export type LogEntry = Static<typeof LogEntry>;
+export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count });
+
+export const Empty = Type.Object({});
+
+/** One answer of the host probe. `ok: false` is a limit or feature that this host lacks. */
+export const HostCheck = Type.Object({ name: Type.String(), value: Type.String(), ok: Type.Boolean(), note: Type.Optional(Type.String()) });
+export type HostCheck = Static<typeof HostCheck>;
+
+/** A heartbeat. `peer` is new at every start of a process; `worker.id` is kept over restarts. */
+export const Presence = Type.Object({
+  peer: Id,
+  gone: Type.Optional(Type.Boolean()),
+  worker: Type.Optional(
+    Type.Object({
+      id: Id,
+      draining: Type.Boolean(),
+      sandboxes: Count,
+      sandboxes_max: Count,
+      executions: Count,
+      executions_total: Count,
+      memory_free_bytes: Count,
+      disk_free_bytes: Count,
+      load_per_cpu: Type.Number(),
+      rss_bytes: Count,
+      accepts: Type.Boolean(),
+      host: Type.Array(HostCheck),
+    }),
+  ),
+});
+export type Presence = Static<typeof Presence>;
+export type WorkerPresence = NonNullable<Presence["worker"]>;
+
+export const AccountRecord = Type.Object({
+  id: Id,
+  name: Type.String(),
+  tier: Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")]),
+  suspended: Type.Boolean(),
+  created_at_ms: Millis,
+});
+export type AccountRecord = Static<typeof AccountRecord>;
+
+/** Stored under the SHA-256 (hex) of the key; the key itself is never stored. */
+export const KeyRecord = Type.Object({
+  id: Id,
+  account_id: Id,
+  name: Type.String(),
+  prefix: Type.String(),
+  created_at_ms: Millis,
+  revoked_at_ms: Type.Optional(Millis),
+});
+export type KeyRecord = Static<typeof KeyRecord>;

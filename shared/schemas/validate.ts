@@ -1,0 +1,60 @@
+/** Compiled TypeBox checks whose messages name the field and its bound. */
+import type { Static, TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { SandgateError } from "../errors.ts";
+
+/** A compiled schema: returns the value typed, or throws `invalid_request` naming the field at fault. */
+export type Check<T> = (value: unknown) => T;
+
+interface Fault {
+  keyword: string;
+  schemaPath: string;
+  instancePath: string;
+  params: Record<string, unknown>;
+}
+
+/** Compiles a schema once; the returned function is cheap to call per request. */
+export function checker<S extends TSchema>(schema: S): Check<Static<S>> {
+  const compiled = Compile(schema);
+  return (value) => {
+    if (compiled.Check(value)) return value as Static<S>;
+    const fault = compiled.Errors(value)[0] as Fault | undefined;
+    throw new SandgateError("invalid_request", fault ? explain(fault, schema) : "the request is not valid");
+  };
+}
+
+function explain(fault: Fault, root: TSchema): string {
+  const field = fault.instancePath.slice(1).replaceAll("/", ".").replaceAll("~1", "/").replaceAll("~0", "~");
+  if (fault.keyword === "required") {
+    const missing = (fault.params.requiredProperties as string[])[0];
+    return `Missing required field: ${field ? `${field}.` : ""}${missing}`;
+  }
+  const schema = schemaAt(root, fault.instancePath);
+  const name = field || "the request";
+  if (schema?.takes) return `${name} must be ${schema.takes}`;
+  if (schema?.type) return `${name} must be ${bounds(schema)}`;
+  return `${name} is not valid`;
+}
+
+type Described = { type?: string; takes?: string; minimum?: number; maximum?: number; minLength?: number; maxLength?: number } & Record<string, unknown>;
+
+/** The schema that describes a value at an instance path, so that a message can state all of its bounds. */
+function schemaAt(root: TSchema, path: string): Described | undefined {
+  let schema: Described | undefined = root as Described;
+  for (const step of path.split("/").slice(1)) {
+    const properties = schema?.properties as Record<string, Described> | undefined;
+    if (schema?.takesEntry && !properties?.[step]) return { takes: schema.takesEntry as string };
+    schema = properties?.[step];
+  }
+  return schema;
+}
+
+const articles: Record<string, string> = { string: "a string", integer: "an integer", number: "a number", object: "an object", boolean: "true or false", array: "an array" };
+
+function bounds(schema: Described): string {
+  const { type = "", minimum, maximum, minLength, maxLength } = schema;
+  if (minimum !== undefined && maximum !== undefined) return type === "integer" ? `an integer between ${minimum} and ${maximum}` : `between ${minimum} and ${maximum}`;
+  if (minLength !== undefined && maxLength !== undefined) return `a string of ${minLength} to ${maxLength} characters`;
+  if (maxLength !== undefined) return `a string of at most ${maxLength} characters`;
+  return articles[type] ?? "valid";
+}

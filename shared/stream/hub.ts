@@ -1,0 +1,78 @@
+/** All streams of a process share one subscription; this finds the stream that a frame belongs to. */
+import { SandgateError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { Logger } from "../log.ts";
+import { type Bus, busLost } from "../nats.ts";
+import type { PeerWatch } from "../presence.ts";
+import { lastToken, subjects } from "../subjects.ts";
+import { decodeFrame, encodeFrame, type FrameHeader } from "./frame.ts";
+
+/** One end of a stream. */
+export interface StreamEnd {
+  readonly remotePeer: string;
+  take(header: FrameHeader, payload: Uint8Array): void;
+  /** The other end or the bus is gone; frames may be lost. */
+  abort(error: SandgateError): void;
+}
+
+export class StreamHub {
+  readonly peer: string;
+  readonly #bus: Bus;
+  readonly #log: Logger;
+  readonly #ends = new Map<string, StreamEnd>();
+
+  constructor(bus: Bus, peers: PeerWatch, log: Logger) {
+    this.peer = peers.peer;
+    this.#bus = bus;
+    this.#log = log;
+    bus.connection.subscribe(subjects.stream(this.peer, "*"), {
+      callback: (error, message) => void (error ?? this.#dispatch(lastToken(message.subject), message.data)),
+    });
+    bus.onLost(() => this.#abort(() => true, busLost()));
+    peers.onGone((peer) => {
+      this.#abort((end) => end.remotePeer === peer, new SandgateError("unavailable", "worker_lost: the process at the other end of the stream is gone"));
+    });
+  }
+
+  get open(): number {
+    return this.#ends.size;
+  }
+
+  newStreamId(): string {
+    return newId("stream");
+  }
+
+  add(streamId: string, end: StreamEnd): void {
+    this.#ends.set(streamId, end);
+  }
+
+  remove(streamId: string): void {
+    this.#ends.delete(streamId);
+  }
+
+  send(peer: string, streamId: string, header: FrameHeader, payload?: Uint8Array): void {
+    if (!this.#bus.connected) throw busLost();
+    this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, payload));
+  }
+
+  /** Ends every stream with the error, for a shutdown whose time is up. */
+  abortAll(error: SandgateError): void {
+    this.#abort(() => true, error);
+  }
+
+  #dispatch(streamId: string, message: Uint8Array): void {
+    const end = this.#ends.get(streamId);
+    if (!end) return;
+    try {
+      const { header, payload } = decodeFrame(message);
+      end.take(header, payload);
+    } catch (error) {
+      this.#log.error({ err: error, stream: streamId }, "a stream frame could not be read");
+      end.abort(SandgateError.from(error));
+    }
+  }
+
+  #abort(concerns: (end: StreamEnd) => boolean, error: SandgateError): void {
+    for (const end of [...this.#ends.values()]) if (concerns(end)) end.abort(error);
+  }
+}

@@ -1,0 +1,28 @@
+/** Every NATS subject and bucket name. No other file spells one. */
+
+/** Calls that a worker answers, one subject each. */
+export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs"] as const;
+export type WorkerVerb = (typeof workerVerbs)[number];
+
+export const subjects = {
+  /** Request/reply to one worker, which keeps its id over restarts. */
+  worker: (workerId: string, verb: WorkerVerb | "*") => `sandgate.worker.${workerId}.${verb}`,
+  /** Stream frames and credits to one process (`peer`), which is new at every start. */
+  stream: (peer: string, streamId: string) => `sandgate.stream.${peer}.${streamId}`,
+  /** Heartbeats of gateways and workers. */
+  presence: "sandgate.presence",
+} as const;
+
+/** The last token of a subject: the verb of a worker call or the id of a stream. */
+export function lastToken(subject: string): string {
+  return subject.slice(subject.lastIndexOf(".") + 1);
+}
+
+/** JetStream key-value buckets. */
+export const buckets = {
+  accounts: "sandgate_accounts",
+  keys: "sandgate_keys",
+  sandboxes: "sandgate_sandboxes",
+} as const;
+
+export type Bucket = (typeof buckets)[keyof typeof buckets];

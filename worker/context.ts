@@ -1,0 +1,27 @@
+/** What the handlers of a worker work with. Made once in `main.ts`. */
+import type { Config } from "../shared/config.ts";
+import type { Logger } from "../shared/log.ts";
+import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Host } from "./runtime/host.ts";
+import type { OciRuntime } from "./runtime/oci.ts";
+import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import type { Sandboxes } from "./sandboxes/registry.ts";
+import type { Store } from "./store.ts";
+import type { UsageMonitor } from "./usage/monitor.ts";
+
+export interface WorkerContext {
+  readonly config: Config;
+  readonly workerId: string;
+  readonly host: Host;
+  readonly log: Logger;
+  readonly store: Store;
+  readonly hub: StreamHub;
+  readonly oci: OciRuntime;
+  readonly sandboxes: Sandboxes;
+  readonly lifecycle: SandboxLifecycle;
+  readonly usage: UsageMonitor;
+  /** Numbers for metrics. */
+  readonly counters: { executions: number };
+  /** Set when a stop was asked for: new work is refused. */
+  draining: boolean;
+}

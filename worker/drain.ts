@@ -1,0 +1,27 @@
+/** The end of a worker: no new calls, running commands get their time, then an explicit end. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { SandgateError } from "../shared/errors.ts";
+import type { PeerWatch } from "../shared/presence.ts";
+import type { WorkerContext } from "./context.ts";
+
+const pollMs = 50;
+const endMs = 2_000;
+
+/** Resolves when nothing runs any more and, where that is asked for, the sandboxes are stopped. */
+export async function drain(context: WorkerContext, peers: PeerWatch): Promise<void> {
+  context.draining = true;
+  peers.beat();
+  await idle(context, context.config.drainMs);
+  const reason = new SandgateError("unavailable", "the worker is shutting down");
+  for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);
+  await idle(context, endMs);
+  context.hub.abortAll(reason);
+  if (!context.config.stopSandboxes) return;
+  await Promise.all([...context.sandboxes.all()].map((sandbox) =>
+    context.lifecycle.stop(sandbox).catch((err) => context.log.error({ err, sandbox: sandbox.record.id }, "a sandbox could not be stopped")),
+  ));
+}
+
+async function idle({ sandboxes }: WorkerContext, timeoutMs: number): Promise<void> {
+  for (const deadline = Date.now() + timeoutMs; sandboxes.activities > 0 && Date.now() < deadline; ) await sleep(pollMs);
+}

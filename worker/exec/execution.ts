@@ -1,0 +1,119 @@
+/** One command from its start to its end: output out, limits and cancellation in, exactly one outcome. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { SandgateError } from "../../shared/errors.ts";
+import type { ExecutionEnd } from "../../shared/schemas/messages.ts";
+import type { StreamSender } from "../../shared/stream/sender.ts";
+import type { Container, RunningCommand } from "../runtime/oci.ts";
+import type { PipeReader } from "../runtime/pipes.ts";
+import type { Activity } from "../sandboxes/registry.ts";
+import type { OutputStream } from "./output.ts";
+
+/** Exit codes as the API defines them. */
+const exitCodes = { timeout: 124, error: -1 } as const;
+const sigkillExitCode = 137;
+
+type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "failed"; error: SandgateError };
+
+export class Execution implements Activity {
+  readonly #command: RunningCommand;
+  readonly #container: Container;
+  readonly #sender: StreamSender;
+  readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
+  readonly #startedAtMs: number;
+  #stop: Stop | undefined;
+
+  constructor(parts: { command: RunningCommand; container: Container; sender: StreamSender; stdout: OutputStream; stderr: OutputStream; startedAtMs: number }) {
+    this.#command = parts.command;
+    this.#container = parts.container;
+    this.#sender = parts.sender;
+    this.#streams = { stdout: parts.stdout, stderr: parts.stderr };
+    this.#startedAtMs = parts.startedAtMs;
+  }
+
+  abort(error: SandgateError): void {
+    this.#halt({ kind: "failed", error });
+  }
+
+  killFor(reason: string): void {
+    this.#halt({ kind: "limit", reason });
+  }
+
+  /** Runs to the end and returns the outcome; never rejects. */
+  async finish(timeoutMs: number): Promise<ExecutionEnd> {
+    const oomKillsBefore = oomKills(this.#container);
+    const timer = setTimeout(() => this.#halt({ kind: "timeout" }), timeoutMs);
+    const onGone = (): void => this.abort(this.#sender.signal.reason as SandgateError);
+    this.#sender.signal.addEventListener("abort", onGone, { once: true });
+    if (this.#sender.signal.aborted) onGone();
+    try {
+      const [exitCode] = await Promise.all([
+        this.#command.exited,
+        this.#pump(this.#command.stdout, this.#streams.stdout),
+        this.#pump(this.#command.stderr, this.#streams.stderr),
+      ]);
+      return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
+    } catch (error) {
+      this.#halt({ kind: "failed", error: SandgateError.from(error) });
+      await this.#command.exited.catch(() => {});
+      return this.#outcome(exitCodes.error, false);
+    } finally {
+      clearTimeout(timer);
+      this.#sender.signal.removeEventListener("abort", onGone);
+      this.#command.stdout.close();
+      this.#command.stderr.close();
+    }
+  }
+
+  #halt(stop: Stop): void {
+    if (this.#stop) return;
+    this.#stop = stop;
+    void this.#command.kill();
+  }
+
+  /** Passes a pipe on while the receiver has room; once nobody reads, empties it so that the command can end. */
+  async #pump(pipe: PipeReader, stream: OutputStream): Promise<void> {
+    for (let chunk = await this.#nextWithRoom(pipe); chunk; chunk = await this.#nextWithRoom(pipe)) {
+      await this.#send(stream.take(chunk));
+    }
+    await this.#send(stream.flush());
+  }
+
+  async #nextWithRoom(pipe: PipeReader): Promise<Buffer | undefined> {
+    if (!this.#sender.signal.aborted) await this.#sender.room().catch(() => {});
+    return pipe.next();
+  }
+
+  async #send(line: Buffer | undefined): Promise<void> {
+    if (!line || this.#sender.signal.aborted) return;
+    await this.#sender.write(line).catch((error: unknown) => this.abort(SandgateError.from(error)));
+  }
+
+  #outcome(exitCode: number, outOfMemory: boolean): ExecutionEnd {
+    const { stdout, stderr } = this.#streams;
+    const common = {
+      stdout_bytes: stdout.bytes,
+      stderr_bytes: stderr.bytes,
+      stdout_truncated: stdout.truncated,
+      stderr_truncated: stderr.truncated,
+      started_at_ms: this.#startedAtMs,
+      ended_at_ms: Date.now(),
+    };
+    const stop = this.#stop;
+    if (stop?.kind === "failed") return { ...common, status: "error", exit_code: exitCodes.error, error: stop.error.message, code: stop.error.code };
+    if (stop?.kind === "timeout") return { ...common, status: "timeout", exit_code: exitCodes.timeout };
+    if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
+    if (outOfMemory && exitCode === sigkillExitCode) return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
+    return { ...common, status: "completed", exit_code: exitCode };
+  }
+}
+
+/** How often the kernel has killed in this container for want of memory; 0 where it has no cgroup v2 of its own. */
+function oomKills(container: Container): number {
+  if (!container.cgroup) return 0;
+  try {
+    return Number(/^oom_kill (\d+)/m.exec(readFileSync(join(container.cgroup, "memory.events"), "utf8"))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}

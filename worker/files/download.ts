@@ -1,0 +1,77 @@
+/** Sends a file, or a directory as a tar archive. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { StreamSender } from "../../shared/stream/sender.ts";
+import type { Container, OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
+
+// The file is opened once; its size is that of the opened file and exactly as many bytes are sent.
+const sendFile = `
+[ -e "$1" ] || exit 44
+[ -d "$1" ] && exit 21
+[ -f "$1" ] || exit 22
+[ -r "$1" ] || exit 23
+exec < "$1" || exit 23
+size=$(stat -L -c %s /proc/self/fd/0) || exit 1
+echo "size $size" >&2
+exec head -c "$size"
+`;
+
+const sendTar = `
+[ -e "$1" ] || exit 44
+if [ -d "$1" ]; then dir=$1 name=.; else dir=\${1%/*}; dir=\${dir:-/} name=./\${1##*/}; fi
+cd -- "$dir" || exit 23
+command -v tar >/dev/null || exit 127
+echo tar >&2
+exec tar -cf - "$name"
+`;
+
+export interface Download {
+  /** Bytes to come, where it is known before. */
+  readonly size: number | undefined;
+  /** Sends everything; rejects when it could not be sent whole. */
+  send(sender: StreamSender): Promise<void>;
+  /** Ends the program that reads the file. */
+  stop(): Promise<void>;
+}
+
+/** Opens a path for sending. @throws {SandgateError} `not_found`, `unprocessable`. */
+export async function openDownload(oci: OciRuntime, container: Container, path: string, archive: boolean): Promise<Download> {
+  const tool = await startTool(oci, container, archive ? sendTar : sendFile, [path], "none");
+  const firstLine = await lineOf(tool.stderr);
+  const size = /^size (\d+)$/m.exec(firstLine)?.[1];
+  if (size === undefined && !/^tar$/m.test(firstLine)) {
+    const exitCode = await tool.exited.finally(() => close(tool));
+    throw toolFault(exitCode, firstLine, path);
+  }
+  return {
+    size: size === undefined ? undefined : Number(size),
+    send: (sender) => sendAll(tool, sender, path).finally(() => close(tool)),
+    stop: () => tool.kill(),
+  };
+}
+
+async function sendAll(tool: RunningCommand, sender: StreamSender, path: string): Promise<void> {
+  const stop = (): void => void tool.kill();
+  sender.signal.addEventListener("abort", stop, { once: true });
+  try {
+    const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), pump(tool, sender)]);
+    // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.
+    if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { cause: new Error(stderr) });
+  } finally {
+    sender.signal.removeEventListener("abort", stop);
+  }
+}
+
+async function pump(tool: RunningCommand, sender: StreamSender): Promise<void> {
+  for (;;) {
+    if (!sender.signal.aborted) await sender.room().catch(() => {});
+    const chunk = await tool.stdout.next();
+    if (!chunk) return;
+    if (!sender.signal.aborted) await sender.write(chunk);
+  }
+}
+
+function close(tool: RunningCommand): void {
+  tool.stdout.close();
+  tool.stderr.close();
+}

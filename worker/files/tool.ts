@@ -1,0 +1,61 @@
+/** Small shell programs that run inside a sandbox, where no path or link can lead to the host. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { Container, OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import type { PipeReader } from "../runtime/pipes.ts";
+
+const textBytesMax = 8 * 1024;
+
+/** Exit codes by which our programs say what is wrong. */
+const faults: Record<number, (path: string) => SandgateError> = {
+  20: (path) => new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`),
+  21: (path) => new SandgateError("unprocessable", `the path is a directory: ${path}`),
+  22: (path) => new SandgateError("unprocessable", `the path is not a regular file: ${path}`),
+  23: (path) => new SandgateError("unprocessable", `permission denied: ${path}`),
+  44: (path) => new SandgateError("not_found", `File not found: ${path}`),
+};
+
+/** Starts a shell program with arguments. */
+export async function startTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], stdin: "none" | "pipe"): Promise<RunningCommand> {
+  const tool = await oci.exec(container, { args: ["/bin/sh", "-c", program, "/bin/sh", ...args], env: {}, workingDir: "/", stdin });
+  tool.started.catch(() => {});
+  tool.exited.catch(() => {});
+  return tool;
+}
+
+/** Runs a shell program to its end. @throws {SandgateError} for the exit codes above and for a full disk. */
+export async function runTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], path: string): Promise<void> {
+  const tool = await startTool(oci, container, program, args, "none");
+  const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), textOf(tool.stdout)]);
+  tool.stdout.close();
+  tool.stderr.close();
+  if (exitCode !== 0) throw toolFault(exitCode, stderr, path);
+}
+
+/** What the exit code and the messages of a program mean for the caller. */
+export function toolFault(exitCode: number, stderr: string, path: string): SandgateError {
+  const known = faults[exitCode];
+  if (known) return known(path);
+  const cause = new Error(`exit ${exitCode}: ${stderr}`);
+  if (/no space left|quota exceeded/i.test(stderr)) return new SandgateError("insufficient_storage", "the sandbox or its host is out of disk space", { cause });
+  if (/permission denied|not permitted|read-only/i.test(stderr)) return new SandgateError("unprocessable", `permission denied: ${path}`, { cause });
+  if (/not a directory/i.test(stderr)) return new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`, { cause });
+  if (/not found/i.test(stderr) && exitCode === 127) return new SandgateError("unprocessable", "the image lacks a program that this needs", { cause });
+  return new SandgateError("unprocessable", `the file could not be accessed: ${path}`, { cause });
+}
+
+/** The beginning of a pipe's text; the rest is read and dropped. */
+export async function textOf(pipe: PipeReader): Promise<string> {
+  let text = "";
+  for (let chunk = await pipe.next(); chunk; chunk = await pipe.next()) if (text.length < textBytesMax) text += chunk.toString("utf8");
+  return text;
+}
+
+/** Reads one line and leaves the pipe to be read on. */
+export async function lineOf(pipe: PipeReader): Promise<string> {
+  let text = "";
+  for (let chunk = await pipe.next(); chunk; chunk = await pipe.next()) {
+    text += chunk.toString("utf8");
+    if (text.includes("\n") || text.length > textBytesMax) break;
+  }
+  return text;
+}

@@ -1,0 +1,89 @@
+/** Receives a file: into a temporary file in the sandbox first, to its place only when it is complete. */
+import { once } from "node:events";
+import { SandgateError } from "../../shared/errors.ts";
+import type { UploadEnd } from "../../shared/schemas/messages.ts";
+import { UploadEnd as UploadEndSchema } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { StreamReceiver } from "../../shared/stream/receiver.ts";
+import type { Container, OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import { runTool, startTool, textOf, toolFault } from "./tool.ts";
+
+const defaultMode = "644";
+const checkEnd = checker(UploadEndSchema);
+
+const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
+const discard = 'rm -f -- "$1"';
+// $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename on one file system.
+const place = `
+[ -d "$2" ] && exit 21
+dir=\${2%/*}
+mkdir -p -- "\${dir:-/}" || exit 20
+chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
+[ -d "$2" ] && { rm -f -- "\${dir:-/}/$4"; exit 21; }
+mv -f -- "\${dir:-/}/$4" "$2"
+`;
+
+export interface UploadJob {
+  readonly oci: OciRuntime;
+  readonly container: Container;
+  readonly id: string;
+  readonly receiver: StreamReceiver;
+  /** Called with every chunk's size before it is written; throws when it must not be. */
+  readonly account: (bytes: number) => void;
+}
+
+/** Takes the stream to its end and returns the size of the file. On failure the old file stays. */
+export async function takeUpload(job: UploadJob): Promise<number> {
+  const temporary = `/tmp/.sandgate-upload-${job.id}`;
+  let target = "/tmp";
+  try {
+    const { end, size } = await writeTemporary(job, temporary);
+    target = end.path;
+    if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`);
+    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `.sandgate-upload-${job.id}`], target);
+    return size;
+  } catch (error) {
+    await runTool(job.oci, job.container, discard, [temporary], temporary).catch(() => {});
+    throw error;
+  }
+}
+
+async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end: UploadEnd; size: number }> {
+  const tool = await startTool(job.oci, job.container, receive, [temporary], "pipe");
+  const stderr = textOf(tool.stderr);
+  const failed = tool.exited.then(async (code) => {
+    if (code !== 0) throw toolFault(code, await stderr, temporary);
+  });
+  failed.catch(() => {});
+  try {
+    const result = await feed(job, tool, failed);
+    await failed;
+    return result;
+  } catch (error) {
+    await tool.kill();
+    throw error;
+  } finally {
+    tool.stdout.close();
+    tool.stderr.close();
+  }
+}
+
+async function feed(job: UploadJob, tool: RunningCommand, failed: Promise<void>): Promise<{ end: UploadEnd; size: number }> {
+  const stdin = tool.stdin;
+  if (!stdin) throw new SandgateError("internal_error", "the file could not be written");
+  // A write after the program has failed raises this; the program's own fault is the one that counts.
+  stdin.on("error", () => {});
+  const broken = failed.then(() => Promise.reject(new SandgateError("unprocessable", "the file could not be written")));
+  broken.catch(() => {});
+  let size = 0;
+  const chunks = job.receiver.read();
+  for (let next = await Promise.race([chunks.next(), broken]); ; next = await Promise.race([chunks.next(), broken])) {
+    if (next.done) {
+      stdin.end();
+      return { end: checkEnd(next.value), size };
+    }
+    job.account(next.value.length);
+    size += next.value.length;
+    if (!stdin.write(next.value)) await Promise.race([once(stdin, "drain"), broken]);
+  }
+}

@@ -1,0 +1,113 @@
+/** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { ExecuteCall, ExecutionEnd, LogEntry } from "../../shared/schemas/messages.ts";
+import { StreamSender } from "../../shared/stream/sender.ts";
+import type { WorkerContext } from "../context.ts";
+import { Execution } from "../exec/execution.ts";
+import { OutputStream } from "../exec/output.ts";
+import { ContainerNotRunning, type RunningCommand, shellArguments } from "../runtime/oci.ts";
+import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
+
+/** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
+export async function execute(context: WorkerContext, call: ExecuteCall): Promise<object> {
+  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
+  const slot = takeSlot(context, sandbox);
+  const sender = new StreamSender(context.hub, call.to);
+  const startedAtMs = Date.now();
+  try {
+    const command = await startCommand(context, sandbox, call);
+    const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
+    const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
+    const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs });
+    slot.attach(execution);
+    logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
+    void execution.finish(call.timeout_ms).then((end) => {
+      slot.free();
+      logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
+      report(sender, end);
+    });
+    return { started_at_ms: startedAtMs };
+  } catch (error) {
+    slot.free();
+    sender.abort(SandgateError.from(error));
+    if (error instanceof ContainerNotRunning) void context.lifecycle.restartLost(sandbox);
+    throw error;
+  }
+}
+
+async function startCommand(context: WorkerContext, sandbox: ReturnType<WorkerContext["sandboxes"]["running"]>, call: ExecuteCall): Promise<RunningCommand> {
+  context.counters.executions++;
+  sandbox.diskStale = true;
+  const command = await context.oci.exec(sandbox.container, {
+    args: shellArguments(call.command),
+    env: { ...sandbox.record.env_vars, ...call.env },
+    workingDir: call.working_dir,
+    stdin: "none",
+  });
+  try {
+    await command.started;
+    return command;
+  } catch (error) {
+    command.exited.catch(() => {});
+    command.stdout.close();
+    command.stderr.close();
+    throw error;
+  }
+}
+
+/** Counts a command from before it starts, and lets it be ended from its first moment. */
+function takeSlot({ config }: WorkerContext, sandbox: LiveSandbox): Activity & { attach(execution: Execution): void; free(): void } {
+  if (sandbox.activities.size >= config.executionsPerSandbox) {
+    throw new SandgateError("rate_limited", `the sandbox already runs ${config.executionsPerSandbox} commands, which is its limit`);
+  }
+  let execution: Execution | undefined;
+  let early: ((execution: Execution) => void) | undefined;
+  const tell = (action: (execution: Execution) => void): void => {
+    if (execution) action(execution);
+    else early ??= action;
+  };
+  const slot = {
+    abort: (reason: SandgateError) => tell((running) => running.abort(reason)),
+    killFor: (reason: string) => tell((running) => running.killFor(reason)),
+    attach: (running: Execution) => {
+      execution = running;
+      early?.(running);
+    },
+    free: () => void sandbox.activities.delete(slot),
+  };
+  sandbox.activities.add(slot);
+  return slot;
+}
+
+function report(sender: StreamSender, end: ExecutionEnd): void {
+  try {
+    sender.end(end);
+  } catch {
+    // The bus is gone, and with it the client's stream, which its gateway has ended by itself.
+  }
+}
+
+type Outcome = Pick<LogEntry, "status" | "exit_code"> & { startedAtMs: number; endedAtMs: number; error?: string | undefined };
+
+function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): void {
+  const entry: LogEntry = {
+    request_id: call.request_id,
+    execution_id: call.execution_id,
+    account_id: call.account_id,
+    sandbox_id: call.sandbox_id,
+    command: call.command,
+    ...(call.working_dir ? { working_dir: call.working_dir } : {}),
+    source: call.source,
+    status: outcome.status,
+    exit_code: outcome.exit_code,
+    started_at_ms: outcome.startedAtMs,
+    execution_time_ms: outcome.endedAtMs - outcome.startedAtMs,
+    stdout: stdout.preview,
+    stderr: stderr.preview,
+    stdout_truncated: stdout.previewTruncated,
+    stderr_truncated: stderr.previewTruncated,
+    ...(outcome.error ? { error: outcome.error } : {}),
+  };
+  context.store.putExecution(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
+}

@@ -1,0 +1,80 @@
+/** The calls `upload` and `download`. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { DownloadCall, StreamTarget, UploadCall } from "../../shared/schemas/messages.ts";
+import { StreamReceiver } from "../../shared/stream/receiver.ts";
+import { StreamSender } from "../../shared/stream/sender.ts";
+import type { WorkerContext } from "../context.ts";
+import { openDownload } from "../files/download.ts";
+import { takeUpload } from "../files/upload.ts";
+import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
+
+/** Bytes of a GB as the `storage` field counts them. */
+const GB = 1024 ** 3;
+
+/** Replies with where to send the bytes; the outcome comes as the end of the stream that the call names. */
+export async function upload(context: WorkerContext, call: UploadCall): Promise<StreamTarget> {
+  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
+  if (sandbox.diskStale) await context.usage.measureDisk(sandbox);
+  refuseBeyondStorage(context, sandbox, call.size_hint ?? 0);
+  const outcome = new StreamSender(context.hub, call.to);
+  const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(call.to.peer);
+  const activity = endingBy((error) => receiver.cancel(error));
+  sandbox.activities.add(activity);
+  const account = (bytes: number): void => {
+    refuseBeyondStorage(context, sandbox, bytes);
+    sandbox.diskBytes += bytes;
+  };
+  takeUpload({ oci: context.oci, container: sandbox.container, id: call.request_id, receiver, account })
+    .then((size) => outcome.end({ size }))
+    .catch((thrown: unknown) => {
+      const error = logged(context, thrown, call.request_id);
+      receiver.cancel(error);
+      outcome.fail(error);
+    })
+    .catch((err) => context.log.warn({ err, request_id: call.request_id }, "the outcome of an upload could not be sent"))
+    .finally(() => {
+      sandbox.activities.delete(activity);
+      sandbox.diskStale = true;
+    });
+  return receiver.target;
+}
+
+/** Replies with the size where it is known; the bytes come as a stream. */
+export async function download(context: WorkerContext, call: DownloadCall): Promise<{ size?: number }> {
+  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
+  const file = await openDownload(context.oci, sandbox.container, call.path, call.archive);
+  const sender = new StreamSender(context.hub, call.to);
+  const activity = endingBy((error) => {
+    sender.fail(error);
+    void file.stop();
+  });
+  sandbox.activities.add(activity);
+  file
+    .send(sender)
+    .then(() => sender.end({}))
+    .catch((thrown: unknown) => sender.fail(logged(context, thrown, call.request_id)))
+    .catch((err) => context.log.warn({ err, request_id: call.request_id }, "the end of a download could not be sent"))
+    .finally(() => sandbox.activities.delete(activity));
+  return file.size === undefined ? {} : { size: file.size };
+}
+
+function refuseBeyondStorage(context: WorkerContext, { record, diskBytes }: LiveSandbox, bytes: number): void {
+  if (diskBytes + bytes > record.storage * GB) {
+    throw new SandgateError("insufficient_storage", `the file does not fit into the sandbox's storage of ${record.storage} GB`);
+  }
+  if (context.usage.host.diskFreeBytes - bytes < context.config.diskFloorBytes) {
+    throw new SandgateError("insufficient_storage", "the host has too little free disk space");
+  }
+}
+
+function endingBy(end: (error: SandgateError) => void): Activity {
+  return { abort: end, killFor: (reason) => end(new SandgateError("insufficient_storage", reason)) };
+}
+
+function logged(context: WorkerContext, thrown: unknown, requestId: string): SandgateError {
+  const error = SandgateError.from(thrown);
+  if (error.code === "internal_error") context.log.error({ err: thrown, request_id: requestId }, "a file transfer failed");
+  return error;
+}

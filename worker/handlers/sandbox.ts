@@ -1,0 +1,68 @@
+/** The calls `create` and `delete`. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { CreateCall, DeleteCall, SandboxEntry } from "../../shared/schemas/messages.ts";
+import type { WorkerContext } from "../context.ts";
+import { entryOf } from "../directory.ts";
+import type { LiveSandbox } from "../sandboxes/registry.ts";
+
+/** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
+export async function create(context: WorkerContext, call: CreateCall): Promise<SandboxEntry> {
+  refuseWhenFull(context);
+  const sandbox = await context.sandboxes.add({
+    id: call.id,
+    name: call.name,
+    account_id: call.account_id,
+    key_id: call.key_id,
+    worker_id: context.workerId,
+    status: "creating",
+    image: call.image,
+    created_at_ms: Date.now(),
+    cpu: call.cpu,
+    memory: call.memory,
+    storage: call.storage,
+    network: call.network,
+    env_vars: call.env_vars,
+    acknowledged: !call.wait,
+  });
+  const making = context.sandboxes.exclusive(call.id, () => make(context, sandbox, call));
+  if (call.wait) {
+    await making;
+  } else {
+    making.catch(() => {}); // Written to the record and the log by `make`.
+    await context.sandboxes.announce(sandbox);
+  }
+  return entryOf(sandbox.record);
+}
+
+/** Ends a sandbox and everything in it. Replies when it is gone. */
+export async function remove(context: WorkerContext, call: DeleteCall): Promise<object> {
+  const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
+  if (sandbox.record.status === "creating") throw new SandgateError("conflict", "the sandbox is still being created");
+  await context.sandboxes.exclusive(call.sandbox_id, async () => {
+    // Somebody else's deletion may have been first in line.
+    await context.lifecycle.delete(context.sandboxes.owned(call.sandbox_id, call.account_id));
+  });
+  context.log.info({ event: "sandbox_deleted", sandbox: call.sandbox_id, request_id: call.request_id }, "a sandbox was deleted");
+  return {};
+}
+
+async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCall): Promise<void> {
+  const { log, lifecycle, sandboxes } = context;
+  try {
+    await lifecycle.start(sandbox);
+    log.info({ event: "sandbox_created", sandbox: call.id, image: call.image, request_id: call.request_id }, "a sandbox was created");
+  } catch (thrown) {
+    const error = SandgateError.from(thrown);
+    log.warn({ err: error, event: "sandbox_create_failed", sandbox: call.id, request_id: call.request_id }, "a sandbox could not be created");
+    if (call.wait) await sandboxes.remove(sandbox).catch((err) => log.error({ err, sandbox: call.id }, "a failed sandbox could not be withdrawn"));
+    else await sandboxes.apply(sandbox, "failed", { error: error.message }).catch((err) => log.error({ err, sandbox: call.id }, "a failure could not be recorded"));
+    throw error;
+  }
+}
+
+function refuseWhenFull({ draining, sandboxes, config, usage }: WorkerContext): void {
+  if (draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  if (sandboxes.size >= config.sandboxesMax) throw new SandgateError("unavailable", "the worker has no room for another sandbox");
+  if (usage.host.memoryFreeBytes < config.memoryFloorBytes) throw new SandgateError("unavailable", "the worker has too little free memory for another sandbox");
+  if (usage.host.diskFreeBytes < config.diskFloorBytes) throw new SandgateError("insufficient_storage", "the host has too little free disk space");
+}

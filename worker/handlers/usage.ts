@@ -1,0 +1,28 @@
+/** The calls `status` and `logs`. */
+import type { LogsCall, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
+import type { WorkerContext } from "../context.ts";
+
+/** What a sandbox uses now, and its samples of the time asked for. */
+export async function status(context: WorkerContext, call: StatusCall): Promise<StatusReply> {
+  const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
+  if (sandbox.diskStale && sandbox.container) await context.usage.measureDisk(sandbox);
+  const { cpuPercent, memoryBytes, processes } = context.usage.current(sandbox);
+  const memory_mb = megabytes(memoryBytes);
+  return {
+    current: {
+      cpu_percent: cpuPercent,
+      memory_mb,
+      memory_percent: Math.min(100, Math.round((memory_mb / sandbox.record.memory) * 10_000) / 100),
+      disk_mb: megabytes(sandbox.diskBytes),
+      processes,
+    },
+    history: context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),
+  };
+}
+
+/** The account's executions on this worker, newest first. */
+export async function logs(context: WorkerContext, call: LogsCall): Promise<object> {
+  return context.store.executions({ accountId: call.account_id, sandboxId: call.sandbox_id, fromMs: call.from_ms, toMs: call.to_ms, limit: call.limit });
+}
+
+const megabytes = (bytes: number): number => Math.round((bytes / 1024 ** 2) * 100) / 100;

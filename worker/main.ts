@@ -1,0 +1,81 @@
+/** Starts a worker: probe the host, open the store, make records and containers agree, then answer calls. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError, loadConfig } from "../shared/config.ts";
+import { SandgateError } from "../shared/errors.ts";
+import { newId } from "../shared/ids.ts";
+import { BucketWriter } from "../shared/kv.ts";
+import { Lifecycle, stopOnRequest } from "../shared/lifecycle.ts";
+import { createLogger } from "../shared/log.ts";
+import { Bus } from "../shared/nats.ts";
+import { PeerWatch } from "../shared/presence.ts";
+import { SandboxEntry } from "../shared/schemas/messages.ts";
+import { checker } from "../shared/schemas/validate.ts";
+import { StreamHub } from "../shared/stream/hub.ts";
+import { buckets } from "../shared/subjects.ts";
+import type { WorkerContext } from "./context.ts";
+import { Directory } from "./directory.ts";
+import { drain } from "./drain.ts";
+import { workerIdentity } from "./identity.ts";
+import { describeWorker } from "./presence.ts";
+import { HostUnfit, probeHost } from "./runtime/host.ts";
+import { OciRuntime } from "./runtime/oci.ts";
+import { PipePool } from "./runtime/pipes.ts";
+import { Podman } from "./runtime/podman.ts";
+import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import { finishDeletions, reconcile } from "./sandboxes/reconcile.ts";
+import { Sandboxes } from "./sandboxes/registry.ts";
+import { serve } from "./serve.ts";
+import { Store } from "./store.ts";
+import { UsageMonitor } from "./usage/monitor.ts";
+
+/** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
+const exitConfig = 78;
+
+async function main(): Promise<void> {
+  const config = loadConfig();
+  const log = createLogger("worker", config.logLevel);
+  const lifecycle = new Lifecycle(log);
+  stopOnRequest(lifecycle, (code) => process.exit(code));
+
+  const dataDir = join(config.dataDir, "worker");
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const workerId = workerIdentity(config, dataDir);
+  const host = await probeHost(config);
+  const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
+  lifecycle.onStop("bus", () => bus.close());
+  const store = new Store(join(dataDir, "lmdb"));
+  lifecycle.onStop("store", () => store.close());
+
+  const scratch = join(config.runtimeDir, workerId);
+  mkdirSync(scratch, { recursive: true, mode: 0o700 });
+  const oci = new OciRuntime(host, new PipePool(join(scratch, "pipes")), scratch);
+  const podman = new Podman(config, host, log);
+  const directory = new Directory(await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)), workerId, log);
+  const sandboxes = new Sandboxes(store, directory);
+  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, oci, host, log, atOnce: config.createsAtOnce });
+  const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
+
+  const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
+  const hub = new StreamHub(bus, peers, log);
+  const context: WorkerContext = { config, workerId, host, log, store, hub, oci, sandboxes, lifecycle: sandboxLifecycle, usage, counters: { executions: 0 }, draining: true };
+  const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };
+  await reconcile(parts);
+  await usage.start();
+  lifecycle.onStop("usage", () => usage.stop());
+  bus.onRestored(() => void finishDeletions(parts));
+  serve(bus, context);
+  lifecycle.onStop("presence", () => peers.leave());
+  lifecycle.onStop("drain", () => drain(context, peers));
+  context.draining = false;
+  peers.start();
+  log.info({ event: "ready", worker: workerId, host: { checks: host.checks } }, "the worker is ready");
+}
+
+main().catch((error: unknown) => {
+  const log = createLogger("worker", "info");
+  const isFinal = error instanceof ConfigError || error instanceof HostUnfit;
+  if (isFinal) log.fatal({ event: "config" }, error.message);
+  else log.fatal({ err: error, cause: error instanceof SandgateError ? error.cause : undefined }, "the worker could not start");
+  process.exit(isFinal ? exitConfig : 1);
+});

@@ -1,0 +1,23 @@
+/** What this worker tells the gateways about itself with every heartbeat. */
+import type { Presence } from "../shared/schemas/messages.ts";
+import type { WorkerContext } from "./context.ts";
+
+export function describeWorker({ config, workerId, host, sandboxes, usage, counters, draining }: WorkerContext): Omit<Presence, "peer"> {
+  const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
+  return {
+    worker: {
+      id: workerId,
+      draining,
+      accepts: !draining && hasRoom,
+      sandboxes: sandboxes.size,
+      sandboxes_max: config.sandboxesMax,
+      executions: sandboxes.activities,
+      executions_total: counters.executions,
+      memory_free_bytes: usage.host.memoryFreeBytes,
+      disk_free_bytes: usage.host.diskFreeBytes,
+      load_per_cpu: usage.host.loadPerCpu,
+      rss_bytes: process.memoryUsage.rss(),
+      host: [...host.checks],
+    },
+  };
+}

@@ -1,0 +1,144 @@
+/** What this host can do, found out once at the start by trying it, and asked nowhere else. */
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { release } from "node:os";
+import { join } from "node:path";
+import type { Config } from "../../shared/config.ts";
+import type { HostCheck } from "../../shared/schemas/messages.ts";
+import { nftRules } from "./network.ts";
+import { run } from "./run.ts";
+
+const probeTimeoutMs = 20_000;
+/** Processes that all sandboxes of a worker may have together where there is no pids controller. */
+const nprocShared = 8_192;
+
+export interface Host {
+  readonly runtime: "crun" | "runc";
+  readonly initBinary: string;
+  /** Value of podman's `--network` for sandboxes with outbound access. */
+  readonly network: string;
+  readonly networkFilter: "nft" | "routes";
+  /** Which limits the kernel enforces for us. */
+  readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
+  readonly nofileMax: number;
+  readonly nprocShared: number;
+  readonly checks: readonly HostCheck[];
+}
+
+/** A host that cannot run sandboxes at all; the message says what is missing. */
+export class HostUnfit extends Error {
+  override name = "HostUnfit";
+}
+
+/** @throws {HostUnfit} */
+export async function probeHost(config: Config): Promise<Host> {
+  const podman = await version("podman");
+  if (!podman) throw new HostUnfit("podman is not installed");
+  const runtime = (await version("crun")) ? "crun" : "runc";
+  const runtimeVersion = await version(runtime);
+  if (!runtimeVersion) throw new HostUnfit("neither crun nor runc is installed");
+  const initBinary = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/lib/podman/catatonit"].find((path) => existsSync(path));
+  if (!initBinary) throw new HostUnfit("catatonit is not installed");
+  const controllers = delegatedControllers();
+  const limits = {
+    memory: controllers.includes("memory"),
+    cpu: controllers.includes("cpu"),
+    pids: controllers.includes("pids"),
+    storage: await hasStorageQuota(config),
+  };
+  const network = await outboundNetwork();
+  const networkFilter = await filterKind();
+  const host = { runtime, initBinary, network, networkFilter, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
+  return { ...host, checks: describe(host, podman, runtimeVersion, await driver()) };
+}
+
+async function version(program: string): Promise<string | undefined> {
+  const result = await run(program, ["--version"], { timeoutMs: probeTimeoutMs });
+  return result.exitCode === 0 ? /\d+(\.\d+)+/.exec(result.stdout)?.[0] : undefined;
+}
+
+/** Controllers of cgroup v2 that this user may hand on to containers; none on v1 and hybrid hosts. */
+function delegatedControllers(): string[] {
+  try {
+    const own = readFileSync("/proc/self/cgroup", "utf8").split("\n").find((line) => line.startsWith("0::"))?.slice(3).trim() ?? "";
+    if (!existsSync("/sys/fs/cgroup/cgroup.controllers")) return [];
+    // The slice of this user is the highest group that is ours; its controllers are what a container can get.
+    const steps = own.split("/").filter(Boolean);
+    for (let length = 1; length <= steps.length; length++) {
+      const dir = join("/sys/fs/cgroup", ...steps.slice(0, length));
+      if (isWritable(join(dir, "cgroup.procs"))) return readFileSync(join(dir, "cgroup.controllers"), "utf8").trim().split(/\s+/);
+    }
+  } catch {
+    // No cgroup v2: nothing is delegated.
+  }
+  return userManagerControllers();
+}
+
+/** A worker outside a login session still gets its containers' groups from the user's systemd manager. */
+function userManagerControllers(): string[] {
+  try {
+    const uid = readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s+/)[1];
+    return readFileSync(`/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`, "utf8").trim().split(/\s+/);
+  } catch {
+    return [];
+  }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function outboundNetwork(): Promise<string> {
+  if (await version("slirp4netns")) return "slirp4netns:enable_ipv6=false,allow_host_loopback=false";
+  if (await version("pasta")) return "pasta:--ipv4-only,--no-map-gw";
+  throw new HostUnfit("neither slirp4netns nor pasta (passt) is installed");
+}
+
+/** Whether nftables works in a network namespace of ours. */
+async function filterKind(): Promise<"nft" | "routes"> {
+  const rules = nftRules(["192.0.2.1"]);
+  const result = await run("unshare", ["--net", "--", "nft", "-f", "-"], { timeoutMs: probeTimeoutMs, input: rules });
+  return result.exitCode === 0 ? "nft" : "routes";
+}
+
+/** Podman can bound a container's layer only on XFS with project quotas that this user may set. */
+async function hasStorageQuota(config: Config): Promise<boolean> {
+  const result = await run("findmnt", ["--noheadings", "--output", "FSTYPE,OPTIONS", "--target", config.storageDir], { timeoutMs: probeTimeoutMs });
+  if (!/^xfs\s.*\b(prjquota|pquota)\b/.test(result.stdout)) return false;
+  const name = `sandgate-probe-${process.pid}`;
+  const made = await run("podman", ["create", "--pull", "never", "--name", name, "--storage-opt", "size=1G", config.defaultImage, "true"], { timeoutMs: probeTimeoutMs });
+  await run("podman", ["rm", "--force", "--ignore", name], { timeoutMs: probeTimeoutMs });
+  return made.exitCode === 0;
+}
+
+async function driver(): Promise<string> {
+  const result = await run("podman", ["info", "--format", "{{.Store.GraphDriverName}}{{range $k, $v := .Store.GraphOptions}} {{$k}}{{end}}"], { timeoutMs: probeTimeoutMs });
+  return result.exitCode === 0 ? result.stdout.trim() : "unknown";
+}
+
+function hardLimit(name: string): number {
+  const line = readFileSync("/proc/self/limits", "utf8").split("\n").find((entry) => entry.startsWith(name)) ?? "";
+  const hard = line.slice(name.length).trim().split(/\s+/)[1];
+  return hard === undefined || hard === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(hard);
+}
+
+function describe(host: Omit<Host, "checks">, podman: string, runtimeVersion: string, storageDriver: string): HostCheck[] {
+  const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
+    enforced ? { name, value: "enforced by the kernel", ok: true } : { name, value: otherwise, ok: false, note: "this host gives an unprivileged user no such limit" };
+  return [
+    { name: "kernel", value: release(), ok: true },
+    { name: "podman", value: podman, ok: true },
+    { name: "runtime", value: `${host.runtime} ${runtimeVersion}`, ok: host.runtime === "crun", ...(host.runtime === "crun" ? {} : { note: "crun starts commands much faster" }) },
+    { name: "storage_driver", value: storageDriver, ok: storageDriver.startsWith("overlay") },
+    { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
+    { name: "network_filter", value: host.networkFilter, ok: true },
+    limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
+    limit("cpu_limit", host.limits.cpu, "not enforced"),
+    limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),
+    limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size"),
+  ];
+}

@@ -1,0 +1,66 @@
+/**
+ * What a sandbox with outbound access may reach: the internet, and the resolver of its own network; never the
+ * host, the LAN, link-local or metadata addresses. The rules live in the sandbox's network namespace, and the
+ * sandbox has no capability to change them.
+ */
+import { isIPv4 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { SandgateError } from "../../shared/errors.ts";
+import type { Host } from "./host.ts";
+import { run } from "./run.ts";
+
+const timeoutMs = 10_000;
+
+/** IPv4 ranges that are not the internet: https://www.iana.org/assignments/iana-ipv4-special-registry */
+const privateRanges = [
+  "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+  "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+];
+
+/** The resolver that slirp4netns (10.0.2.3) or pasta (169.254.1.1) offers inside the namespace. */
+const resolvers = ["10.0.2.3", "169.254.1.1"];
+
+/** The host's own addresses that are not private anyway. */
+function hostAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address).filter((address) => isIPv4(address)));
+}
+
+/** The rules as nft reads them. */
+export function nftRules(host: readonly string[]): string {
+  return [
+    "table inet sandgate {",
+    `  set closed { type ipv4_addr; flags interval; auto-merge; elements = { ${[...privateRanges, ...host].join(", ")} } }`,
+    "  chain output {",
+    "    type filter hook output priority 0; policy accept;",
+    '    oifname "lo" accept',
+    `    ip daddr { ${resolvers.join(", ")} } meta l4proto { tcp, udp } th dport 53 accept`,
+    "    ip daddr @closed reject",
+    "    meta nfproto ipv6 reject",
+    "  }",
+    "}",
+    "",
+  ].join("\n");
+}
+
+/** The same without nftables: routes that refuse, which hold as long as the sandbox cannot use raw sockets. */
+export function refusingRoutes(host: readonly string[]): string {
+  return [...privateRanges.filter((range) => range !== "127.0.0.0/8"), ...host.filter((address) => !address.startsWith("127."))]
+    .map((range) => `route replace unreachable ${range}\n`)
+    .join("");
+}
+
+/**
+ * Closes the private ranges in the network namespace of a process.
+ *
+ * @throws {SandgateError} `internal_error`; the sandbox must not be handed out then.
+ */
+export async function closePrivateNetworks(host: Host, pid: number): Promise<void> {
+  const enter = ["-t", String(pid), "-n", "--"];
+  const result =
+    host.networkFilter === "nft"
+      ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses()) })
+      : await run("nsenter", [...enter, "ip", "-batch", "-"], { timeoutMs, input: refusingRoutes(hostAddresses()) });
+  if (result.exitCode !== 0) {
+    throw new SandgateError("internal_error", "the network of the sandbox could not be closed off", { cause: new Error(result.stderr) });
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Real pipes for the output of commands. Node gives its children sockets, on which `> /dev/stderr` fails,
+ * so named pipes are made in batches and lose their name as soon as both ends are open.
+ */
+import { constants, mkdirSync, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
+import { Socket } from "node:net";
+import { join } from "node:path";
+import { SandgateError } from "../../shared/errors.ts";
+import { run } from "./run.ts";
+
+const batch = 64;
+const chunkBytesMax = 64 * 1024;
+/** A pipe holds at most this much (Linux, unprivileged) once its writer has exited. */
+const leftoverBytesMax = 1024 * 1024;
+
+/** Hands out pipes, making new ones in the background before they run out. */
+export class PipePool {
+  readonly #dir: string;
+  #names: string[] = [];
+  #serial = 0;
+  #refill: Promise<void> | undefined;
+
+  constructor(dir: string) {
+    mkdirSync(dir, { recursive: true, mode: 0o711 });
+    for (const leftover of readdirSync(dir)) unlinkSync(join(dir, leftover));
+    this.#dir = dir;
+  }
+
+  /** A new pipe: a reader for us and a descriptor for a child, to be closed with `closeSync` once it has started. */
+  async take(): Promise<{ reader: PipeReader; writeFd: number }> {
+    while (this.#names.length === 0) await this.#makeMore();
+    const name = this.#names.pop() as string;
+    if (this.#names.length < batch / 4) void this.#makeMore().catch(() => {});
+    const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writeFd = openSync(name, constants.O_WRONLY);
+    unlinkSync(name);
+    return { reader: new PipeReader(readFd), writeFd };
+  }
+
+  #makeMore(): Promise<void> {
+    this.#refill ??= this.#make().finally(() => {
+      this.#refill = undefined;
+    });
+    return this.#refill;
+  }
+
+  async #make(): Promise<void> {
+    const names = Array.from({ length: batch }, () => join(this.#dir, `p${process.pid}-${this.#serial++}`));
+    const result = await run("mkfifo", ["-m", "666", ...names], { timeoutMs: 10_000 });
+    if (result.exitCode !== 0) throw new SandgateError("internal_error", "pipes could not be made", { cause: new Error(result.stderr) });
+    this.#names.push(...names);
+  }
+}
+
+/** Reads a pipe chunk by chunk; nothing is read ahead beyond one chunk, so a slow reader slows the writer. */
+export class PipeReader {
+  readonly #fd: number;
+  readonly #socket: Socket;
+  #closed = false;
+  #writerExited = false;
+  #leftoverBytes = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+    this.#socket = new Socket({ fd, readable: true, writable: false });
+    const wake = (): void => this.#wake?.();
+    this.#socket.on("readable", wake).on("error", wake).on("close", () => {
+      this.#closed = true;
+      wake();
+    });
+  }
+
+  /** The next bytes, or undefined at the end. */
+  async next(): Promise<Buffer | undefined> {
+    for (;;) {
+      const chunk = this.#socket.read() as Buffer | null;
+      if (chunk) return chunk;
+      if (this.#closed || this.#socket.destroyed) return undefined;
+      if (this.#writerExited) return this.#leftover();
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The command has exited: what is in the pipe is read to the end, what others may still write is not waited for. */
+  writerExited(): void {
+    this.#writerExited = true;
+    this.#wake?.();
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #leftover(): Buffer | undefined {
+    if (this.#leftoverBytes >= leftoverBytesMax) return undefined;
+    const chunk = Buffer.allocUnsafe(chunkBytesMax);
+    try {
+      const length = readSync(this.#fd, chunk, 0, chunk.length, null);
+      this.#leftoverBytes += length;
+      return length > 0 ? chunk.subarray(0, length) : undefined;
+    } catch {
+      return undefined; // EAGAIN: the pipe is empty.
+    }
+  }
+}
+
+

@@ -1,0 +1,150 @@
+/**
+ * Podman as this product uses it: make, start, remove and list containers, get images.
+ * Its error texts are turned into our errors here and nowhere else.
+ */
+import type { Config } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import { SingleFlight } from "../../shared/mutex.ts";
+import type { Host } from "./host.ts";
+import { type RunResult, run } from "./run.ts";
+
+const podmanTimeoutMs = 120_000;
+
+/** Where the waiting process of a sandbox lies inside it: reaps orphans, does nothing else. */
+export const initPath = "/run/.sandgate-init";
+
+/** Linux capabilities a sandbox keeps: enough for package managers and services, nothing about the host. */
+const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
+
+export interface ContainerSpec {
+  readonly sandboxId: string;
+  readonly hostname: string;
+  readonly image: string;
+  readonly cpus: number;
+  readonly memoryMiB: number;
+  readonly storageGB: number;
+  readonly network: "none" | "outbound";
+}
+
+export interface ListedContainer {
+  readonly containerId: string;
+  readonly sandboxId: string;
+  readonly running: boolean;
+}
+
+export class Podman {
+  readonly #config: Config;
+  readonly #host: Host;
+  readonly #log: Logger;
+  readonly #pulls = new SingleFlight<void>();
+
+  constructor(config: Config, host: Host, log: Logger) {
+    this.#config = config;
+    this.#host = host;
+    this.#log = log;
+  }
+
+  /**
+   * Makes and starts a container that waits; pulls its image when it is not here. Returns the container's id.
+   *
+   * @throws {SandgateError} `unprocessable` when the image cannot be had, `insufficient_storage`, `internal_error`.
+   */
+  async run(workerId: string, spec: ContainerSpec): Promise<string> {
+    const image = spec.image === "default" ? this.#config.defaultImage : spec.image;
+    const args = this.#runArguments(workerId, { ...spec, image });
+    let result = await this.#podman(args);
+    if (isImageMissing(result)) {
+      await this.#pulls.run(image, () => this.#pull(image));
+      result = await this.#podman(args);
+    }
+    if (result.exitCode !== 0) throw failure("start the container", result);
+    return lastLine(result.stdout);
+  }
+
+  /** Starts a container that stopped, its files as they were. */
+  async start(containerId: string): Promise<void> {
+    const result = await this.#podman(["start", containerId]);
+    if (result.exitCode !== 0) throw failure("start the container again", result);
+  }
+
+  /** Stops a container's processes and keeps its files. */
+  async stop(containerId: string): Promise<void> {
+    const result = await this.#podman(["stop", "--time", "1", "--ignore", containerId]);
+    if (result.exitCode !== 0) throw failure("stop the container", result);
+  }
+
+  /** Removes a container and its files; one that does not exist is removed already. */
+  async remove(nameOrId: string): Promise<void> {
+    const result = await this.#podman(["rm", "--force", "--time", "0", "--volumes", "--ignore", nameOrId]);
+    if (result.exitCode !== 0) throw failure("remove the container", result);
+  }
+
+  /** The containers of this worker, running or not. */
+  async list(workerId: string): Promise<ListedContainer[]> {
+    const result = await this.#podman(["ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${workerId}`, "--format", "json"]);
+    if (result.exitCode !== 0) throw failure("list the containers", result);
+    const containers = JSON.parse(result.stdout || "[]") as { Id: string; State: string; Labels: Record<string, string> }[];
+    return containers.map(({ Id, State, Labels }) => ({
+      containerId: Id,
+      sandboxId: Labels["sandgate.sandbox"] ?? "",
+      running: State === "running",
+    }));
+  }
+
+  #runArguments(workerId: string, spec: ContainerSpec): string[] {
+    return [
+      ...["run", "--detach", "--pull", "never", "--runtime", this.#host.runtime, "--name", containerName(spec.sandboxId)],
+      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`],
+      ...["--entrypoint", JSON.stringify([initPath]), "--volume", `${this.#host.initBinary}:${initPath}:ro`, "--hostname", spec.hostname],
+      ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false"],
+      ...["--cap-drop", "all", ...capabilities.flatMap((name) => ["--cap-add", name]), "--security-opt", "no-new-privileges"],
+      ...this.#limits(spec),
+      ...["--network", spec.network === "none" ? "none" : this.#host.network],
+      spec.image,
+      "-P",
+    ];
+  }
+
+  #limits(spec: ContainerSpec): string[] {
+    const { limits, nofileMax } = this.#host;
+    const nofile = Math.min(this.#config.sandboxNofile, nofileMax);
+    const flags = ["--ulimit", "core=0:0", "--ulimit", `nofile=${nofile}:${nofile}`];
+    if (limits.memory) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
+    if (limits.cpu) flags.push("--cpus", String(spec.cpus));
+    // Without a pids controller this bound, shared by all sandboxes of the worker, keeps a fork bomb from the host.
+    flags.push(...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]));
+    if (limits.storage) flags.push("--storage-opt", `size=${spec.storageGB}G`);
+    return flags;
+  }
+
+  async #pull(image: string): Promise<void> {
+    if (!this.#config.imagePull || image.startsWith("localhost/")) throw new SandgateError("unprocessable", `image not found: ${image}`);
+    this.#log.info({ event: "image_pull", image }, "pulling an image");
+    const result = await this.#podman(["pull", image], this.#config.imagePullTimeoutMs, (line) => this.#log.info({ event: "image_pull", image }, line));
+    if (result.exitCode === 0) return;
+    this.#log.warn({ event: "image_pull", image, stderr: result.stderr.slice(-2_000) }, "the image could not be pulled");
+    if (isOutOfDisk(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
+    throw new SandgateError("unprocessable", `image not found or not pullable: ${image}`);
+  }
+
+  #podman(args: readonly string[], timeoutMs = podmanTimeoutMs, onStderrLine?: (line: string) => void): Promise<RunResult> {
+    return run("podman", args, { timeoutMs, ...(onStderrLine ? { onStderrLine } : {}) });
+  }
+}
+
+export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
+
+const isImageMissing = (result: RunResult): boolean =>
+  result.exitCode === 125 && /image not known|no such image|does not resolve to an image|unable to find a name|short-name/i.test(result.stderr);
+
+const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
+
+const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
+
+function failure(action: string, result: RunResult): SandgateError {
+  const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
+  if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  if (/invalid reference format|repository name must be/i.test(result.stderr)) return new SandgateError("unprocessable", "the image name is not valid", { cause });
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
+}

@@ -1,0 +1,119 @@
+/** What /proc tells about the processes of sandboxes, and how a tree of them is ended for good. */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const killRoundsMax = 100;
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined; // The process has gone, which is no error here.
+  }
+}
+
+/** Process ids of the children of all threads of a process. */
+export function childrenOf(pid: number): number[] {
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+  return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
+}
+
+/** All living descendants of a process, itself excluded. */
+export function descendantsOf(pid: number): number[] {
+  const found = childrenOf(pid);
+  for (let i = 0; i < found.length; i++) found.push(...childrenOf(found[i] as number));
+  return found;
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Already gone.
+  }
+}
+
+/** The one-letter state of a process, or undefined when it is gone. */
+function stateOf(pid: number): string | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+}
+
+const isGone = (pid: number): boolean => ["Z", "X", undefined].includes(stateOf(pid));
+
+/**
+ * Ends a process and all its descendants. The root must be a child subreaper, so that no descendant can leave
+ * its tree. Everything is stopped first, until no new process appears: a stopped process cannot fork.
+ */
+export async function killTree(root: number): Promise<void> {
+  const stopped = new Set<number>();
+  for (let round = 0; round < killRoundsMax; round++) {
+    const fresh = descendantsOf(root).filter((pid) => !stopped.has(pid));
+    if (fresh.length === 0) break;
+    for (const pid of fresh) {
+      signal(pid, "SIGSTOP");
+      stopped.add(pid);
+    }
+  }
+  for (const pid of stopped) signal(pid, "SIGKILL");
+  for (let round = 0; round < killRoundsMax && [...stopped].some((pid) => !isGone(pid)); round++) await sleep(5);
+  for (const pid of descendantsOf(root)) signal(pid, "SIGKILL");
+  signal(root, "SIGKILL");
+}
+
+/** Ends processes at once, all stopped before the first is killed so that none replaces another. */
+export function killAll(pids: readonly number[]): void {
+  for (const pid of pids) signal(pid, "SIGSTOP");
+  for (const pid of pids) signal(pid, "SIGKILL");
+}
+
+/** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */
+export function pidNamespaceOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return undefined;
+  }
+}
+
+export function commandLineOf(pid: number): string[] {
+  return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");
+}
+
+export interface ProcessUsage {
+  readonly pid: number;
+  /** User and system time in clock ticks (1/100 s), waited-for children included. */
+  readonly cpuTicks: number;
+  /** Anonymous and shared memory in use. */
+  readonly memoryBytes: number;
+}
+
+/** All processes that this user namespace can see, by pid namespace. One pass over /proc. */
+export function processesByNamespace(): Map<string, number[]> {
+  const spaces = new Map<string, number[]>();
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    const space = Number.isInteger(pid) ? pidNamespaceOf(pid) : undefined;
+    if (!space) continue;
+    const members = spaces.get(space);
+    if (members) members.push(pid);
+    else spaces.set(space, [pid]);
+  }
+  return spaces;
+}
+
+/** CPU time and memory of one process, or undefined when it is gone. */
+export function usageOf(pid: number): ProcessUsage | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  const status = read(`/proc/${pid}/status`);
+  if (!stat || !status) return undefined;
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const cpuTicks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
+  const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
+  return { pid, cpuTicks, memoryBytes: (kib("RssAnon") + kib("RssShmem")) * 1024 };
+}

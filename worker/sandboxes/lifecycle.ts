@@ -1,0 +1,105 @@
+/** Making, starting again and removing the container of a sandbox. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import { Semaphore } from "../../shared/mutex.ts";
+import type { Host } from "../runtime/host.ts";
+import { closePrivateNetworks } from "../runtime/network.ts";
+import type { Container, OciRuntime } from "../runtime/oci.ts";
+import { containerName, type Podman } from "../runtime/podman.ts";
+import type { SandboxRecord } from "../store.ts";
+import type { LiveSandbox, Sandboxes } from "./registry.ts";
+
+export class SandboxLifecycle {
+  readonly #sandboxes: Sandboxes;
+  readonly #podman: Podman;
+  readonly #oci: OciRuntime;
+  readonly #host: Host;
+  readonly #log: Logger;
+  readonly #slots: Semaphore;
+
+  constructor(parts: { sandboxes: Sandboxes; podman: Podman; oci: OciRuntime; host: Host; log: Logger; atOnce: number }) {
+    this.#sandboxes = parts.sandboxes;
+    this.#podman = parts.podman;
+    this.#oci = parts.oci;
+    this.#host = parts.host;
+    this.#log = parts.log;
+    this.#slots = new Semaphore(parts.atOnce);
+  }
+
+  /** Makes the container of a sandbox whose intent is written. On failure nothing of the container is left. */
+  async start(sandbox: LiveSandbox): Promise<void> {
+    const { record } = sandbox;
+    try {
+      const containerId = await this.#slots.run(() => this.#podman.run(record.worker_id, specOf(record)));
+      sandbox.container = await this.#ready(record, containerId);
+      await this.#sandboxes.apply(sandbox, "started", { container_id: containerId, acknowledged: true });
+    } catch (error) {
+      sandbox.container = undefined;
+      await this.#podman.remove(containerName(record.id)).catch((err) => this.#log.error({ err, sandbox: record.id }, "a failed container could not be removed"));
+      throw error;
+    }
+  }
+
+  /** Finds the running container of a record again, or starts it if it has stopped. */
+  async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
+    if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
+    sandbox.container = isRunning ? await this.#oci.inspect(containerId) : await this.#ready(sandbox.record, containerId);
+    await this.#sandboxes.apply(sandbox, sandbox.record.status === "creating" ? "started" : "recovered", { container_id: containerId, acknowledged: true });
+  }
+
+  /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
+  async delete(sandbox: LiveSandbox): Promise<void> {
+    await this.#sandboxes.apply(sandbox, "delete");
+    this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted"));
+    await this.#slots.run(() => this.#podman.remove(containerName(sandbox.record.id)));
+    sandbox.container = undefined;
+    await this.#sandboxes.remove(sandbox);
+  }
+
+  /** A container that ought to run and does not: its commands are over, its files are kept and it is started again. */
+  async restartLost(sandbox: LiveSandbox): Promise<void> {
+    await this.#sandboxes.exclusive(sandbox.record.id, async () => {
+      const { record, container } = sandbox;
+      if (record.status !== "running" || !container) return;
+      this.#log.warn({ event: "sandbox_lost", sandbox: record.id }, "a sandbox stopped by itself and is started again");
+      sandbox.container = undefined;
+      this.endActivities(sandbox, new SandgateError("unavailable", "the sandbox stopped and is started again"));
+      try {
+        await this.recover(sandbox, container.id, false);
+      } catch (error) {
+        this.#log.error({ err: error, sandbox: record.id }, "a sandbox could not be started again");
+        await this.#sandboxes.apply(sandbox, "lost", { error: "the sandbox stopped and could not be started again" });
+      }
+    });
+  }
+
+  /** Stops the processes of a sandbox for a shutdown; it is started again when the worker is. */
+  async stop(sandbox: LiveSandbox): Promise<void> {
+    const { container } = sandbox;
+    if (!container) return;
+    sandbox.container = undefined;
+    await this.#slots.run(() => this.#podman.stop(container.id));
+  }
+
+  endActivities(sandbox: LiveSandbox, reason: SandgateError): void {
+    for (const activity of sandbox.activities) activity.abort(reason);
+  }
+
+  async #ready(record: SandboxRecord, containerId: string): Promise<Container> {
+    const container = await this.#oci.inspect(containerId);
+    if (record.network === "outbound") await closePrivateNetworks(this.#host, container.initPid);
+    return container;
+  }
+}
+
+function specOf(record: SandboxRecord): Parameters<Podman["run"]>[1] {
+  return {
+    sandboxId: record.id,
+    hostname: record.name.replaceAll(/[^a-zA-Z0-9-]/g, "-").replace(/-+$/, "") || "sandbox",
+    image: record.image,
+    cpus: record.cpu,
+    memoryMiB: record.memory,
+    storageGB: record.storage,
+    network: record.network,
+  };
+}

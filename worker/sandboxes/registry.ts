@@ -1,0 +1,122 @@
+/** The sandboxes of this worker in memory: records, what runs in them, and the only way to change their state. */
+import { SandgateError } from "../../shared/errors.ts";
+import { KeyedMutex } from "../../shared/mutex.ts";
+import { nextState, type SandboxEvent } from "../../shared/sandbox.ts";
+import type { Directory } from "../directory.ts";
+import type { Container } from "../runtime/oci.ts";
+import type { SandboxRecord, Store } from "../store.ts";
+
+/** Something that runs in a sandbox and can be ended from outside. */
+export interface Activity {
+  /** Ends it; the reason goes to its client. */
+  abort(reason: SandgateError): void;
+  /** Ends its processes as a limit would: the command is seen as killed, the reason goes with the result. */
+  killFor(reason: string): void;
+}
+
+/** A sandbox with what is known of it only while it runs. */
+export interface LiveSandbox {
+  record: SandboxRecord;
+  container: Container | undefined;
+  readonly activities: Set<Activity>;
+  /** Bytes of the writable layer at the last measurement, and those written through uploads since. */
+  diskBytes: number;
+  /** Whether anything ran since the layer was measured last. */
+  diskStale: boolean;
+}
+
+export class Sandboxes {
+  readonly #live = new Map<string, LiveSandbox>();
+  readonly #turns = new KeyedMutex();
+  readonly #store: Store;
+  readonly #directory: Directory;
+
+  constructor(store: Store, directory: Directory) {
+    this.#store = store;
+    this.#directory = directory;
+    for (const record of store.sandboxes()) this.#track(record);
+  }
+
+  all(): IterableIterator<LiveSandbox> {
+    return this.#live.values();
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Whether this very sandbox is still there. */
+  has(sandbox: LiveSandbox): boolean {
+    return this.#live.get(sandbox.record.id) === sandbox;
+  }
+
+  /** How many commands and transfers run now. */
+  get activities(): number {
+    return [...this.#live.values()].reduce((sum, sandbox) => sum + sandbox.activities.size, 0);
+  }
+
+  /** Runs changes of one sandbox one after another. */
+  exclusive<T>(id: string, change: () => Promise<T>): Promise<T> {
+    return this.#turns.run(id, change);
+  }
+
+  /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
+  owned(id: string, accountId: string): LiveSandbox {
+    const sandbox = this.#live.get(id);
+    if (!sandbox || sandbox.record.account_id !== accountId) throw new SandgateError("not_found", `Sandbox not found: ${id}`);
+    return sandbox;
+  }
+
+  /** A sandbox that commands can run in. @throws {SandgateError} `not_found`, `conflict`. */
+  running(id: string, accountId: string): LiveSandbox & { container: Container } {
+    const sandbox = this.owned(id, accountId);
+    const { status } = sandbox.record;
+    if (status !== "running") throw new SandgateError("conflict", `the sandbox is not running, it is in state "${status}"`);
+    if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
+    return sandbox as LiveSandbox & { container: Container };
+  }
+
+  /** Writes the intent to make a sandbox. */
+  async add(record: SandboxRecord): Promise<LiveSandbox> {
+    const sandbox = this.#track(record);
+    await this.#store.putSandbox(record);
+    return sandbox;
+  }
+
+  /** Tells the directory of a sandbox that is still being made. */
+  announce(sandbox: LiveSandbox): Promise<void> {
+    return this.#directory.publish(sandbox.record);
+  }
+
+  /**
+   * Applies an event: state table, disk, then directory.
+   *
+   * @throws {SandgateError} `conflict` when the state does not allow the event, `unavailable` when the directory
+   * could not be told; the state on disk has changed then and is published when the bus is back.
+   */
+  async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
+    const status = nextState(sandbox.record.status, event);
+    if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
+    sandbox.record = { ...sandbox.record, ...changes, status };
+    await this.#store.putSandbox(sandbox.record);
+    await this.#directory.publish(sandbox.record);
+  }
+
+  /** Forgets a sandbox whose container is gone. */
+  async remove(sandbox: LiveSandbox): Promise<void> {
+    await this.#store.deleteSandbox(sandbox.record.id);
+    this.#live.delete(sandbox.record.id);
+    await this.#directory.withdraw(sandbox.record.id);
+  }
+
+  /** Publishes all records again. */
+  synchronise(): Promise<void> {
+    return this.#directory.synchronise([...this.#live.values()].map(({ record }) => record));
+  }
+
+  #track(record: SandboxRecord): LiveSandbox {
+    const sandbox: LiveSandbox = { record, container: undefined, activities: new Set(), diskBytes: 0, diskStale: true };
+    this.#live.set(record.id, sandbox);
+    return sandbox;
+  }
+}

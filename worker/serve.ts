@@ -1,0 +1,38 @@
+/** The worker's table of calls: subject, schema, handler. The only way in from NATS. */
+import type { TSchema } from "typebox";
+import { SandgateError } from "../shared/errors.ts";
+import type { Bus } from "../shared/nats.ts";
+import { CreateCall, DeleteCall, DownloadCall, ExecuteCall, LogsCall, StatusCall, UploadCall } from "../shared/schemas/messages.ts";
+import { checker } from "../shared/schemas/validate.ts";
+import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
+import type { WorkerContext } from "./context.ts";
+import { execute } from "./handlers/exec.ts";
+import { download, upload } from "./handlers/files.ts";
+import { create, remove } from "./handlers/sandbox.ts";
+import { logs, status } from "./handlers/usage.ts";
+
+type Handler = (context: WorkerContext, body: unknown) => Promise<object>;
+
+function handler<T>(schema: TSchema, handle: (context: WorkerContext, call: T) => Promise<object>): Handler {
+  const check = checker(schema);
+  return (context, body) => handle(context, check(body) as T);
+}
+
+const handlers: Readonly<Record<WorkerVerb, Handler>> = {
+  create: handler(CreateCall, create),
+  delete: handler(DeleteCall, remove),
+  execute: handler(ExecuteCall, execute),
+  upload: handler(UploadCall, upload),
+  download: handler(DownloadCall, download),
+  status: handler(StatusCall, status),
+  logs: handler(LogsCall, logs),
+};
+
+/** Starts to answer calls. */
+export function serve(bus: Bus, context: WorkerContext): void {
+  bus.serve(subjects.worker(context.workerId, "*"), async (subject, body) => {
+    const verb = lastToken(subject);
+    if (!(verb in handlers)) throw new SandgateError("internal_error", `no such call: ${verb}`);
+    return handlers[verb as WorkerVerb](context, body);
+  });
+}

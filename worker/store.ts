@@ -1,0 +1,98 @@
+/** The worker's truth on disk (LMDB): sandboxes, the execution log, usage history. */
+import { mkdirSync } from "node:fs";
+import { type Database, open, type RootDatabase } from "lmdb";
+import type { LogEntry, SandboxEntry } from "../shared/schemas/messages.ts";
+
+/** A sandbox as its worker keeps it. */
+export interface SandboxRecord extends SandboxEntry {
+  readonly env_vars: Readonly<Record<string, string>>;
+  /** Whether its maker was promised it before it ran; one that nobody knows of is dropped at a restart. */
+  readonly acknowledged: boolean;
+  readonly container_id?: string;
+}
+
+export interface UsageSample {
+  readonly at_ms: number;
+  readonly cpu_percent: number;
+  readonly memory_mb: number;
+}
+
+type LogKey = [accountId: string, startedAtMs: number, executionId: string];
+type SampleKey = [sandboxId: string, atMs: number];
+
+const highest = "\uffff";
+
+export class Store {
+  readonly #root: RootDatabase;
+  readonly #sandboxes: Database<SandboxRecord, string>;
+  readonly #executions: Database<LogEntry, LogKey>;
+  readonly #samples: Database<UsageSample, SampleKey>;
+
+  constructor(dir: string) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#root = open({ path: dir, maxDbs: 8 });
+    this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
+    this.#executions = this.#root.openDB({ name: "executions" });
+    this.#samples = this.#root.openDB({ name: "samples" });
+  }
+
+  sandboxes(): SandboxRecord[] {
+    return [...this.#sandboxes.getRange()].map(({ value }) => value);
+  }
+
+  /** Resolves when the record is on disk. */
+  async putSandbox(record: SandboxRecord): Promise<void> {
+    await this.#sandboxes.put(record.id, record);
+    await this.#root.flushed;
+  }
+
+  /** Removes the record and its usage history. Resolves when that is on disk; the execution log stays. */
+  async deleteSandbox(id: string): Promise<void> {
+    const keys = [...this.#samples.getKeys({ start: [id, 0], end: [id, Number.MAX_SAFE_INTEGER] })];
+    await Promise.all([this.#sandboxes.remove(id), ...keys.map((key) => this.#samples.remove(key))]);
+    await this.#root.flushed;
+  }
+
+  /** Resolves when the entry is committed; an entry with the same execution id and start replaces the former. */
+  async putExecution(entry: LogEntry): Promise<void> {
+    await this.#executions.put([entry.account_id, entry.started_at_ms, entry.execution_id], entry);
+  }
+
+  /** Log entries of an account, newest first, and how many there are beyond the limit. */
+  executions(filter: { accountId: string; sandboxId?: string | undefined; fromMs: number; toMs: number; limit: number }): { logs: LogEntry[]; total: number } {
+    const logs: LogEntry[] = [];
+    let total = 0;
+    const newestFirst = { reverse: true, start: [filter.accountId, filter.toMs, highest] as LogKey, end: [filter.accountId, filter.fromMs, ""] as LogKey };
+    for (const { value } of this.#executions.getRange(newestFirst)) {
+      if (filter.sandboxId && value.sandbox_id !== filter.sandboxId) continue;
+      if (total++ < filter.limit) logs.push(value);
+    }
+    return { logs, total };
+  }
+
+  /** Entries of executions that were running when the worker last stopped. */
+  unfinishedExecutions(): LogEntry[] {
+    return [...this.#executions.getRange()].map(({ value }) => value).filter((entry) => entry.status === "running");
+  }
+
+  async putSample(sandboxId: string, sample: UsageSample): Promise<void> {
+    await this.#samples.put([sandboxId, sample.at_ms], sample);
+  }
+
+  samples(sandboxId: string, fromMs: number, toMs: number): UsageSample[] {
+    return [...this.#samples.getRange({ start: [sandboxId, fromMs], end: [sandboxId, toMs + 1] })].map(({ value }) => value);
+  }
+
+  /** Forgets log entries and samples from before these times. */
+  async expire(executionsBeforeMs: number, samplesBeforeMs: number): Promise<void> {
+    const removals: Promise<boolean>[] = [];
+    for (const key of this.#executions.getKeys()) if (key[1] < executionsBeforeMs) removals.push(this.#executions.remove(key));
+    for (const key of this.#samples.getKeys()) if (key[1] < samplesBeforeMs) removals.push(this.#samples.remove(key));
+    await Promise.all(removals);
+  }
+
+  async close(): Promise<void> {
+    await this.#root.flushed;
+    await this.#root.close();
+  }
+}
