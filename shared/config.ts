@@ -146,11 +146,11 @@ function readSetting<T>(setting: Setting<T>, environment: Environment): T {
 }
 
 /** The settings as lines for `--help` and the README: name, what it takes, default, meaning. */
-export function describeSettings(): { name: string; takes: string; fallback: string; about: string }[] {
+export function describeSettings(environment: Environment = process.env): { name: string; takes: string; fallback: string; about: string }[] {
   return Object.values(settings).map((setting) => ({
     name: setting.name,
     takes: setting.takes,
-    fallback: typeof setting.fallback === "function" ? "/var/lib/sandgate (root) or ~/.local/share/sandgate" : String(setting.fallback),
+    fallback: String(typeof setting.fallback === "function" ? setting.fallback(environment) : setting.fallback),
     about: setting.about,
   }));
 }

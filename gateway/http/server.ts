@@ -5,6 +5,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { Route } from "../routes.ts";
 import { cors } from "./cors.ts";
 import { Exchange } from "./exchange.ts";
+import { boundReceiveBuffer } from "./receive-buffer.ts";
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
@@ -35,6 +36,7 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   return new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+      boundReceiveBuffer(us_socket_local_port(socket), options.log);
       let open = true;
       const stopListening = (): void => {
         if (open) us_listen_socket_close(socket);

@@ -1,5 +1,5 @@
 /** Receives a file: into a temporary file in the sandbox first, to its place only when it is complete. */
-import { once } from "node:events";
+import type { Writable } from "node:stream";
 import { SandgateError } from "../../shared/errors.ts";
 import type { UploadEnd } from "../../shared/schemas/messages.ts";
 import { UploadEnd as UploadEndSchema } from "../../shared/schemas/messages.ts";
@@ -51,13 +51,14 @@ export async function takeUpload(job: UploadJob): Promise<number> {
 async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end: UploadEnd; size: number }> {
   const tool = await startTool(job.oci, job.container, receive, [temporary], "pipe");
   const stderr = textOf(tool.stderr);
-  const failed = tool.exited.then(async (code) => {
+  const written = tool.exited.then(async (code) => {
     if (code !== 0) throw toolFault(code, await stderr, temporary);
   });
-  failed.catch(() => {});
+  // A program that ends early ends the stream, whose reader then sees why.
+  written.catch((error: unknown) => job.receiver.cancel(SandgateError.from(error)));
   try {
-    const result = await feed(job, tool, failed);
-    await failed;
+    const result = await feed(job, tool);
+    await written;
     return result;
   } catch (error) {
     await tool.kill();
@@ -68,22 +69,31 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   }
 }
 
-async function feed(job: UploadJob, tool: RunningCommand, failed: Promise<void>): Promise<{ end: UploadEnd; size: number }> {
+async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: UploadEnd; size: number }> {
   const stdin = tool.stdin;
   if (!stdin) throw new SandgateError("internal_error", "the file could not be written");
-  // A write after the program has failed raises this; the program's own fault is the one that counts.
+  // A write after the program has ended raises this; how the program ended is what counts.
   stdin.on("error", () => {});
-  const broken = failed.then(() => Promise.reject(new SandgateError("unprocessable", "the file could not be written")));
-  broken.catch(() => {});
   let size = 0;
   const chunks = job.receiver.read();
-  for (let next = await Promise.race([chunks.next(), broken]); ; next = await Promise.race([chunks.next(), broken])) {
-    if (next.done) {
-      stdin.end();
-      return { end: checkEnd(next.value), size };
-    }
+  let next = await chunks.next();
+  for (; !next.done; next = await chunks.next()) {
     job.account(next.value.length);
     size += next.value.length;
-    if (!stdin.write(next.value)) await Promise.race([once(stdin, "drain"), broken]);
+    if (!stdin.write(next.value)) await drained(stdin);
   }
+  stdin.end();
+  return { end: checkEnd(next.value), size };
+}
+
+/** Resolves when the stream takes more, or never will. */
+function drained(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) return resolve();
+    const done = (): void => {
+      stream.off("drain", done).off("close", done);
+      resolve();
+    };
+    stream.on("drain", done).on("close", done);
+  });
 }

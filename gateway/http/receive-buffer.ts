@@ -1,0 +1,52 @@
+/**
+ * Bounds the kernel's receive buffer of every connection.
+ *
+ * uWebSockets.js reads a socket again and again, without returning to the event loop, as long as one read fills
+ * nearly all of its 512 KiB buffer; `pause()` has no effect meanwhile. A fast sender could so occupy the gateway
+ * and fill its memory (measured: 1 GiB on loopback). With less than that in the kernel's buffer, one read is the
+ * end of it and `pause()` holds at once. Neither uWS nor Node can set the option, so a short program does, on the
+ * listening socket, from which connections inherit it.
+ */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { execaSync } from "execa";
+import type { Logger } from "../../shared/log.ts";
+
+/** Linux doubles this for its own bookkeeping; what a read can return stays below 400 KiB. */
+const receiveBufferBytes = 192 * 1024;
+const timeoutMs = 5_000;
+/** State of a listening socket in /proc/net/tcp. */
+const listening = "0A";
+
+const program = 'open(my $s, "+<&=", 3) or die $!; setsockopt($s, SOL_SOCKET, SO_RCVBUF, 0 + $ARGV[0]) or die $!;';
+
+/** Sets the bound on the listening socket of a port; where that fails, says so and goes on. */
+export function boundReceiveBuffer(port: number, log: Logger): void {
+  try {
+    for (const descriptor of listeningDescriptors(port)) {
+      // The fourth place, because Node makes the first three of a child blocking for everyone who shares them.
+      const stdio = ["ignore", "ignore", "pipe", descriptor] as ["ignore", "ignore", "pipe", 3];
+      execaSync("perl", ["-MSocket", "-e", program, String(receiveBufferBytes)], { stdio, timeout: timeoutMs });
+    }
+  } catch (error) {
+    log.warn({ err: error }, "the receive buffer could not be bounded (perl is needed for it): fast uploads may take much memory");
+  }
+}
+
+function listeningDescriptors(port: number): number[] {
+  const inodes = new Set(["tcp", "tcp6"].flatMap((table) => socketsOf(table, port)));
+  return readdirSync("/proc/self/fd").map(Number).filter((descriptor) => inodes.has(inodeOf(descriptor)));
+}
+
+function socketsOf(table: string, port: number): string[] {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const rows = readFileSync(`/proc/self/net/${table}`, "utf8").split("\n").map((row) => row.trim().split(/\s+/));
+  return rows.flatMap(([, local = "", , state, , , , , , inode = ""]) => (state === listening && local.endsWith(suffix) ? [inode] : []));
+}
+
+function inodeOf(descriptor: number): string {
+  try {
+    return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${descriptor}`))?.[1] ?? "";
+  } catch {
+    return "";
+  }
+}
