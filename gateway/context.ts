@@ -4,8 +4,8 @@ import type { Logger } from "../shared/log.ts";
 import type { Semaphore } from "../shared/mutex.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
-import type { Dispatcher } from "./dispatch.ts";
 import type { SandboxDirectory } from "./directory.ts";
+import type { Dispatcher } from "./dispatch.ts";
 
 export interface GatewayContext {
   readonly config: Config;

@@ -7,7 +7,12 @@ import type { Route } from "./routes.ts";
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #requests = new Counter({ name: "sandgate_http_requests_total", help: "Answered calls.", labelNames: ["method", "path", "status"], registers: [this.#registry] });
+  readonly #requests = new Counter({
+    name: "sandgate_http_requests_total",
+    help: "Answered calls.",
+    labelNames: ["method", "path", "status"],
+    registers: [this.#registry],
+  });
   readonly #duration = new Histogram({
     name: "sandgate_http_request_duration_seconds",
     help: "Time from the request to the end of its answer.",

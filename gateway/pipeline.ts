@@ -36,7 +36,14 @@ export async function handle(pipeline: Pipeline, exchange: Exchange, route: Rout
 }
 
 function callOf(exchange: Exchange, caller: Caller, query: unknown, body: unknown): Call<never, never> {
-  return { exchange, caller, query: query as never, body: body as never, id: exchange.params[0] ?? "", by: { request_id: exchange.requestId, account_id: caller.account.id } };
+  return {
+    exchange,
+    caller,
+    query: query as never,
+    body: body as never,
+    id: exchange.params[0] ?? "",
+    by: { request_id: exchange.requestId, account_id: caller.account.id },
+  };
 }
 
 async function readJson(exchange: Exchange, bytesMax: number): Promise<unknown> {
@@ -55,7 +62,10 @@ async function readJson(exchange: Exchange, bytesMax: number): Promise<unknown> 
 function answerError(log: Logger, exchange: Exchange, thrown: unknown, route: Route): void {
   const error = SandgateError.from(thrown);
   if (error.status >= 500 && !exchange.aborted) {
-    log[error.code === "internal_error" ? "error" : "warn"]({ err: thrown, cause: error.cause, request_id: exchange.requestId, path: route.path }, "a call failed");
+    log[error.code === "internal_error" ? "error" : "warn"](
+      { err: thrown, cause: error.cause, request_id: exchange.requestId, path: route.path },
+      "a call failed",
+    );
   }
   exchange.sendError(error);
 }

@@ -58,20 +58,26 @@ const list = (name: string, about: string): Setting<readonly string[]> => ({
   fallback: [],
   about,
   takes: "a comma-separated list",
-  parse: (value) => value.split(",").map((item) => item.trim()).filter(Boolean),
+  parse: (value) =>
+    value
+      .split(",")
+      .map((item) => item.trim())
+      .filter(Boolean),
 });
 
 const MiB = 1024 * 1024;
 const dataHome = (environment: Environment): string =>
-  process.getuid?.() === 0
-    ? "/var/lib/sandgate"
-    : join(environment.XDG_DATA_HOME ?? join(environment.HOME ?? homedir(), ".local/share"), "sandgate");
+  process.getuid?.() === 0 ? "/var/lib/sandgate" : join(environment.XDG_DATA_HOME ?? join(environment.HOME ?? homedir(), ".local/share"), "sandgate");
 
 /** The settings, by the name that the code uses for them. Sizes are bytes (`Bytes`), times milliseconds (`Ms`). */
 export const settings = {
   dataDir: text("SANDGATE_DATA_DIR", dataHome, "Where everything that must survive a restart is kept."),
   storageDir: text("SANDGATE_STORAGE_DIR", "", "Podman's image and container storage; inside the data directory when empty."),
-  runtimeDir: text("SANDGATE_RUNTIME_DIR", (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"), "Short-lived files of the worker, best in memory."),
+  runtimeDir: text(
+    "SANDGATE_RUNTIME_DIR",
+    (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"),
+    "Short-lived files of the worker, best in memory.",
+  ),
   user: text("SANDGATE_USER", "sandgate", "The unprivileged user that runs the parts when started as root."),
   host: text("SANDGATE_HOST", "127.0.0.1", "The address that the gateway listens on."),
   port: integer("SANDGATE_PORT", 8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
@@ -83,7 +89,11 @@ export const settings = {
   logLevel: choice("SANDGATE_LOG_LEVEL", "info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),
   corsOrigins: list("SANDGATE_CORS_ORIGINS", "Browser origins that may call the API; none when empty."),
 
-  defaultImage: text("SANDGATE_DEFAULT_IMAGE", "localhost/sandgate/default:latest", "Image meant by \"default\"; built from Debian packages unless it names a registry."),
+  defaultImage: text(
+    "SANDGATE_DEFAULT_IMAGE",
+    "localhost/sandgate/default:latest",
+    'Image meant by "default"; built from Debian packages unless it names a registry.',
+  ),
   aptMirror: text("SANDGATE_APT_MIRROR", "", "Debian mirror for building the default image; taken from the machine's apt sources when empty."),
   imagePull: flag("SANDGATE_IMAGE_PULL", true, "Whether images that are not on the worker are pulled from their registry."),
   imagePullTimeoutMs: integer("SANDGATE_IMAGE_PULL_TIMEOUT_MS", 600_000, 1_000, 3_600_000, "Longest time for one image pull."),
@@ -92,7 +102,13 @@ export const settings = {
   uploadBytesMax: integer("SANDGATE_UPLOAD_BYTES_MAX", 1024 * MiB, 1, 1024 * 1024 * MiB, "Largest uploaded file."),
   requestsMax: integer("SANDGATE_REQUESTS_MAX", 4_096, 1, 1_000_000, "Calls in progress on one gateway; more get 503."),
   syncOutputBytesMax: integer("SANDGATE_SYNC_OUTPUT_BYTES_MAX", 10 * MiB, 1_024, 256 * MiB, "Kept bytes of each stream of a synchronous execution."),
-  syncMemoryBytesMax: integer("SANDGATE_SYNC_MEMORY_BYTES_MAX", 512 * MiB, 1 * MiB, 65_536 * MiB, "Output held by one gateway for synchronous executions; more wait for room."),
+  syncMemoryBytesMax: integer(
+    "SANDGATE_SYNC_MEMORY_BYTES_MAX",
+    512 * MiB,
+    1 * MiB,
+    65_536 * MiB,
+    "Output held by one gateway for synchronous executions; more wait for room.",
+  ),
   streamWindowBytes: integer("SANDGATE_STREAM_WINDOW_BYTES", 512 * 1024, 64 * 1024, 16 * MiB, "Bytes in flight between worker and gateway for one stream."),
   streamStallMs: integer("SANDGATE_STREAM_STALL_MS", 600_000, 1_000, 86_400_000, "A client that takes no byte of waiting output for this long is cut off."),
   execTimeoutMaxMs: integer("SANDGATE_EXEC_TIMEOUT_MAX_MS", 3_600_000, 1_000, 86_400_000, "Longest streaming execution."),
@@ -103,9 +119,19 @@ export const settings = {
   sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
   sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
   memoryFloorBytes: integer("SANDGATE_MEMORY_FLOOR_BYTES", 256 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created while the worker has less free memory."),
-  diskFloorBytes: integer("SANDGATE_DISK_FLOOR_BYTES", 1024 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created and no file taken while the worker has less free disk."),
+  diskFloorBytes: integer(
+    "SANDGATE_DISK_FLOOR_BYTES",
+    1024 * MiB,
+    0,
+    1024 * 1024 * MiB,
+    "No sandbox is created and no file taken while the worker has less free disk.",
+  ),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
-  stopSandboxes: flag("SANDGATE_STOP_SANDBOXES", false, "Stop the processes of sandboxes when the worker stops (`npm start` does); their files stay and they are started again."),
+  stopSandboxes: flag(
+    "SANDGATE_STOP_SANDBOXES",
+    false,
+    "Stop the processes of sandboxes when the worker stops (`npm start` does); their files stay and they are started again.",
+  ),
 } satisfies Record<string, Setting<never> | Setting<string> | Setting<number> | Setting<boolean> | Setting<readonly string[]>>;
 
 type ValueOf<S> = S extends { parse(text: string): infer T | undefined } ? Exclude<T, undefined> : never;

@@ -1,6 +1,6 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
 import { jetstream, StorageType } from "@nats-io/jetstream";
-import { Kvm, type KV, type KvEntry } from "@nats-io/kv";
+import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import { type Bus, busLost, decodeJson, encodeJson } from "./nats.ts";

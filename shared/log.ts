@@ -1,5 +1,5 @@
 /** JSON log lines on standard output. Credentials are removed wherever they appear in a logged object. */
-import { pino, type Logger } from "pino";
+import { type Logger, pino } from "pino";
 
 export type { Logger };
 

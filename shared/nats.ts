@@ -1,13 +1,5 @@
 /** The connection to NATS: the one place where its errors become ours. */
-import {
-  connect,
-  nanos,
-  NoRespondersError,
-  RequestError,
-  TimeoutError,
-  type Msg,
-  type NatsConnection,
-} from "@nats-io/transport-node";
+import { connect, type Msg, type NatsConnection, NoRespondersError, nanos, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import type { Check } from "./schemas/validate.ts";
@@ -32,8 +24,7 @@ export function decodeJson(data: Uint8Array): unknown {
   }
 }
 
-export const busLost = (cause?: unknown): SandgateError =>
-  new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
+export const busLost = (cause?: unknown): SandgateError => new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
 
 export class Bus {
   readonly connection: NatsConnection;

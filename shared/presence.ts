@@ -1,7 +1,7 @@
 /** Heartbeats: who is there, and who has gone. Three missed beats of a second each mean gone. */
 import type { Logger } from "./log.ts";
 import { type Bus, decodeJson, encodeJson } from "./nats.ts";
-import { Presence as PresenceSchema, type Presence } from "./schemas/messages.ts";
+import { type Presence, Presence as PresenceSchema } from "./schemas/messages.ts";
 import { checker } from "./schemas/validate.ts";
 import { subjects } from "./subjects.ts";
 

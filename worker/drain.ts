@@ -17,9 +17,11 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   await idle(context, endMs);
   context.hub.abortAll(reason);
   if (!context.config.stopSandboxes) return;
-  await Promise.all([...context.sandboxes.all()].map((sandbox) =>
-    context.lifecycle.stop(sandbox).catch((err) => context.log.error({ err, sandbox: sandbox.record.id }, "a sandbox could not be stopped")),
-  ));
+  await Promise.all(
+    [...context.sandboxes.all()].map((sandbox) =>
+      context.lifecycle.stop(sandbox).catch((err) => context.log.error({ err, sandbox: sandbox.record.id }, "a sandbox could not be stopped")),
+    ),
+  );
 }
 
 async function idle({ sandboxes }: WorkerContext, timeoutMs: number): Promise<void> {

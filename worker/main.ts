@@ -58,7 +58,20 @@ async function main(): Promise<void> {
 
   const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
   const hub = new StreamHub(bus, peers, log);
-  const context: WorkerContext = { config, workerId, host, log, store, hub, oci, sandboxes, lifecycle: sandboxLifecycle, usage, counters: { executions: 0 }, draining: true };
+  const context: WorkerContext = {
+    config,
+    workerId,
+    host,
+    log,
+    store,
+    hub,
+    oci,
+    sandboxes,
+    lifecycle: sandboxLifecycle,
+    usage,
+    counters: { executions: 0 },
+    draining: true,
+  };
   const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };
   await reconcile(parts);
   await usage.start();

@@ -44,7 +44,11 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
   const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
   if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
   const { receiver } = await start(context, call, { source: "stream", timeoutMs });
-  const writer = new BodyWriter(call.exchange, { contentType: "application/x-ndjson", headers: { "cache-control": "no-store", "x-accel-buffering": "no" }, stallMs: context.config.streamStallMs });
+  const writer = new BodyWriter(call.exchange, {
+    contentType: "application/x-ndjson",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no" },
+    stallMs: context.config.streamStallMs,
+  });
   try {
     await writeLines(receiver, writer);
   } finally {

@@ -95,7 +95,13 @@ async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): 
     const end = await outcome.read().next();
     return checkDone(end.value);
   } catch (error) {
-    const own = await Promise.race([sent.then(() => undefined, (reason: unknown) => reason), Promise.resolve(undefined)]);
+    const own = await Promise.race([
+      sent.then(
+        () => undefined,
+        (reason: unknown) => reason,
+      ),
+      Promise.resolve(undefined),
+    ]);
     throw own ?? error;
   }
 }
@@ -114,7 +120,13 @@ export async function download(context: GatewayContext, { exchange, by, id, quer
   }
 }
 
-async function sendDownload(context: GatewayContext, exchange: Call<unknown, unknown>["exchange"], receiver: StreamReceiver, query: Static<typeof DownloadQuery>, size: number | undefined): Promise<void> {
+async function sendDownload(
+  context: GatewayContext,
+  exchange: Call<unknown, unknown>["exchange"],
+  receiver: StreamReceiver,
+  query: Static<typeof DownloadQuery>,
+  size: number | undefined,
+): Promise<void> {
   const headers = { "content-disposition": disposition(query), "x-content-type-options": "nosniff" };
   if (exchange.method === "HEAD") return exchange.sendHead(200, "application/octet-stream", size, headers);
   const writer = new BodyWriter(exchange, { contentType: "application/octet-stream", headers, totalBytes: size, stallMs: context.config.streamStallMs });
@@ -134,4 +146,3 @@ function disposition({ path, archive }: Static<typeof DownloadQuery>): string {
   const utf8 = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
   return `attachment; filename="${ascii}"; filename*=UTF-8''${utf8}`;
 }
-

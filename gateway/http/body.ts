@@ -17,13 +17,19 @@ export interface BodyReader {
 }
 
 /** Starts to take the body; must be called before the request handler returns. */
-export function readerOf(response: HttpResponse, contentLength: string, onAbort: (listener: () => void) => void): BodyReader {
-  return new UwsBody(response, contentLength, onAbort);
+export function readerOf(response: HttpResponse, framing: Framing, onAbort: (listener: () => void) => void): BodyReader {
+  return new UwsBody(response, framing, onAbort);
+}
+
+/** The headers that say whether there is a body. */
+interface Framing {
+  readonly length: string;
+  readonly encoding: string;
 }
 
 class UwsBody implements BodyReader {
   readonly length: number | undefined;
-  finished = false;
+  finished: boolean;
   readonly #response: HttpResponse;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
@@ -31,9 +37,11 @@ class UwsBody implements BodyReader {
   #aborted = false;
   #wake: (() => void) | undefined;
 
-  constructor(response: HttpResponse, contentLength: string, onAbort: (listener: () => void) => void) {
+  constructor(response: HttpResponse, { length, encoding }: Framing, onAbort: (listener: () => void) => void) {
     this.#response = response;
-    this.length = /^\d{1,15}$/.test(contentLength) ? Number(contentLength) : undefined;
+    this.length = /^\d{1,15}$/.test(length) ? Number(length) : undefined;
+    this.finished = !this.length && !encoding;
+    if (this.finished) return;
     response.onData((chunk, isLast) => this.#take(chunk, isLast));
     onAbort(() => {
       this.#aborted = true;

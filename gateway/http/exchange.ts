@@ -1,12 +1,12 @@
 /** One HTTP request and its response. The only place that touches the uWebSockets.js response. */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
-import { SandgateError } from "../../shared/errors.ts";
+import type { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { type BodyReader, readerOf } from "./body.ts";
 import { statusLine } from "./status.ts";
 
 /** Headers that the gateway reads; uWS forgets them as soon as the handler returns. */
-const readHeaders = ["x-api-key", "content-type", "content-length", "idempotency-key", "origin"] as const;
+const readHeaders = ["x-api-key", "content-type", "content-length", "idempotency-key", "origin", "transfer-encoding"] as const;
 type ReadHeader = (typeof readHeaders)[number];
 
 export type Headers = Readonly<Record<string, string>>;
@@ -36,7 +36,9 @@ export class Exchange {
     this.params = Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
     this.#headers = Object.fromEntries(readHeaders.map((name) => [name, request.getHeader(name)])) as Record<ReadHeader, string>;
     response.onAborted(() => this.#abort());
-    this.body = readerOf(response, this.#headers["content-length"], (listener) => this.onAbort(listener));
+    this.body = readerOf(response, { length: this.#headers["content-length"], encoding: this.#headers["transfer-encoding"] }, (listener) =>
+      this.onAbort(listener),
+    );
   }
 
   header(name: ReadHeader): string {

@@ -34,12 +34,16 @@ export function boundReceiveBuffer(port: number, log: Logger): void {
 
 function listeningDescriptors(port: number): number[] {
   const inodes = new Set(["tcp", "tcp6"].flatMap((table) => socketsOf(table, port)));
-  return readdirSync("/proc/self/fd").map(Number).filter((descriptor) => inodes.has(inodeOf(descriptor)));
+  return readdirSync("/proc/self/fd")
+    .map(Number)
+    .filter((descriptor) => inodes.has(inodeOf(descriptor)));
 }
 
 function socketsOf(table: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  const rows = readFileSync(`/proc/self/net/${table}`, "utf8").split("\n").map((row) => row.trim().split(/\s+/));
+  const rows = readFileSync(`/proc/self/net/${table}`, "utf8")
+    .split("\n")
+    .map((row) => row.trim().split(/\s+/));
   return rows.flatMap(([, local = "", , state, , , , , , inode = ""]) => (state === listening && local.endsWith(suffix) ? [inode] : []));
 }
 

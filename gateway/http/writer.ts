@@ -50,7 +50,13 @@ export class BodyWriter {
     response.cork(() => {
       hasRoom = response.write(chunk);
     });
-    if (!hasRoom) await this.#room((resolve) => response.onWritable(() => (resolve(), true)));
+    if (hasRoom) return;
+    await this.#room((resolve) =>
+      response.onWritable(() => {
+        resolve();
+        return true;
+      }),
+    );
   }
 
   async #writeCounted(chunk: Uint8Array, totalBytes: number): Promise<void> {

@@ -13,18 +13,17 @@ const Name = Type.String({
 });
 
 /** Environment variables: names as POSIX has them, values without NUL. */
-export const EnvVars = Type.Record(
-  Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }),
-  Type.String({ pattern: "^[^\\u0000]*$", maxLength: envBytesMax }),
-  { additionalProperties: false, takesEntry: `a string without NUL of at most ${envBytesMax} characters, under a name of letters, digits and '_'` },
-);
+export const EnvVars = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }), Type.String({ pattern: "^[^\\u0000]*$", maxLength: envBytesMax }), {
+  additionalProperties: false,
+  takesEntry: `a string without NUL of at most ${envBytesMax} characters, under a name of letters, digits and '_'`,
+});
 
 // A reference as `[registry[:port]/]path[:tag][@digest]`; the first character keeps it from being read as an option.
 const Image = Type.String({
   pattern: "^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$",
   minLength: 1,
   maxLength: 255,
-  takes: "the name of a container image, such as \"default\" or \"docker.io/library/alpine:3\"",
+  takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',
 });
 
 const cpus = Type.Integer({ minimum: 1, maximum: 32, takes: "between 1 and 32 (a whole number)" });
@@ -33,7 +32,7 @@ const storage = Type.Integer({ minimum: 1, maximum: 1_000, takes: "between 1 and
 
 export const Resources = Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory), storage: Type.Optional(storage) });
 
-const NetworkAccess = Type.Union([Type.Literal("none"), Type.Literal("outbound")], { takes: "\"none\" or \"outbound\"" });
+const NetworkAccess = Type.Union([Type.Literal("none"), Type.Literal("outbound")], { takes: '"none" or "outbound"' });
 export const Network = Type.Object({ access: NetworkAccess });
 export type NetworkAccess = "none" | "outbound";
 
@@ -71,7 +70,7 @@ export const FileMode = Type.String({ pattern: "^0?[0-7]{3,4}$", takes: "an octa
 
 export const DownloadQuery = Type.Object({
   path: FilePath,
-  archive: Type.Optional(Type.Literal("tar", { takes: "\"tar\"" })),
+  archive: Type.Optional(Type.Literal("tar", { takes: '"tar"' })),
 });
 export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), mode: Type.Optional(FileMode) });
 export const UploadTarget = Type.Object({ path: FilePath, mode: Type.Optional(FileMode) });
@@ -81,7 +80,10 @@ export const PageQuery = Type.Object({
   page_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, takes: "between 1 and 100 (a whole number)" })),
 });
 
-const Time = Type.String({ pattern: "^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2}(\\.\\d{1,9})?)?(Z|[+-]\\d{2}:?\\d{2})?)?$", takes: "an ISO 8601 time such as 2026-01-31T12:00:00Z" });
+const Time = Type.String({
+  pattern: "^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2}(\\.\\d{1,9})?)?(Z|[+-]\\d{2}:?\\d{2})?)?$",
+  takes: "an ISO 8601 time such as 2026-01-31T12:00:00Z",
+});
 export const StatusQuery = Type.Object({ from: Type.Optional(Time), to: Type.Optional(Time) });
 export const LogsQuery = Type.Object({
   sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),

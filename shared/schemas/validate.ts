@@ -49,11 +49,19 @@ function schemaAt(root: TSchema, path: string): Described | undefined {
   return schema;
 }
 
-const articles: Record<string, string> = { string: "a string", integer: "an integer", number: "a number", object: "an object", boolean: "true or false", array: "an array" };
+const articles: Record<string, string> = {
+  string: "a string",
+  integer: "an integer",
+  number: "a number",
+  object: "an object",
+  boolean: "true or false",
+  array: "an array",
+};
 
 function bounds(schema: Described): string {
   const { type = "", minimum, maximum, minLength, maxLength } = schema;
-  if (minimum !== undefined && maximum !== undefined) return type === "integer" ? `an integer between ${minimum} and ${maximum}` : `between ${minimum} and ${maximum}`;
+  if (minimum !== undefined && maximum !== undefined)
+    return type === "integer" ? `an integer between ${minimum} and ${maximum}` : `between ${minimum} and ${maximum}`;
   if (minLength !== undefined && maxLength !== undefined) return `a string of ${minLength} to ${maxLength} characters`;
   if (maxLength !== undefined) return `a string of at most ${maxLength} characters`;
   return articles[type] ?? "valid";

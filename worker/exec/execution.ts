@@ -103,7 +103,8 @@ export class Execution implements Activity {
     if (stop?.kind === "failed") return { ...common, status: "error", exit_code: exitCodes.error, error: stop.error.message, code: stop.error.code };
     if (stop?.kind === "timeout") return { ...common, status: "timeout", exit_code: exitCodes.timeout };
     if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
-    if (outOfMemory && exitCode === sigkillExitCode) return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
+    if (outOfMemory && exitCode === sigkillExitCode)
+      return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
     return { ...common, status: "completed", exit_code: exitCode };
   }
 }

@@ -15,7 +15,13 @@ const faults: Record<number, (path: string) => SandgateError> = {
 };
 
 /** Starts a shell program with arguments. */
-export async function startTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], stdin: "none" | "pipe"): Promise<RunningCommand> {
+export async function startTool(
+  oci: OciRuntime,
+  container: Container,
+  program: string,
+  args: readonly string[],
+  stdin: "none" | "pipe",
+): Promise<RunningCommand> {
   const tool = await oci.exec(container, { args: ["/bin/sh", "-c", program, "/bin/sh", ...args], env: {}, workingDir: "/", stdin });
   tool.started.catch(() => {});
   tool.exited.catch(() => {});

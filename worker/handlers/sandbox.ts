@@ -55,7 +55,10 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCa
     const error = SandgateError.from(thrown);
     log.warn({ err: error, event: "sandbox_create_failed", sandbox: call.id, request_id: call.request_id }, "a sandbox could not be created");
     if (call.wait) await sandboxes.remove(sandbox).catch((err) => log.error({ err, sandbox: call.id }, "a failed sandbox could not be withdrawn"));
-    else await sandboxes.apply(sandbox, "failed", { error: error.message }).catch((err) => log.error({ err, sandbox: call.id }, "a failure could not be recorded"));
+    else
+      await sandboxes
+        .apply(sandbox, "failed", { error: error.message })
+        .catch((err) => log.error({ err, sandbox: call.id }, "a failure could not be recorded"));
     throw error;
   }
 }

@@ -59,7 +59,12 @@ async function version(program: string): Promise<string | undefined> {
 /** Controllers of cgroup v2 that this user may hand on to containers; none on v1 and hybrid hosts. */
 function delegatedControllers(): string[] {
   try {
-    const own = readFileSync("/proc/self/cgroup", "utf8").split("\n").find((line) => line.startsWith("0::"))?.slice(3).trim() ?? "";
+    const own =
+      readFileSync("/proc/self/cgroup", "utf8")
+        .split("\n")
+        .find((line) => line.startsWith("0::"))
+        ?.slice(3)
+        .trim() ?? "";
     if (!existsSync("/sys/fs/cgroup/cgroup.controllers")) return [];
     // The slice of this user is the highest group that is ours; its controllers are what a container can get.
     const steps = own.split("/").filter(Boolean);
@@ -110,29 +115,43 @@ async function hasStorageQuota(config: Config): Promise<boolean> {
   const result = await run("findmnt", ["--noheadings", "--output", "FSTYPE,OPTIONS", "--target", config.storageDir], { timeoutMs: probeTimeoutMs });
   if (!/^xfs\s.*\b(prjquota|pquota)\b/.test(result.stdout)) return false;
   const name = `sandgate-probe-${process.pid}`;
-  const made = await run("podman", ["create", "--pull", "never", "--name", name, "--storage-opt", "size=1G", config.defaultImage, "true"], { timeoutMs: probeTimeoutMs });
+  const made = await run("podman", ["create", "--pull", "never", "--name", name, "--storage-opt", "size=1G", config.defaultImage, "true"], {
+    timeoutMs: probeTimeoutMs,
+  });
   await run("podman", ["rm", "--force", "--ignore", name], { timeoutMs: probeTimeoutMs });
   return made.exitCode === 0;
 }
 
 async function driver(): Promise<string> {
-  const result = await run("podman", ["info", "--format", "{{.Store.GraphDriverName}}{{range $k, $v := .Store.GraphOptions}} {{$k}}{{end}}"], { timeoutMs: probeTimeoutMs });
+  const result = await run("podman", ["info", "--format", "{{.Store.GraphDriverName}}{{range $k, $v := .Store.GraphOptions}} {{$k}}{{end}}"], {
+    timeoutMs: probeTimeoutMs,
+  });
   return result.exitCode === 0 ? result.stdout.trim() : "unknown";
 }
 
 function hardLimit(name: string): number {
-  const line = readFileSync("/proc/self/limits", "utf8").split("\n").find((entry) => entry.startsWith(name)) ?? "";
+  const line =
+    readFileSync("/proc/self/limits", "utf8")
+      .split("\n")
+      .find((entry) => entry.startsWith(name)) ?? "";
   const hard = line.slice(name.length).trim().split(/\s+/)[1];
   return hard === undefined || hard === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(hard);
 }
 
 function describe(host: Omit<Host, "checks">, podman: string, runtimeVersion: string, storageDriver: string): HostCheck[] {
   const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
-    enforced ? { name, value: "enforced by the kernel", ok: true } : { name, value: otherwise, ok: false, note: "this host gives an unprivileged user no such limit" };
+    enforced
+      ? { name, value: "enforced by the kernel", ok: true }
+      : { name, value: otherwise, ok: false, note: "this host gives an unprivileged user no such limit" };
   return [
     { name: "kernel", value: release(), ok: true },
     { name: "podman", value: podman, ok: true },
-    { name: "runtime", value: `${host.runtime} ${runtimeVersion}`, ok: host.runtime === "crun", ...(host.runtime === "crun" ? {} : { note: "crun starts commands much faster" }) },
+    {
+      name: "runtime",
+      value: `${host.runtime} ${runtimeVersion}`,
+      ok: host.runtime === "crun",
+      ...(host.runtime === "crun" ? {} : { note: "crun starts commands much faster" }),
+    },
     { name: "storage_driver", value: storageDriver, ok: storageDriver.startsWith("overlay") },
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },

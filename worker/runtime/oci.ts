@@ -94,11 +94,11 @@ export class OciRuntime {
     const [stdout, stderr] = await Promise.all([this.#pipes.take(), this.#pipes.take()]);
     // execa's types know descriptors only as literals.
     const descriptors = [stdout.writeFd, stderr.writeFd] as [1, 2];
-    const child = execa(
-      this.#host.runtime,
-      [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id],
-      { reject: false, buffer: false, stdio: [spec.stdin === "pipe" ? "pipe" : "ignore", ...descriptors] },
-    );
+    const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id], {
+      reject: false,
+      buffer: false,
+      stdio: [spec.stdin === "pipe" ? "pipe" : "ignore", ...descriptors],
+    });
     closeSync(stdout.writeFd);
     closeSync(stderr.writeFd);
     const exited = child.then((result) => {
@@ -131,7 +131,13 @@ export class OciRuntime {
     // The runtime has one child, the subreaper in the container, as soon as it has forked.
     for (let ended = false; !ended; ) {
       await Promise.all(childrenOf(runtimePid).map((pid) => killTree(pid)));
-      ended = await Promise.race([exited.then(() => true, () => true), new Promise<false>((resolve) => setTimeout(resolve, 20, false))]);
+      ended = await Promise.race([
+        exited.then(
+          () => true,
+          () => true,
+        ),
+        new Promise<false>((resolve) => setTimeout(resolve, 20, false)),
+      ]);
     }
   }
 }
@@ -197,7 +203,9 @@ const notRunning = (detail: string): ContainerNotRunning =>
 /** The container's cgroup v2 directory, where the host gives it one of its own. */
 function cgroupOf(pid: number): string | undefined {
   try {
-    const line = readFileSync(`/proc/${pid}/cgroup`, "utf8").split("\n").find((entry) => entry.startsWith("0::"));
+    const line = readFileSync(`/proc/${pid}/cgroup`, "utf8")
+      .split("\n")
+      .find((entry) => entry.startsWith("0::"));
     const path = line?.slice(3).trim();
     return path && path !== "/" ? join("/sys/fs/cgroup", path) : undefined;
   } catch {

@@ -65,10 +65,13 @@ export class PipeReader {
     this.#fd = fd;
     this.#socket = new Socket({ fd, readable: true, writable: false });
     const wake = (): void => this.#wake?.();
-    this.#socket.on("readable", wake).on("error", wake).on("close", () => {
-      this.#closed = true;
-      wake();
-    });
+    this.#socket
+      .on("readable", wake)
+      .on("error", wake)
+      .on("close", () => {
+        this.#closed = true;
+        wake();
+      });
   }
 
   /** The next bytes, or undefined at the end. */
@@ -106,5 +109,3 @@ export class PipeReader {
     }
   }
 }
-
-

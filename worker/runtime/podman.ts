@@ -113,7 +113,9 @@ export class Podman {
     if (limits.memory) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
     if (limits.cpu) flags.push("--cpus", String(spec.cpus));
     // Without a pids controller this bound, shared by all sandboxes of the worker, keeps a fork bomb from the host.
-    flags.push(...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]));
+    flags.push(
+      ...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]),
+    );
     if (limits.storage) flags.push("--storage-opt", `size=${spec.storageGB}G`);
     return flags;
   }
@@ -145,6 +147,7 @@ const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
 function failure(action: string, result: RunResult): SandgateError {
   const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
   if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
-  if (/invalid reference format|repository name must be/i.test(result.stderr)) return new SandgateError("unprocessable", "the image name is not valid", { cause });
+  if (/invalid reference format|repository name must be/i.test(result.stderr))
+    return new SandgateError("unprocessable", "the image name is not valid", { cause });
   return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
 }

@@ -35,7 +35,9 @@ export class SandboxLifecycle {
       await this.#sandboxes.apply(sandbox, "started", { container_id: containerId, acknowledged: true });
     } catch (error) {
       sandbox.container = undefined;
-      await this.#podman.remove(containerName(record.id)).catch((err) => this.#log.error({ err, sandbox: record.id }, "a failed container could not be removed"));
+      await this.#podman
+        .remove(containerName(record.id))
+        .catch((err) => this.#log.error({ err, sandbox: record.id }, "a failed container could not be removed"));
       throw error;
     }
   }

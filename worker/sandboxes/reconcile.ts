@@ -38,7 +38,9 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");
   } catch (error) {
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");
-    await sandboxes.apply(sandbox, "lost", { error: "the sandbox was lost when its worker restarted" }).catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
+    await sandboxes
+      .apply(sandbox, "lost", { error: "the sandbox was lost when its worker restarted" })
+      .catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
   }
 }
 
@@ -63,7 +65,13 @@ async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<voi
     if (ended > 0) log.warn({ event: "commands_orphaned", sandbox: record.id, commands: ended }, "commands of the last process were ended");
   }
   for (const entry of store.unfinishedExecutions()) {
-    await store.putExecution({ ...entry, status: "error", exit_code: -1, execution_time_ms: Date.now() - entry.started_at_ms, error: "the worker restarted while the command ran" });
+    await store.putExecution({
+      ...entry,
+      status: "error",
+      exit_code: -1,
+      execution_time_ms: Date.now() - entry.started_at_ms,
+      error: "the worker restarted while the command ran",
+    });
   }
 }
 

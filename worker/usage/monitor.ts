@@ -1,6 +1,7 @@
 /** Watches what sandboxes and the host use: samples for `status`, limits that the kernel does not enforce for us. */
-import { freemem, loadavg, availableParallelism } from "node:os";
+
 import { readFileSync } from "node:fs";
+import { availableParallelism, freemem, loadavg } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/log.ts";
 import { freeBytes, layerBytes } from "../runtime/disk.ts";
@@ -60,7 +61,10 @@ export class UsageMonitor {
 
   async start(): Promise<void> {
     await this.#look();
-    this.#timers.push(setInterval(() => void this.#tick(), tickMs), setInterval(() => void this.#sweep(), sweepMs));
+    this.#timers.push(
+      setInterval(() => void this.#tick(), tickMs),
+      setInterval(() => void this.#sweep(), sweepMs),
+    );
   }
 
   stop(): void {
@@ -126,8 +130,17 @@ export class UsageMonitor {
     if (members.length > 1) sandbox.diskStale = true;
     if (sandbox.diskStale && Date.now() >= track.diskDueAtMs) void this.measureDisk(sandbox);
     if (sampling) this.#sample(record.id, track.usage);
-    const excess = excessOf(sandbox, track.usage, { enforced: this.#limits, pidsMax: this.#config.sandboxPidsMax, hostIsFull: this.host.diskFreeBytes < this.#config.diskFloorBytes });
-    if (excess && members.length > 1) this.#endCommands(sandbox, excess, members.filter((pid) => pid !== container.initPid));
+    const excess = excessOf(sandbox, track.usage, {
+      enforced: this.#limits,
+      pidsMax: this.#config.sandboxPidsMax,
+      hostIsFull: this.host.diskFreeBytes < this.#config.diskFloorBytes,
+    });
+    if (excess && members.length > 1)
+      this.#endCommands(
+        sandbox,
+        excess,
+        members.filter((pid) => pid !== container.initPid),
+      );
   }
 
   #updateUsage(track: Track, reading: Reading, processes: number, cpus: number): void {
@@ -158,7 +171,13 @@ export class UsageMonitor {
   #track(sandbox: LiveSandbox): Track {
     let track = this.#tracks.get(sandbox);
     if (!track) {
-      track = { reading: { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() }, readAtMs: Date.now(), usage: nothing, diskDueAtMs: 0, diskRunning: undefined };
+      track = {
+        reading: { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() },
+        readAtMs: Date.now(),
+        usage: nothing,
+        diskDueAtMs: 0,
+        diskRunning: undefined,
+      };
       this.#tracks.set(sandbox, track);
     }
     return track;

@@ -1,0 +1,9 @@
+/** A reason to stop that the person at the terminal can act on: its message is shown without a stack. */
+export class StartFailure extends Error {
+  override name = "StartFailure";
+}
+
+/** The text of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,83 @@
+/**
+ * The npm packages, installed when they are missing or differ from package-lock.json.
+ * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The folder that holds package.json. */
+export const appDir = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const node = join(appDir, "node_modules/.bin/node");
+const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+/**
+ * Makes sure that the packages of package-lock.json are installed.
+ *
+ * @param {{ dev?: boolean }} [options] `dev` asks for the development packages as well
+ * @returns {Promise<string>} the path of the Node.js that runs the product
+ */
+export async function ensureInstalled({ dev = false } = {}) {
+  checkPlatform();
+  if (isInstalled(dev)) return node;
+  console.error("Installing npm packages…");
+  const { code } = await runForwarding(...npmCi(), { stdio: ["ignore", 2, 2] });
+  if (code !== 0) throw new Error("npm ci failed; its messages are above");
+  if (!isInstalled(dev)) throw new Error("npm ci has run, but node_modules still does not match package-lock.json");
+  return node;
+}
+
+/**
+ * Runs a program and passes the signals of this process on to it.
+ *
+ * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
+ */
+export function runForwarding(file, args, options) {
+  const child = spawn(file, args, { cwd: appDir, ...options });
+  const forward = (signal) => child.kill(signal);
+  for (const signal of forwarded) process.on(signal, forward);
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => {
+      for (const name of forwarded) process.off(name, forward);
+      resolve({ code, signal });
+    });
+    options.started?.(child);
+  });
+}
+
+function checkPlatform() {
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major < 18) throw new Error(`Node.js 18 or later is needed to start; this is ${process.version}`);
+  if (process.platform !== "linux") throw new Error(`Sandgate runs on Linux only; this is ${process.platform}`);
+}
+
+/** npm by the path that started this script, because inside `npm start` the PATH prefers packages that `npm ci` removes. */
+function npmCi() {
+  process.umask(0o022); // the service user must be able to read what npm writes
+  const args = ["ci", "--include=dev", "--ignore-scripts=false", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { npm_node_execpath: npmNode, npm_execpath: npm } = process.env;
+  return npmNode && npm?.endsWith(".js") ? [npmNode, [npm, ...args]] : ["npm", args];
+}
+
+/** npm writes `.package-lock.json` last, so an interrupted installation never looks complete. */
+function isInstalled(dev) {
+  const wanted = readPackages(join(appDir, "package-lock.json"));
+  const present = readPackages(join(appDir, "node_modules/.package-lock.json"));
+  if (!wanted || !present) return false;
+  const matches = Object.entries(wanted).every(([path, entry]) => {
+    if (path === "" || entry.optional || entry.devOptional || (entry.dev && !dev)) return true;
+    return present[path]?.version === entry.version && present[path]?.integrity === entry.integrity;
+  });
+  return matches && spawnSync(node, ["--version"]).status === 0;
+}
+
+function readPackages(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")).packages;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,91 @@
+/** Where one installation keeps its things, and as whom it runs. Everything here is computed; nothing is created. */
+import { createHash } from "node:crypto";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Config } from "../shared/config.ts";
+
+/** The account that runs the parts; never root. */
+export interface Account {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+  /** Its home as the system knows it. */
+  readonly home: string;
+}
+
+/** The folders and files of an installation. */
+export interface Paths {
+  readonly app: string;
+  readonly data: string;
+  readonly storage: string;
+  /** Where Podman unpacks what it pulls, on the disk that it ends up on. */
+  readonly imageTemporary: string;
+  readonly supervisor: string;
+  readonly logs: string;
+  readonly nats: string;
+  readonly temporary: string;
+  readonly podman: string;
+  readonly storageConf: string;
+  readonly containersConf: string;
+  readonly natsConf: string;
+  readonly natsPassword: string;
+  readonly apiKey: string;
+}
+
+/** One installation of the product on this machine. */
+export interface Instance {
+  readonly config: Config;
+  readonly account: Account;
+  readonly paths: Paths;
+  /** HOME of the parts: the person's own, or a folder of the data directory for the service account. */
+  readonly home: string;
+  /**
+   * XDG_RUNTIME_DIR of the parts, one for each storage directory: Podman keeps its namespace, locks and container states
+   * there, so installations and the account's own use of Podman stay apart.
+   */
+  readonly runtimeDir: string;
+}
+
+export const appDir = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The paths that follow from the settings. Relative ones count from the folder of package.json. */
+export function pathsOf(config: Config): Paths {
+  const data = resolve(appDir, config.dataDir);
+  const podman = join(data, "podman");
+  const storage = resolve(appDir, config.storageDir);
+  return {
+    app: appDir,
+    data,
+    podman,
+    storage,
+    imageTemporary: join(storage, "tmp"),
+    supervisor: join(data, "supervisor"),
+    logs: join(data, "logs"),
+    nats: join(data, "nats"),
+    temporary: join(data, "tmp"),
+    storageConf: join(podman, "storage.conf"),
+    containersConf: join(podman, "containers.conf"),
+    natsConf: join(data, "nats.conf"),
+    natsPassword: join(data, "nats-password"),
+    apiKey: join(data, "api-key"),
+  };
+}
+
+/** The installation of `config` run by `account`. */
+export function instanceOf(config: Config, account: Account): Instance {
+  const paths = pathsOf(config);
+  // Short, because unix sockets with a 64-character container id below it may have 107 bytes at most.
+  const id = createHash("sha256").update(paths.storage).digest("hex").slice(0, 6);
+  const home = process.getuid?.() === account.uid ? account.home : join(paths.data, "home");
+  return { config, account, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };
+}
+
+/** The runtime directory that the login manager makes for an account. */
+export function runtimeBase(account: Account): string {
+  return `/run/user/${account.uid}`;
+}
+
+/** The socket of the account's session bus, over which systemd gives cgroups to its containers. */
+export function sessionBusOf(account: Account): string {
+  return join(runtimeBase(account), "bus");
+}

@@ -1,0 +1,55 @@
+/** Running single commands as root: directly, or through sudo, which is asked for only when something needs it. */
+import { proxyEnvironment } from "../as-account.ts";
+import { StartFailure } from "../failure.ts";
+import { type RunOptions, run, succeeds } from "../run.ts";
+import { searchPath } from "../search-path.ts";
+import type { Terminal } from "../terminal.ts";
+import { findProgram } from "./programs.ts";
+
+type AdministratorOptions = Pick<RunOptions, "onLine" | "killSignal"> & {
+  /** For cleaning up: runs although a stop was asked for. */
+  readonly always?: true;
+};
+
+export interface Administrator {
+  /**
+   * Runs a command as root. `why` completes "administrator rights are needed to …".
+   *
+   * @throws {StartFailure} when there is no way to become root.
+   */
+  run(why: string, argv: readonly string[], options?: AdministratorOptions): Promise<string>;
+  /** Whether `run` would work without asking anybody. */
+  silent(): Promise<boolean>;
+}
+
+/** The way to root rights of the current user. `signal` ends commands that are running. */
+export function createAdministrator(terminal: Terminal, signal: AbortSignal): Administrator {
+  const root = process.getuid?.() === 0;
+  let asked: Promise<void> | undefined;
+  return {
+    silent: async () => root || (findProgram("sudo") !== undefined && (await succeeds(["sudo", "-n", "true"]))),
+    run: async (why, argv, { always, ...rest } = {}) => {
+      const options = always ? rest : { ...rest, signal };
+      const command = ["env", ...Object.entries(rootEnvironment()).map(([name, value]) => `${name}=${value}`), ...argv];
+      if (root) return run(command, options);
+      asked ??= becomeAbleToSudo(terminal, why, argv);
+      await asked;
+      return run(["sudo", "--", ...command], { ...options, input: "terminal" });
+    },
+  };
+}
+
+/** sudo drops the environment, and the person's own must not matter to root either. */
+function rootEnvironment(): Record<string, string> {
+  return { ...proxyEnvironment(), PATH: searchPath, LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive" };
+}
+
+async function becomeAbleToSudo(terminal: Terminal, why: string, argv: readonly string[]): Promise<void> {
+  const advice = `Start once as root, or have an administrator run: ${argv.join(" ")}`;
+  if (!findProgram("sudo")) throw new StartFailure(`Administrator rights are needed to ${why}, and sudo is not installed. ${advice}`);
+  if (await succeeds(["sudo", "-n", "true"])) return;
+  if (!process.stdin.isTTY) throw new StartFailure(`Administrator rights are needed to ${why}, and sudo wants a password. ${advice}`);
+  terminal.line(`Administrator rights are needed to ${why}.`);
+  const granted = await terminal.whileAsking(() => succeeds(["sudo", "-v"], { input: "terminal" }));
+  if (!granted) throw new StartFailure(`sudo was refused. ${advice}`);
+}

@@ -1,0 +1,61 @@
+/** The program text, at a place where the service account can read it. */
+import { createHash } from "node:crypto";
+import { chmod, mkdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { asAccount } from "../as-account.ts";
+import { type Account, appDir, type Instance } from "../instance.ts";
+import { run } from "../run.ts";
+import type { Terminal } from "../terminal.ts";
+import { readIfThere, replaceFile } from "../write-file.ts";
+
+const sources = ["package.json", "tsconfig.json", "gateway", "worker", "shared", "systemd"];
+
+/**
+ * The installation with the folder that its parts run from: the folder of package.json, or a copy in the data directory
+ * when the account may not read that (a checkout below /root, or one made under a strict umask). A copy rather than a
+ * bind mount, because Podman's namespace may be older than the mount.
+ */
+export async function withReadableApp(instance: Instance, terminal: Terminal): Promise<Instance> {
+  if (await canRead(instance.account, appDir)) return instance;
+  const copy = join(instance.paths.data, "app");
+  const title = `Copying the program, because ${instance.account.name} may not read ${appDir}`;
+  await terminal.task(title, copy, () => refresh(copy));
+  return { ...instance, paths: { ...instance.paths, app: copy } };
+}
+
+async function canRead(account: Account, folder: string): Promise<boolean> {
+  if (process.getuid?.() === account.uid) return true;
+  const parts = [...sources, "node_modules"].map((name) => join(folder, name));
+  try {
+    const unreadable = await run(asAccount(account, ["find", ...parts, "!", "-type", "l", "!", "-readable", "-print", "-quit"]), { cwd: "/" });
+    return unreadable === "";
+  } catch {
+    return false;
+  }
+}
+
+/** Source files are few and copied every time; packages only when they have changed. */
+async function refresh(copy: string): Promise<void> {
+  await mkdir(copy, { recursive: true });
+  await chmod(copy, 0o755);
+  const stamp = createHash("sha256")
+    .update(await readFile(join(appDir, "node_modules/.package-lock.json")))
+    .digest("hex");
+  const stampFile = join(copy, "node_modules.sha256");
+  if ((await readIfThere(stampFile)) !== stamp) {
+    await rm(stampFile, { force: true });
+    await replaceCopy("node_modules", copy);
+    await replaceFile(stampFile, stamp, { mode: 0o644 });
+  }
+  for (const name of sources) await replaceCopy(name, copy);
+}
+
+async function replaceCopy(name: string, copy: string): Promise<void> {
+  const target = join(copy, name);
+  const partial = `${target}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  await run(["cp", "-R", "--preserve=links,timestamps", "--reflink=auto", join(appDir, name), partial]);
+  await run(["chmod", "-R", "u=rwX,go=rX", partial]);
+  await rm(target, { recursive: true, force: true });
+  await rename(partial, target);
+}

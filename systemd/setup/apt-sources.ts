@@ -1,0 +1,83 @@
+/** Where this machine gets its Debian packages from, as lines of sources.list(5). */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Config } from "../../shared/config.ts";
+
+/** A package archive. */
+export interface Archive {
+  readonly uri: string;
+  readonly suite: string;
+  readonly components: readonly string[];
+}
+
+/** The suite and the archives from which the default image is built. */
+export interface ImageSources {
+  readonly suite: string;
+  readonly archives: readonly Archive[];
+}
+
+const folder = "/etc/apt";
+const debianMirror = "http://deb.debian.org/debian";
+
+/** The machine's own suite and archives; plain Debian stable on a machine without apt. SANDGATE_APT_MIRROR overrides. */
+export async function findImageSources(config: Config): Promise<ImageSources> {
+  const suite = suiteOf(await readFile("/etc/os-release", "utf8").catch(() => ""));
+  if (config.aptMirror) return { suite, archives: [{ uri: config.aptMirror, suite, components: ["main"] }] };
+  const archives = parseAll(await readSourceFiles()).filter((archive) => isOfSuite(archive, suite));
+  const complete = archives.some((archive) => archive.suite === suite);
+  return { suite, archives: complete ? archives : [{ uri: debianMirror, suite, components: ["main"] }] };
+}
+
+/** The archive as a line for sources.list. */
+export function sourceLine({ uri, suite, components }: Archive): string {
+  return `deb ${uri} ${suite} ${components.join(" ")}`;
+}
+
+/** The code name of a distribution that apt can install, else `stable`. */
+export function suiteOf(osRelease: string): string {
+  const value = (name: string) => new RegExp(`^${name}="?([^"\\n]*)"?$`, "m").exec(osRelease)?.[1];
+  const isKnown = ["debian", "ubuntu"].includes(value("ID") ?? "");
+  return (isKnown && value("VERSION_CODENAME")) || "stable";
+}
+
+/** Archives in the one-line format. */
+export function parseList(text: string): Archive[] {
+  return text.split("\n").flatMap((line) => {
+    const match = /^\s*deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]+)/.exec(line);
+    return match ? [archive(match[1] ?? "", match[2] ?? "", (match[3] ?? "").trim().split(/\s+/))] : [];
+  });
+}
+
+/** Archives in the deb822 format. */
+export function parseDeb822(text: string): Archive[] {
+  const withoutComments = text
+    .split("\n")
+    .filter((line) => !line.startsWith("#"))
+    .join("\n");
+  return withoutComments.split(/\n\s*\n/).flatMap((stanza) => {
+    const unfolded = stanza.replace(/\n[ \t]+/g, " ");
+    const words = (field: string) => new RegExp(`^${field}:[ \\t]*(.*)$`, "im").exec(unfolded)?.[1]?.trim().split(/\s+/) ?? [];
+    if (!words("Types").includes("deb") || words("Enabled")[0] === "no") return [];
+    return words("URIs").flatMap((uri) => words("Suites").map((suite) => archive(uri, suite, words("Components"))));
+  });
+}
+
+function archive(uri: string, suite: string, components: string[]): Archive {
+  return { uri, suite, components: components.filter((component) => component === "main" || component === "universe") };
+}
+
+/** The release itself, its security fixes and its updates; no backports and no third parties. */
+function isOfSuite({ suite, components }: Archive, codename: string): boolean {
+  return components.length > 0 && [codename, `${codename}-updates`, `${codename}-security`].includes(suite);
+}
+
+function parseAll(files: readonly { name: string; text: string }[]): Archive[] {
+  return files.flatMap(({ name, text }) => (name.endsWith(".sources") ? parseDeb822(text) : parseList(text)));
+}
+
+async function readSourceFiles(): Promise<{ name: string; text: string }[]> {
+  const parts = await readdir(join(folder, "sources.list.d")).catch(() => []);
+  const names = ["sources.list", ...parts.filter((name) => /\.(list|sources)$/.test(name)).map((name) => join("sources.list.d", name))];
+  const read = async (name: string) => ({ name, text: await readFile(join(folder, name), "utf8").catch(() => "") });
+  return Promise.all(names.map(read));
+}

@@ -1,0 +1,49 @@
+/** apt-get, with the two repairs that a machine commonly needs: fresh package lists and an interrupted dpkg. */
+import { StartFailure } from "../failure.ts";
+import { CommandError, run } from "../run.ts";
+import type { Progress } from "../terminal.ts";
+import type { Administrator } from "./administrator.ts";
+
+const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
+
+/** Whether the package lists on this machine offer all of `packages`. */
+export async function hasCandidates(packages: readonly string[]): Promise<boolean> {
+  const policy = await run(["apt-cache", "policy", ...packages], { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } });
+  return (policy.match(/^ +Candidate: (?!\(none\))/gm) ?? []).length === packages.length;
+}
+
+export async function aptUpdate(administrator: Administrator, progress: Progress): Promise<void> {
+  progress.say("updating the package lists");
+  await administrator.run("update the package lists", ["apt-get", ...patience, "update"]);
+}
+
+/** @throws {StartFailure} when apt cannot install them, with apt's own words. */
+export async function aptInstall(administrator: Administrator, packages: readonly string[], progress: Progress): Promise<void> {
+  const install = async () => {
+    const argv = ["apt-get", ...patience, "install", "-y", "--no-install-recommends", ...packages];
+    await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
+  };
+  try {
+    await install().catch(async (error: unknown) => {
+      if (!(error instanceof CommandError)) throw error;
+      if (error.output.includes("dpkg --configure -a")) await administrator.run("finish an interrupted installation", ["dpkg", "--configure", "-a"]);
+      else await aptUpdate(administrator, progress);
+      await install();
+    });
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
+  }
+}
+
+function tellPackage(line: string, progress: Progress): void {
+  const unpacking = /^(?:Unpacking|Setting up) ([^ :]+)/.exec(line);
+  if (unpacking) progress.say(unpacking[0].toLowerCase());
+}
+
+/** The machine's proxy for packages as an environment assignment, because mmdebstrap does not read apt.conf. */
+export async function aptProxy(): Promise<string[]> {
+  const shell = await run(["apt-config", "shell", "proxy", "Acquire::http::Proxy"]).catch(() => "");
+  const proxy = /^proxy='(.+)'$/m.exec(shell)?.[1];
+  return proxy && proxy !== "DIRECT" ? [`http_proxy=${proxy}`] : [];
+}

@@ -1,0 +1,79 @@
+/** The Debian packages that the product needs, found by their programs and installed by apt when missing. */
+import type { Config } from "../../shared/config.ts";
+import { StartFailure } from "../failure.ts";
+import type { Administrator } from "./administrator.ts";
+import { aptInstall, aptUpdate, hasCandidates } from "./apt.ts";
+import { findProgram, hasSystemd } from "./programs.ts";
+import type { Step } from "./step.ts";
+
+interface Need {
+  readonly package: string;
+  /** Files or programs by one of which the package is known to be there. */
+  readonly anyOf: readonly string[];
+  /** Taken along when the distribution has it and something else is installed anyway. */
+  readonly optional?: true;
+}
+
+const always: readonly Need[] = [
+  { package: "podman", anyOf: ["podman"] },
+  { package: "crun", anyOf: ["crun"] },
+  { package: "uidmap", anyOf: ["newuidmap"] },
+  { package: "slirp4netns", anyOf: ["slirp4netns"] },
+  { package: "passt", anyOf: ["pasta"], optional: true },
+  { package: "fuse-overlayfs", anyOf: ["fuse-overlayfs"] },
+  { package: "catatonit", anyOf: ["catatonit", "/usr/libexec/podman/catatonit", "/usr/libexec/catatonit/catatonit"] },
+  { package: "nftables", anyOf: ["nft"] },
+  { package: "iproute2", anyOf: ["ip"] },
+  { package: "util-linux", anyOf: ["setpriv"] },
+  { package: "passwd", anyOf: ["useradd"] },
+  { package: "curl", anyOf: ["curl"], optional: true }, // for trying out the calls that are shown at the end of the start
+  { package: "ca-certificates", anyOf: ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"] },
+];
+const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
+/** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
+const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
+const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
+
+/** The packages for running. */
+export function systemPackages(config: Config, administrator: Administrator): Step {
+  const needs = [...always, ...(config.natsUrl ? [] : [natsServer]), ...(hasSystemd() ? [sessionBus] : [])];
+  return installation("Installing system packages", needs, administrator);
+}
+
+/** The package for building the default image. */
+export function imageBuildingPackages(administrator: Administrator): Step {
+  return installation("Installing the image builder", [imageBuilder], administrator);
+}
+
+function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {
+  const missing = () => needs.filter((need) => !need.anyOf.some(findProgram));
+  const required = () =>
+    missing()
+      .filter((need) => !need.optional)
+      .map((need) => need.package);
+  return {
+    title,
+    lacks: async () => required().join(", ") || undefined,
+    provide: async (progress) => {
+      if (!findProgram("apt-get")) throw new StartFailure(`This machine has no apt-get. Please install: ${programList(missing())}`);
+      const natsIsNew = missing().includes(natsServer);
+      const optional = missing()
+        .filter((need) => need.optional)
+        .map((need) => need.package);
+      if (!(await hasCandidates(required()))) await aptUpdate(administrator, progress);
+      const available = [];
+      for (const name of optional) if (await hasCandidates([name])) available.push(name);
+      await aptInstall(administrator, [...required(), ...available], progress);
+      if (natsIsNew) await stopPackagedNats(administrator);
+    },
+  };
+}
+
+function programList(needs: readonly Need[]): string {
+  return needs.map((need) => `${need.package} (${need.anyOf[0]})`).join(", ");
+}
+
+/** Debian starts the server at once, open to every local user; the product runs one of its own behind a password. */
+async function stopPackagedNats(administrator: Administrator): Promise<void> {
+  if (hasSystemd()) await administrator.run("stop the packaged NATS service", ["systemctl", "disable", "--now", "nats-server.service"]);
+}

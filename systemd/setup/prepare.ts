@@ -1,0 +1,56 @@
+/** The whole set-up in order. A machine that is ready passes through in a second. */
+import type { Config } from "../../shared/config.ts";
+import { accountEnvironment, inPodmanNamespace } from "../as-account.ts";
+import { messageOf, StartFailure } from "../failure.ts";
+import { type Instance, instanceOf } from "../instance.ts";
+import { run } from "../run.ts";
+import type { Terminal } from "../terminal.ts";
+import { findAccount, serviceAccount } from "./account.ts";
+import { type Administrator, createAdministrator } from "./administrator.ts";
+import { withReadableApp } from "./app-directory.ts";
+import { defaultImage, isBuiltHere } from "./default-image.ts";
+import { deviceFiles } from "./devices.ts";
+import { checkReach, dataDirectories } from "./directories.ts";
+import { imageBuildingPackages, systemPackages } from "./packages.ts";
+import { podmanConfiguration } from "./podman-configuration.ts";
+import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
+import { ensure } from "./step.ts";
+import { subordinateIds } from "./subordinate-ids.ts";
+
+/** @throws {StartFailure} with a message for the person at the terminal. */
+export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Instance> {
+  const administrator = createAdministrator(terminal, signal);
+  await ensure(systemPackages(config, administrator), terminal);
+  await ensure(serviceAccount(config, administrator), terminal);
+  const account = await findAccount(config);
+  await ensure(subordinateIds(account, administrator), terminal);
+  await ensure(runtimeDirectory(account, administrator), terminal);
+  await ensure(deviceFiles(administrator), terminal);
+  const planned = instanceOf(config, account);
+  await ensure(dataDirectories(planned), terminal);
+  await checkReach(planned);
+  await ensure(instanceDirectory(planned), terminal);
+  await ensure(podmanConfiguration(planned), terminal);
+  const instance = await withReadableApp(planned, terminal);
+  await checkRootlessPodman(instance, signal);
+  await prepareImage(instance, administrator, terminal, signal);
+  return instance;
+}
+
+async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  const image = defaultImage(instance, { administrator, signal });
+  if (isBuiltHere(instance) && (await image.lacks())) await ensure(imageBuildingPackages(administrator), terminal);
+  await ensure(image, terminal);
+}
+
+/** Fails here with Podman's own words rather than later in a worker that starts over and over. */
+async function checkRootlessPodman(instance: Instance, signal: AbortSignal): Promise<void> {
+  const options = { env: accountEnvironment(instance), cwd: "/", signal, timeoutMs: 60_000 };
+  await run(inPodmanNamespace(instance, ["true"]), options).catch((error: unknown) => {
+    throw new StartFailure(`Rootless containers do not work for ${instance.account.name}.\n${messageOf(error)}\n${namespaceAdvice()}`);
+  });
+}
+
+function namespaceAdvice(): string {
+  return "User namespaces must be allowed: see `sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`.";
+}

@@ -1,0 +1,24 @@
+/** Which programs this machine has. */
+import { accessSync, constants, existsSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { searchPath } from "../search-path.ts";
+
+/** The path of a program, looked for where Debian keeps programs; an absolute name is taken as it is. */
+export function findProgram(name: string): string | undefined {
+  const candidates = isAbsolute(name) ? [name] : searchPath.split(":").map((folder) => join(folder, name));
+  return candidates.find(isUsable);
+}
+
+/** Whether systemd is the first process, by systemd's own test (sd_booted(3)). */
+export function hasSystemd(): boolean {
+  return existsSync("/run/systemd/system");
+}
+
+function isUsable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

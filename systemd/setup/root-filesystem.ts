@@ -1,0 +1,73 @@
+/** A small Debian root file system as a tar archive, made by mmdebstrap. */
+import { chmod, chown, mkdir } from "node:fs/promises";
+import { basename } from "node:path";
+import { accountEnvironment, asAccount, inPodmanNamespace } from "../as-account.ts";
+import type { Instance } from "../instance.ts";
+import { run, succeeds } from "../run.ts";
+import type { Progress } from "../terminal.ts";
+import type { Administrator } from "./administrator.ts";
+import { aptProxy } from "./apt.ts";
+import { findImageSources, sourceLine } from "./apt-sources.ts";
+
+/** What building needs beside the installation. */
+export interface Builder {
+  readonly administrator: Administrator;
+  readonly signal: AbortSignal;
+}
+
+const packages = ["bash", "coreutils", "python3", "git", "curl", "procps", "ca-certificates", "xz-utils", "unzip"];
+
+/** Manuals and translations have no readers in a sandbox; licences stay. */
+const withoutDocuments = [
+  "path-exclude=/usr/share/man/*",
+  "path-exclude=/usr/share/info/*",
+  "path-exclude=/usr/share/locale/*",
+  "path-exclude=/usr/share/doc/*",
+  "path-include=/usr/share/doc/*/copyright",
+];
+
+/** Mounts and processes of a build end with it, however it ends. */
+const contained = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
+
+/**
+ * Writes the archive to `file`, readable by the account. As root where that is possible without asking, which is faster;
+ * else in a user namespace of the account.
+ */
+export async function buildRootFilesystem(instance: Instance, file: string, builder: Builder, progress: Progress): Promise<void> {
+  const { administrator, signal } = builder;
+  const onLine = (line: string) => tellStage(line, progress);
+  // Not in the data directory: apt and, without root, the builder itself act as users that may not enter that.
+  const workspace = `/var/tmp/sandgate-image-${basename(instance.runtimeDir)}`;
+  const options = { env: accountEnvironment(instance), cwd: "/" };
+  const asRoot = await administrator.silent();
+  const remove = async () => {
+    if (asRoot) await administrator.run("remove a build", ["rm", "-rf", "--one-file-system", workspace], { always: true });
+    else await succeeds(inPodmanNamespace(instance, ["rm", "-rf", workspace]), options);
+  };
+  await remove();
+  await mkdir(workspace);
+  await chmod(workspace, 0o1777);
+  try {
+    const command = await mmdebstrap(instance, asRoot ? "root" : "unshare", workspace, file);
+    if (asRoot) await administrator.run("build the default image", [...contained, ...command], { onLine, killSignal: "SIGKILL" });
+    else await run(asAccount(instance.account, command), { ...options, signal, onLine });
+    if (process.getuid?.() === 0) await chown(file, instance.account.uid, instance.account.gid);
+  } finally {
+    await remove();
+  }
+}
+
+async function mmdebstrap({ config }: Instance, mode: string, workspace: string, file: string): Promise<string[]> {
+  const { suite, archives } = await findImageSources(config);
+  return [
+    ...["env", `TMPDIR=${workspace}`, ...(await aptProxy())],
+    ...["mmdebstrap", `--mode=${mode}`, "--variant=minbase", "--format=tar", `--include=${packages.join(",")}`],
+    ...withoutDocuments.map((option) => `--dpkgopt=${option}`),
+    ...[suite, file, ...archives.map(sourceLine)],
+  ];
+}
+
+function tellStage(line: string, progress: Progress): void {
+  const stage = /^I: ([^.:]+)\.\.\./.exec(line)?.[1];
+  if (stage) progress.say(stage);
+}

@@ -1,0 +1,70 @@
+/** /run/user/UID, which the login manager makes where there is one, and the installation's own directory in it. */
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { asAccount } from "../as-account.ts";
+import { StartFailure } from "../failure.ts";
+import { type Account, type Instance, runtimeBase, sessionBusOf } from "../instance.ts";
+import { run, succeeds } from "../run.ts";
+import { searchPath } from "../search-path.ts";
+import type { Administrator } from "./administrator.ts";
+import { hasSystemd } from "./programs.ts";
+import type { Step } from "./step.ts";
+
+const lingerTimeoutMs = 20_000;
+
+/** The account's runtime directory, for as long as the machine is up. */
+export function runtimeDirectory(account: Account, administrator: Administrator): Step {
+  const directory = runtimeBase(account);
+  return {
+    title: "Making the runtime directory",
+    lacks: async () => ((await isReady(account)) ? undefined : directory),
+    provide: async () => {
+      if (hasSystemd()) return linger(account, administrator);
+      const owner = ["-o", String(account.uid), "-g", String(account.gid)];
+      const create = (argv: string[]) => administrator.run(`create ${directory}`, argv);
+      await create(["install", "-d", "-m", "0755", "/run/user"]);
+      await create(["install", "-d", "-m", "0700", ...owner, directory]);
+    },
+  };
+}
+
+/** The directory that this installation uses as XDG_RUNTIME_DIR. */
+export function instanceDirectory({ account, runtimeDir }: Instance): Step {
+  return {
+    title: "Making the runtime directory of this installation",
+    lacks: async () => (existsSync(runtimeDir) ? undefined : runtimeDir),
+    provide: async () => {
+      await run(asAccount(account, ["mkdir", "-m", "0700", runtimeDir]));
+    },
+  };
+}
+
+async function isReady(account: Account): Promise<boolean> {
+  const found = await stat(runtimeBase(account)).catch(() => undefined);
+  const usable = found?.isDirectory() === true && found.uid === account.uid && (found.mode & 0o077) === 0;
+  return usable && (!hasSystemd() || (isLingering(account) && existsSync(sessionBusOf(account))));
+}
+
+/** Without it the directory goes away with the last session of the account, under the feet of its containers. */
+function isLingering(account: Account): boolean {
+  return existsSync(join("/var/lib/systemd/linger", account.name));
+}
+
+async function linger(account: Account, administrator: Administrator): Promise<void> {
+  if (!isLingering(account)) await administrator.run(`keep ${runtimeBase(account)} (lingering)`, ["loginctl", "enable-linger", account.name]);
+  const deadline = Date.now() + lingerTimeoutMs;
+  while (!(await isReady(account))) {
+    if (Date.now() > deadline) throw new StartFailure(`systemd has not made ${sessionBusOf(account)}; see: systemctl status user@${account.uid}`);
+    await startSessionBus(account);
+    await sleep(200);
+  }
+}
+
+/** A session that is older than the package of the bus does not know it yet. */
+async function startSessionBus(account: Account): Promise<void> {
+  const env = { PATH: searchPath, XDG_RUNTIME_DIR: runtimeBase(account) };
+  const systemctl = (...args: string[]) => succeeds(asAccount(account, ["systemctl", "--user", ...args]), { env, cwd: "/" });
+  if (await systemctl("daemon-reload")) await systemctl("start", "dbus.socket");
+}

@@ -1,0 +1,55 @@
+/** What is printed when everything runs. */
+import { alignColumns, type Terminal } from "../terminal.ts";
+
+/** One property of the host as the worker found it. */
+export interface HostCheck {
+  readonly name: string;
+  readonly value: string;
+  readonly ok: boolean;
+  readonly note?: string;
+}
+
+/** The checks of the worker's ready line; what does not look like one is left out. */
+export function hostChecksOf(fields: Readonly<Record<string, unknown>>): HostCheck[] {
+  const checks = (fields.host as { checks?: unknown } | undefined)?.checks;
+  if (!Array.isArray(checks)) return [];
+  return checks.flatMap((check: Partial<HostCheck>) => {
+    if (typeof check?.name !== "string") return [];
+    const note = typeof check.note === "string" ? { note: check.note } : {};
+    return [{ name: check.name, value: String(check.value ?? ""), ok: check.ok !== false, ...note }];
+  });
+}
+
+/** The address at which a gateway that listens on `host` is reached from this machine. */
+export function urlOf(host: string, port: number): string {
+  const reachable = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return `http://${reachable}:${port}`;
+}
+
+export function printHost(terminal: Terminal, checks: readonly HostCheck[]): void {
+  const lines = alignColumns(checks.map(({ name, value, note }) => [name, value, note ?? ""]));
+  if (lines.length > 0) terminal.line();
+  lines.forEach((line, index) => {
+    const fine = checks[index]?.ok !== false;
+    terminal.line(`  ${terminal.paint(fine ? "green" : "yellow", fine ? "✓" : "!")} ${line}`);
+  });
+}
+
+export function printReady(terminal: Terminal, url: string, apiKey: string): void {
+  const call = (path: string, body: string) => `curl -sS ${url}${path} -H 'x-api-key: ${apiKey}' -H 'content-type: application/json' -d '${body}'`;
+  const create = `SANDBOX=$(${call("/v1/sandboxes/create", '{"image":"default"}')} | grep -o 'sb_[A-Za-z0-9_-]*' | head -n 1); echo $SANDBOX`;
+  const execute = call("/v1/sandboxes/'$SANDBOX'/execute", '{"command":"uname -a"}').replace("'$SANDBOX'", "$SANDBOX");
+  terminal.line();
+  terminal.line(terminal.paint("bold", "Sandgate is ready."));
+  terminal.line();
+  terminal.line(`  URL      ${terminal.paint("cyan", url)}`);
+  terminal.line(`  API key  ${terminal.paint("cyan", apiKey)}`);
+  terminal.line();
+  terminal.line("Create a sandbox, then run a command in it:");
+  terminal.line();
+  terminal.line(create);
+  terminal.line();
+  terminal.line(execute);
+  terminal.line();
+  terminal.line(terminal.paint("dim", "Ctrl-C stops everything. Sandboxes and their files are there again on the next start."));
+}

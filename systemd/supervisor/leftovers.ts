@@ -1,0 +1,63 @@
+/** Notes on disk of the running parts, and the end of those whose supervisor was killed before it could stop them. */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Terminal } from "../terminal.ts";
+import { readIfThere, replaceFile } from "../write-file.ts";
+import { isRunning, type ProcessId, signalProcess } from "./processes.ts";
+
+const suffix = ".process.json";
+
+/** Writes down that `name` runs as `process`. */
+export async function noteProcess(folder: string, name: string, process: ProcessId): Promise<void> {
+  await replaceFile(join(folder, name + suffix), JSON.stringify(process), { mode: 0o600 });
+}
+
+/** Forgets a part that has ended. */
+export async function forgetProcess(folder: string, name: string): Promise<void> {
+  await rm(join(folder, name + suffix), { force: true });
+}
+
+/** Ends what an earlier supervisor has left running: politely for `patienceMs`, then by force. */
+export async function endLeftovers(folder: string, patienceMs: number, terminal: Terminal): Promise<void> {
+  const leftovers = (await readNotes(folder)).filter(({ process }) => isRunning(process));
+  if (leftovers.length > 0) {
+    const names = leftovers.map(({ name, process }) => `${name} (process ${process.pid})`).join(", ");
+    await terminal.task("Ending what an earlier run has left", names, () =>
+      end(
+        leftovers.map(({ process }) => process),
+        patienceMs,
+      ),
+    );
+  }
+  for (const { name } of await readNotes(folder)) await forgetProcess(folder, name);
+}
+
+async function end(processes: readonly ProcessId[], patienceMs: number): Promise<void> {
+  for (const process of processes) signalProcess(process, "SIGTERM");
+  const deadline = Date.now() + patienceMs;
+  while (processes.some(isRunning)) {
+    if (Date.now() > deadline) for (const process of processes) signalProcess(process, "SIGKILL");
+    await sleep(50);
+  }
+}
+
+async function readNotes(folder: string): Promise<{ name: string; process: ProcessId }[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith(suffix));
+  const notes = await Promise.all(
+    files.map(async (file) => {
+      const process = parseNote((await readIfThere(join(folder, file))) ?? "");
+      return process ? [{ name: file.slice(0, -suffix.length), process }] : [];
+    }),
+  );
+  return notes.flat();
+}
+
+function parseNote(text: string): ProcessId | undefined {
+  try {
+    const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessId>;
+    return pid !== undefined && startTicks !== undefined && bootId !== undefined ? { pid, startTicks, bootId } : undefined;
+  } catch {
+    return undefined;
+  }
+}

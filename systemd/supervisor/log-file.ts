@@ -1,0 +1,38 @@
+/** The log of one part: appended to, and set aside once when it has grown large. */
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+
+const bytesMax = 32 * 1024 * 1024;
+
+/** Two files of at most 32 MiB for each part: `NAME.log` and, before it, `NAME.log.1`. */
+export class LogFile {
+  readonly path: string;
+  #descriptor: number;
+  #bytes: number;
+
+  constructor(path: string) {
+    this.path = path;
+    this.#descriptor = openSync(path, "a", 0o600);
+    this.#bytes = fstatSync(this.#descriptor).size;
+  }
+
+  /** Written at once, so that the last words of a part are kept whatever happens next. A full disk loses lines, not parts. */
+  write(line: string): void {
+    try {
+      if (this.#bytes > bytesMax) this.#rotate();
+      this.#bytes += writeSync(this.#descriptor, `${line}\n`);
+    } catch {
+      return;
+    }
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  #rotate(): void {
+    renameSync(this.path, `${this.path}.1`);
+    closeSync(this.#descriptor);
+    this.#descriptor = openSync(this.path, "a", 0o600);
+    this.#bytes = 0;
+  }
+}

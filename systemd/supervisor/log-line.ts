@@ -1,0 +1,47 @@
+/** The lines that parts print, understood well enough to show the important ones to a person. */
+
+export type Severity = "info" | "warn" | "error";
+
+/** What a line says. */
+export interface LogLine {
+  readonly severity: Severity;
+  readonly text: string;
+  /** The fields of a JSON line; the supervisor looks at `event` and what belongs to it. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Lines of the gateway and the worker: JSON of pino. Anything else (a crash, a warning of Node.js) is shown as it is. */
+export function parsePinoLine(line: string): LogLine {
+  const fields = parseObject(line);
+  if (!fields) return { severity: "warn", text: line, fields: {} };
+  const error = asRecord(fields.err)?.message;
+  const text = [fields.msg, error].filter((part) => typeof part === "string" && part !== "").join(": ");
+  return { severity: severityOf(fields.level), text: text || line, fields };
+}
+
+/** Lines of nats-server: `[pid] date time [WRN] text`. */
+export function parseNatsLine(line: string): LogLine {
+  const match = /^\[\d+\] \S+ \S+ \[(\w+)\] (.*)$/.exec(line);
+  if (!match) return { severity: "warn", text: line, fields: {} };
+  const [, level, text = ""] = match;
+  // The password is in a file that only the server's user can read, and random; hashing it would protect nothing.
+  if (text.startsWith("Plaintext passwords")) return { severity: "info", text, fields: {} };
+  return { severity: level === "ERR" || level === "FTL" ? "error" : level === "WRN" ? "warn" : "info", text, fields: {} };
+}
+
+function severityOf(level: unknown): Severity {
+  if (level === "error" || level === "fatal" || (typeof level === "number" && level >= 50)) return "error";
+  return level === "warn" || level === 40 ? "warn" : "info";
+}
+
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    return asRecord(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+function asRecord(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+}

@@ -1,0 +1,46 @@
+/** How the worker and the gateway are run. */
+import { join } from "node:path";
+import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace } from "../as-account.ts";
+import type { Instance } from "../instance.ts";
+import { parsePinoLine } from "./log-line.ts";
+import type { PartSpec } from "./part.ts";
+
+/** What the parts are told beside the settings that the person gave. */
+export interface Wiring {
+  readonly natsUrl: string;
+  readonly apiKey: string;
+  readonly port: number;
+}
+
+/** The worker, inside Podman's namespace. It stops its sandboxes when it stops, because here nothing outlives `npm start`. */
+export function workerSpec(instance: Instance, { natsUrl }: Wiring): PartSpec {
+  const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
+  const { SANDGATE_BOOTSTRAP_API_KEY: _, ...settings } = givenSettings();
+  return partSpec(instance, "worker", command, { ...settings, SANDGATE_NATS_URL: natsUrl, SANDGATE_STOP_SANDBOXES: "true" });
+}
+
+/** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */
+export function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wiring): PartSpec {
+  const command = asAccount(instance.account, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
+  const settings = { SANDGATE_NATS_URL: natsUrl, SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_PORT: String(port) };
+  return partSpec(instance, "gateway", command, { ...givenSettings(), ...settings });
+}
+
+function nodeCommand({ paths }: Instance, main: string): string[] {
+  return [join(paths.app, "node_modules/.bin/node"), "--import", "tsx", join(paths.app, main)];
+}
+
+function partSpec(instance: Instance, name: string, argv: readonly string[], settings: Readonly<Record<string, string>>): PartSpec {
+  const { paths } = instance;
+  // Passed whole, because the defaults of these depend on the user that asks.
+  const places = { SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage };
+  return {
+    name,
+    argv,
+    env: { ...accountEnvironment(instance), ...settings, ...places },
+    cwd: paths.app,
+    parse: parsePinoLine,
+    logFile: join(paths.logs, `${name}.log`),
+    notes: paths.supervisor,
+  };
+}

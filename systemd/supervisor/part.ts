@@ -1,0 +1,118 @@
+/** One supervised process: started, read, started again when it dies, stopped when asked. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { Backoff } from "./backoff.ts";
+import { forgetProcess, noteProcess } from "./leftovers.ts";
+import { LogFile } from "./log-file.ts";
+import type { LogLine } from "./log-line.ts";
+import { identify } from "./processes.ts";
+
+/** EX_CONFIG: the part says that starting it again would fail in the same way. */
+const configurationError = 78;
+
+/** How to run a part. */
+export interface PartSpec {
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly parse: (line: string) => LogLine;
+  readonly logFile: string;
+  /** Where its process id is noted. */
+  readonly notes: string;
+}
+
+/** What the supervisor hears of a part. */
+export interface PartListener {
+  onLine(part: Part, line: LogLine): void;
+  /** The process ended by itself and is started again after `pauseMs`. */
+  onDeath(part: Part, how: string, pauseMs: number): void;
+  /** The process ended and must not be started again. */
+  onRefusal(part: Part, how: string): void;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+export class Part {
+  readonly spec: PartSpec;
+  readonly #listener: PartListener;
+  readonly #log: LogFile;
+  readonly #backoff = new Backoff();
+  #child: Child | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #stopping = false;
+
+  constructor(spec: PartSpec, listener: PartListener) {
+    this.spec = spec;
+    this.#listener = listener;
+    this.#log = new LogFile(spec.logFile);
+  }
+
+  get name(): string {
+    return this.spec.name;
+  }
+
+  start(): void {
+    const { argv, env, cwd } = this.spec;
+    const [file = "", ...args] = argv;
+    // A session of its own: the terminal's Ctrl-C is for the supervisor, which stops the parts in order.
+    // The pipe on stdin ends when the supervisor does, however that happens.
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    const startedMs = Date.now();
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", (line) => this.#read(line));
+    child.stdin.on("error", () => undefined);
+    child.once("error", (error) => this.#failed(error));
+    child.once("exit", (code, signal) => this.#ended(child, code, signal, Date.now() - startedMs));
+    const id = child.pid === undefined ? undefined : identify(child.pid);
+    if (id) void noteProcess(this.spec.notes, this.name, id).catch((error: unknown) => this.#log.write(String(error)));
+  }
+
+  /** Asks the process to end, waits `patienceMs`, then ends it by force. Never started again. */
+  async stop(patienceMs: number): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#restart);
+    const child = this.#child;
+    if (child) {
+      const ended = once(child, "exit");
+      child.kill("SIGTERM");
+      const force = setTimeout(() => child.kill("SIGKILL"), patienceMs);
+      await ended;
+      clearTimeout(force);
+    }
+    await forgetProcess(this.spec.notes, this.name);
+  }
+
+  /** Ends the process at once. Never started again. */
+  kill(): void {
+    this.#stopping = true;
+    clearTimeout(this.#restart);
+    this.#child?.kill("SIGKILL");
+  }
+
+  /** The program is not there or may not be run. */
+  #failed(error: Error): void {
+    this.#child = undefined;
+    this.#listener.onRefusal(this, `could not be started (${error.message})`);
+  }
+
+  #read(line: string): void {
+    if (line === "") return;
+    this.#log.write(line);
+    this.#listener.onLine(this, this.spec.parse(line));
+  }
+
+  #ended(child: Child, code: number | null, signal: NodeJS.Signals | null, ranMs: number): void {
+    child.stdin.destroy();
+    this.#child = undefined;
+    if (this.#stopping) return;
+    const how = signal ? `was ended by ${signal}` : `ended with exit code ${code}`;
+    this.#log.write(`supervisor: ${this.name} ${how}`);
+    if (code === configurationError) return this.#listener.onRefusal(this, how);
+    const pauseMs = this.#backoff.pauseMs(ranMs);
+    this.#restart = setTimeout(() => this.start(), pauseMs);
+    this.#listener.onDeath(this, how, pauseMs);
+  }
+}

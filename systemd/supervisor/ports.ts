@@ -1,0 +1,36 @@
+/** Ports of this machine: whether one is free, and which one is. */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { messageOf, StartFailure } from "../failure.ts";
+
+/** A port that nobody listens on now. */
+export async function freePort(host: string): Promise<number> {
+  return tryListening(host, 0);
+}
+
+/**
+ * Checks that nobody listens on a port. Needed because the gateway shares its port (SO_REUSEPORT): two installations on
+ * one port would get half of the calls each, without an error anywhere.
+ *
+ * @throws {StartFailure} naming `setting`, when the port is taken or the address is not of this machine.
+ */
+export async function checkPortIsFree(host: string, port: number, setting: string): Promise<void> {
+  await tryListening(host, port).catch((error: unknown) => {
+    const code = (error as NodeJS.ErrnoException).code;
+    const reasons: Record<string, string> = {
+      EADDRINUSE: `port ${port} on ${host} is in use by another program`,
+      EACCES: `port ${port} is only for root`,
+    };
+    throw new StartFailure(`The gateway cannot listen: ${reasons[code ?? ""] ?? messageOf(error)}. Set ${setting} to a free port.`);
+  });
+}
+
+async function tryListening(host: string, port: number): Promise<number> {
+  const server = createServer();
+  server.listen({ host, port });
+  await once(server, "listening");
+  const found = (server.address() as AddressInfo).port;
+  server.close();
+  await once(server, "close");
+  return found;
+}

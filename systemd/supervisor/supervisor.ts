@@ -1,0 +1,140 @@
+/** Starts the parts in the order in which they need each other, keeps them running, and stops them in reverse. */
+
+import { StartFailure } from "../failure.ts";
+import type { Instance } from "../instance.ts";
+import type { Terminal } from "../terminal.ts";
+import { hostChecksOf, printHost, printReady, urlOf } from "./banner.ts";
+import type { LogLine } from "./log-line.ts";
+import { configureNats, waitForNats } from "./nats.ts";
+import { gatewaySpec, type Wiring, workerSpec } from "./node-parts.ts";
+import { manyOpenFiles } from "./open-files.ts";
+import { Part, type PartSpec } from "./part.ts";
+import type { StopRequest } from "./stop-request.ts";
+
+/** Beyond the time that calls in progress get. */
+const graceMs = 15_000;
+const patienceMs = 20_000;
+
+/** What must be known before anything is started. */
+export interface Plan {
+  readonly instance: Instance;
+  readonly apiKey: string;
+  readonly port: number;
+}
+
+export class Supervisor {
+  readonly #plan: Plan;
+  readonly #terminal: Terminal;
+  readonly #stop: StopRequest;
+  readonly #parts: Part[] = [];
+  readonly #waiting = new Map<string, (line: LogLine) => void>();
+  readonly #ready = new Set<string>();
+  #prefix: readonly string[] = [];
+  #refusal: string | undefined;
+
+  constructor(plan: Plan, terminal: Terminal, stop: StopRequest) {
+    this.#plan = plan;
+    this.#terminal = terminal;
+    this.#stop = stop;
+  }
+
+  /**
+   * Runs until a stop is asked for.
+   *
+   * @throws {StartFailure} when a part says that it cannot run with its configuration, or everything was ended by force.
+   */
+  async run(): Promise<void> {
+    try {
+      await this.#startAll();
+      await aborted(this.#stop.signal);
+    } catch (error) {
+      if (!this.#stop.signal.aborted) throw error;
+    } finally {
+      await this.#stopAll();
+    }
+    if (this.#refusal) throw new StartFailure(this.#refusal);
+    if (this.#stop.again.aborted) throw new StartFailure("Ended by force. The next start cleans up what is left.");
+    this.#terminal.good("Stopped.");
+  }
+
+  async #startAll(): Promise<void> {
+    this.#prefix = await manyOpenFiles();
+    const { instance, apiKey, port } = this.#plan;
+    const { config } = instance;
+    const wiring: Wiring = { natsUrl: config.natsUrl || (await this.#startNats()), apiKey, port };
+    const worker = this.#startAndWait(workerSpec(instance, wiring));
+    const gateway = this.#startAndWait(gatewaySpec(instance, wiring));
+    const [workerLine] = await Promise.all([worker, gateway]);
+    printHost(this.#terminal, hostChecksOf(workerLine.fields));
+    printReady(this.#terminal, urlOf(config.host, port), apiKey);
+  }
+
+  async #startNats(): Promise<string> {
+    const nats = await configureNats(this.#plan.instance);
+    this.#start(nats.spec);
+    await waitForNats(nats.port, this.#stop.signal);
+    return nats.url;
+  }
+
+  #start(spec: PartSpec): void {
+    const part = new Part(
+      { ...spec, argv: [...this.#prefix, ...spec.argv] },
+      {
+        onLine: (from, line) => this.#heard(from, line),
+        onDeath: (from, how, pauseMs) => this.#died(from, how, pauseMs),
+        onRefusal: (from, how) => this.#refused(from, how),
+      },
+    );
+    this.#parts.push(part);
+    part.start();
+  }
+
+  /** The part's first ready line. */
+  async #startAndWait(spec: PartSpec): Promise<LogLine> {
+    this.#start(spec);
+    const nudge = setTimeout(() => this.#terminal.warn(`${spec.name} is not ready yet; see ${spec.logFile}`), patienceMs);
+    const ready = new Promise<LogLine>((resolve) => this.#waiting.set(spec.name, resolve));
+    try {
+      return await Promise.race([ready, aborted(this.#stop.signal)]);
+    } finally {
+      clearTimeout(nudge);
+    }
+  }
+
+  #heard(part: Part, line: LogLine): void {
+    if (line.severity === "error") this.#terminal.bad(`${part.name}: ${line.text}`);
+    // Parts that are being stopped one after the other miss each other; the log has it.
+    if (line.severity === "warn" && !this.#stop.signal.aborted) this.#terminal.warn(`${part.name}: ${line.text}`);
+    if (line.fields.event !== "ready") return;
+    if (this.#ready.has(part.name)) this.#terminal.good(`${part.name} is back`);
+    this.#ready.add(part.name);
+    this.#waiting.get(part.name)?.(line);
+  }
+
+  #died(part: Part, how: string, pauseMs: number): void {
+    this.#terminal.bad(`${part.name} ${how}; it is started again in ${pauseMs / 1_000} s (log: ${part.spec.logFile})`);
+  }
+
+  #refused(part: Part, how: string): void {
+    this.#refusal = `${part.name} cannot run: it ${how} (log: ${part.spec.logFile})`;
+    this.#stop.ask(this.#refusal);
+  }
+
+  /** The gateway first, so that no call reaches a worker that is going; NATS last, because both say goodbye over it. */
+  async #stopAll(): Promise<void> {
+    if (this.#stop.signal.aborted) this.#terminal.line("Stopping…");
+    const killAll = () => this.#parts.forEach((part) => part.kill());
+    if (this.#stop.again.aborted) killAll();
+    this.#stop.again.addEventListener("abort", killAll);
+    for (const part of this.#parts.toReversed()) await part.stop(this.#plan.instance.config.drainMs + graceMs);
+  }
+}
+
+/** Rejects when the signal is given. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const give = () => reject(new Error(String(signal.reason)));
+    if (signal.aborted) give();
+    else signal.addEventListener("abort", give, { once: true });
+  });
+}

@@ -1,0 +1,80 @@
+/** What `npm start` does: prepare the machine, then run the parts until told to stop. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Config, ConfigError, loadConfig } from "../shared/config.ts";
+import { helpText, parseRequest, type Request } from "./arguments.ts";
+import { messageOf, StartFailure } from "./failure.ts";
+import { type Instance, pathsOf } from "./instance.ts";
+import { CommandError } from "./run.ts";
+import { prepareMachine } from "./setup/prepare.ts";
+import { apiKeyOf } from "./supervisor/credentials.ts";
+import { endLeftovers } from "./supervisor/leftovers.ts";
+import { tryLock, waitForLock } from "./supervisor/lock.ts";
+import { endUnusedPause } from "./supervisor/pause.ts";
+import { checkPortIsFree, freePort } from "./supervisor/ports.ts";
+import { listenForStop, type StopRequest } from "./supervisor/stop-request.ts";
+import { Supervisor } from "./supervisor/supervisor.ts";
+import { Terminal } from "./terminal.ts";
+
+const exitCodes = { done: 0, failed: 1, badSetting: 2, interrupted: 130 };
+const leftoverPatienceMs = 15_000;
+
+async function main(request: Request, config: Config, terminal: Terminal, stop: StopRequest): Promise<void> {
+  const folder = pathsOf(config).supervisor;
+  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    throw new StartFailure(`The data directory cannot be made (SANDGATE_DATA_DIR): ${messageOf(error)}`);
+  });
+  if (request === "start") await becomeTheSupervisor(folder, config, terminal);
+  const instance = await prepareAlone(folder, config, terminal, stop);
+  try {
+    if (request === "start") await supervise(instance, terminal, stop);
+    else terminal.good("This machine is ready; npm start runs Sandgate.");
+  } finally {
+    await endUnusedPause(instance);
+  }
+}
+
+/** The lock is kept until this process ends, in whatever way. */
+async function becomeTheSupervisor(folder: string, config: Config, terminal: Terminal): Promise<void> {
+  if (!(await tryLock(join(folder, "run.lock")))) {
+    throw new StartFailure(`Sandgate is already running on ${config.dataDir}. Stop it first, or set SANDGATE_DATA_DIR and SANDGATE_PORT.`);
+  }
+  await endLeftovers(folder, leftoverPatienceMs, terminal);
+}
+
+async function prepareAlone(folder: string, config: Config, terminal: Terminal, stop: StopRequest): Promise<Instance> {
+  const file = join(folder, "setup.lock");
+  const atOnce = await tryLock(file);
+  if (!atOnce) terminal.line("· Another set-up is running; waiting for it…");
+  const lock = atOnce ?? (await waitForLock(file));
+  try {
+    return await prepareMachine(config, terminal, stop.signal);
+  } finally {
+    lock.release();
+  }
+}
+
+async function supervise(instance: Instance, terminal: Terminal, stop: StopRequest): Promise<void> {
+  const { config } = instance;
+  const port = config.port || (await freePort(config.host));
+  await checkPortIsFree(config.host, port, "SANDGATE_PORT");
+  await new Supervisor({ instance, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
+}
+
+function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): number {
+  if (stop.signal.aborted && !(error instanceof StartFailure)) return exitCodes.interrupted;
+  const isForPerson = error instanceof StartFailure || error instanceof ConfigError || error instanceof CommandError;
+  terminal.bad(isForPerson ? error.message : String(error instanceof Error ? error.stack : error));
+  return error instanceof ConfigError ? exitCodes.badSetting : exitCodes.failed;
+}
+
+const terminal = new Terminal(process.stdout);
+const stop = listenForStop();
+try {
+  const request = parseRequest(process.argv.slice(2));
+  if (request === "help") console.log(helpText());
+  else await main(request, loadConfig(), terminal, stop);
+  process.exit(exitCodes.done);
+} catch (error) {
+  process.exit(exitCodeOf(error, terminal, stop));
+}

@@ -1,0 +1,115 @@
+/** The HTTP API as a client without any library would call it. */
+
+export interface Answer<T = Record<string, unknown>> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+}
+
+/** One line of an execution's stream. */
+export interface Chunk {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  readonly exit_code?: number;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+export interface ExecuteResult {
+  readonly id: string;
+  readonly status: string;
+  readonly exit_code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly stdout_truncated?: boolean;
+  readonly stderr_truncated?: boolean;
+  readonly error?: string;
+  readonly execution_time_ms: number;
+  readonly created_at: string;
+  readonly completed_at: string;
+}
+
+export class Api {
+  readonly url: string;
+  readonly apiKey: string;
+
+  constructor({ url, apiKey }: { url: string; apiKey: string }) {
+    this.url = url;
+    this.apiKey = apiKey;
+  }
+
+  /** Any call; a plain object becomes a JSON body. The body of the answer is parsed where it is JSON. */
+  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
+    const response = await this.raw(
+      method,
+      path,
+      body === undefined ? undefined : JSON.stringify(body),
+      body === undefined ? headers : { "content-type": "application/json", ...headers },
+    );
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (response.headers.get("content-type")?.includes("json") && text ? parse(text) : text) as T,
+    };
+  }
+
+  raw(method: string, path: string, body?: RequestInit["body"], headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {
+    return fetch(this.url + path, {
+      method,
+      headers: { "x-api-key": this.apiKey, ...headers },
+      ...(body === undefined ? {} : { body, duplex: "half" }),
+      ...(signal ? { signal } : {}),
+    } as RequestInit);
+  }
+
+  /** Makes a sandbox of the default image and returns its id. */
+  async create(options: Record<string, unknown> = {}): Promise<string> {
+    const { status, body } = await this.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", ...options });
+    if (status !== 201) throw new Error(`create answered ${status}: ${JSON.stringify(body)}`);
+    return body.id;
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.call("DELETE", `/v1/sandboxes/${id}/delete`);
+  }
+
+  async execute(id: string, command: string, options: Record<string, unknown> = {}): Promise<ExecuteResult> {
+    const { status, body } = await this.call<ExecuteResult>("POST", `/v1/sandboxes/${id}/execute`, { command, ...options });
+    if (status !== 200) throw new Error(`execute answered ${status}: ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  /** Starts a streaming execution; the answer's headers have arrived when this resolves. */
+  stream(id: string, command: string, options: Record<string, unknown> = {}, signal?: AbortSignal): Promise<Response> {
+    return this.raw("POST", `/v1/sandboxes/${id}/execute_async`, JSON.stringify({ command, ...options }), { "content-type": "application/json" }, signal);
+  }
+}
+
+/** The lines of a stream as they arrive. */
+export async function* chunksOf(response: Response): AsyncGenerator<Chunk> {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line) as Chunk;
+  }
+  if (rest) throw new Error(`the stream ended inside a line: ${rest.slice(0, 200)}`);
+}
+
+/** A whole stream: outputs joined, and its last line. */
+export async function collect(response: Response): Promise<{ stdout: string; stderr: string; last: Chunk | undefined; chunks: Chunk[] }> {
+  const chunks: Chunk[] = [];
+  for await (const chunk of chunksOf(response)) chunks.push(chunk);
+  const join = (name: "stdout" | "stderr"): string => chunks.map((chunk) => chunk[name] ?? "").join("");
+  return { stdout: join("stdout"), stderr: join("stderr"), last: chunks.at(-1), chunks };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,33 @@
+/** Where tests run: the machine prepared as `npm start` does it, with the same image store, so that nothing is built twice. */
+import { readFileSync } from "node:fs";
+import { type Config, loadConfig } from "../../shared/config.ts";
+import { type Instance, instanceOf } from "../../systemd/instance.ts";
+import { findAccount } from "../../systemd/setup/account.ts";
+import { withReadableApp } from "../../systemd/setup/app-directory.ts";
+import { dataDirectories } from "../../systemd/setup/directories.ts";
+import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
+import { prepareMachine } from "../../systemd/setup/prepare.ts";
+import { Terminal } from "../../systemd/terminal.ts";
+
+/** Installs packages, makes users and the image. Quick when that is done. */
+export async function prepareTests(terminal: Terminal): Promise<void> {
+  await prepareMachine(loadConfig(), terminal, new AbortController().signal);
+}
+
+/** An installation with a data directory of its own that shares the image store of this machine. */
+export async function testInstance(dataDir: string, settings: Readonly<Record<string, string>>): Promise<Instance> {
+  const { storageDir } = loadConfig();
+  const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
+  const instance = instanceOf(config, await findAccount(config));
+  for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
+  return withReadableApp(instance, new Terminal(process.stderr));
+}
+
+/** Resident memory of a process in bytes; 0 when it is gone. */
+export function residentBytes(pid: number): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,84 @@
+/** A real process of the product under test: started, watched, killed and started again at will. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+export interface ProcessSpec {
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly logFile: string;
+  /** Whether a line of output says that the process is ready. */
+  readonly isReady: (line: string) => boolean;
+}
+
+const readyTimeoutMs = 60_000;
+
+export class TestProcess {
+  readonly spec: ProcessSpec;
+  #child: ChildProcess | undefined;
+  readonly #lines: string[] = [];
+
+  constructor(spec: ProcessSpec) {
+    this.spec = spec;
+  }
+
+  get pid(): number {
+    if (!this.#child?.pid) throw new Error(`${this.spec.name} does not run`);
+    return this.#child.pid;
+  }
+
+  /** What the process has written since it was first started. */
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  /** Starts the process and resolves when it is ready. */
+  async start(): Promise<void> {
+    const { argv, env, cwd, name } = this.spec;
+    const [file = "", ...args] = argv;
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    this.#child = child;
+    child.stdin?.on("error", () => {});
+    const ready = Promise.withResolvers<void>();
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream) createInterface({ input: stream }).on("line", (line) => this.#read(line, ready.resolve));
+    }
+    child.once("error", ready.reject);
+    child.once("exit", (code, signal) => ready.reject(new Error(`${name} ended (${signal ?? code}):\n${this.#lines.slice(-10).join("\n")}`)));
+    const timer = setTimeout(() => ready.reject(new Error(`${name} is not ready:\n${this.#lines.slice(-10).join("\n")}`)), readyTimeoutMs);
+    await ready.promise.finally(() => clearTimeout(timer));
+  }
+
+  /** `kill -9`; resolves when the process is gone. */
+  async kill9(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** SIGTERM; resolves when the process is gone. */
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  /** Sends a signal such as SIGSTOP and SIGCONT. */
+  signal(name: NodeJS.Signals): void {
+    this.#child?.kill(name);
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    await exited;
+  }
+
+  #read(line: string, ready: () => void): void {
+    this.#lines.push(line);
+    appendFileSync(this.spec.logFile, `${line}\n`);
+    if (this.spec.isReady(line)) ready();
+  }
+}

@@ -1,0 +1,159 @@
+/** A whole installation for a test: nats-server, workers, gateways, with a data directory and ports of its own. */
+import { randomBytes } from "node:crypto";
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { accountEnvironment, asAccount, inPodmanNamespace } from "../../systemd/as-account.ts";
+import type { Instance } from "../../systemd/instance.ts";
+import { run } from "../../systemd/run.ts";
+import { configureNats } from "../../systemd/supervisor/nats.ts";
+import { freePort } from "../../systemd/supervisor/ports.ts";
+import { testInstance } from "./prepare.ts";
+import { type ProcessSpec, TestProcess } from "./process.ts";
+
+export interface StackOptions {
+  readonly name: string;
+  readonly workers?: number;
+  readonly gateways?: number;
+  /** Settings of all parts, such as `{ SANDGATE_EXECUTIONS_PER_SANDBOX: "2" }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export class Stack {
+  readonly dataDir: string;
+  readonly instance: Instance;
+  readonly apiKey: string;
+  readonly natsUrl: string;
+  readonly nats: TestProcess;
+  readonly workers: readonly TestProcess[];
+  readonly gateways: readonly TestProcess[];
+  readonly urls: readonly string[];
+  readonly #workerIds: readonly string[];
+
+  constructor(parts: {
+    dataDir: string;
+    instance: Instance;
+    apiKey: string;
+    natsUrl: string;
+    nats: TestProcess;
+    workers: TestProcess[];
+    gateways: TestProcess[];
+    urls: string[];
+    workerIds: string[];
+  }) {
+    this.dataDir = parts.dataDir;
+    this.instance = parts.instance;
+    this.apiKey = parts.apiKey;
+    this.natsUrl = parts.natsUrl;
+    this.nats = parts.nats;
+    this.workers = parts.workers;
+    this.gateways = parts.gateways;
+    this.urls = parts.urls;
+    this.#workerIds = parts.workerIds;
+  }
+
+  /** The base URL of the first gateway. */
+  get url(): string {
+    return this.urls[0] as string;
+  }
+
+  get worker(): TestProcess {
+    return this.workers[0] as TestProcess;
+  }
+
+  get gateway(): TestProcess {
+    return this.gateways[0] as TestProcess;
+  }
+
+  /** Runs podman as the worker does; returns its standard output. */
+  podman(...args: string[]): Promise<string> {
+    return run(inPodmanNamespace(this.instance, ["podman", ...args]), { env: accountEnvironment(this.instance), cwd: "/" });
+  }
+
+  /** The containers of this stack's workers, all states. */
+  async containers(): Promise<{ id: string; sandboxId: string; running: boolean }[]> {
+    const lists = await Promise.all(
+      this.#workerIds.map(async (id) =>
+        JSON.parse((await this.podman("ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${id}`, "--format", "json")) || "[]"),
+      ),
+    );
+    return lists.flat().map(({ Id, State, Labels }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running" }));
+  }
+
+  /** Resolves when a gateway says that calls can be carried out. */
+  async ready(url = this.url): Promise<void> {
+    for (const deadline = Date.now() + 30_000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 50))) {
+      const answer = await fetch(`${url}/readyz`).catch(() => undefined);
+      if (answer?.ok) return;
+    }
+    throw new Error("the stack is not ready");
+  }
+
+  /** Ends everything and removes what it made. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
+    await this.nats.kill9();
+    for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Starts an installation and resolves when it is ready. Call `stop` in the test's `after`, also when a test fails. */
+export async function startStack({ name, workers = 1, gateways = 1, settings = {} }: StackOptions): Promise<Stack> {
+  const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
+  const instance = await testInstance(dataDir, settings);
+  const owned = (dir: string): string => {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    chownSync(dir, instance.account.uid, instance.account.gid);
+    return dir;
+  };
+  const nats = await configureNats(instance);
+  const apiKey = `sg_test_${randomBytes(24).toString("base64url")}`;
+  const common = {
+    ...settings,
+    SANDGATE_NATS_URL: nats.url,
+    SANDGATE_STORAGE_DIR: instance.paths.storage,
+    SANDGATE_METRICS_PORT: "0",
+    SANDGATE_BOOTSTRAP_API_KEY: apiKey,
+  };
+  const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
+  const ports = await Promise.all(Array.from({ length: gateways }, () => freePort("127.0.0.1")));
+  const part = (partName: string, command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess =>
+    new TestProcess(
+      nodePart(instance, partName, join(dataDir, `${partName}${Object.values(extra)[0]}.log`), command, { ...common, SANDGATE_DATA_DIR: dataDir, ...extra }),
+    );
+  const stack = new Stack({
+    dataDir,
+    instance,
+    apiKey,
+    natsUrl: nats.url,
+    nats: new TestProcess({ ...nats.spec, logFile: join(dataDir, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
+    workers: workerIds.map((id) =>
+      part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(dataDir, id)) }),
+    ),
+    gateways: ports.map((port) => part("gateway", (argv) => asAccount(instance.account, argv), { SANDGATE_PORT: String(port) })),
+    urls: ports.map((port) => `http://127.0.0.1:${port}`),
+    workerIds,
+  });
+  try {
+    await stack.nats.start();
+    await Promise.all([...stack.workers, ...stack.gateways].map((process) => process.start()));
+    await Promise.all(stack.urls.map((url) => stack.ready(url)));
+    return stack;
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], settings: Record<string, string>): ProcessSpec {
+  const { app } = instance.paths;
+  return {
+    name,
+    argv: command([join(app, "node_modules/.bin/node"), "--import", "tsx", join(app, name, "main.ts")]),
+    env: { ...accountEnvironment(instance), ...settings },
+    cwd: app,
+    logFile,
+    isReady: (line) => line.includes('"event":"ready"'),
+  };
+}

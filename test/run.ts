@@ -1,0 +1,45 @@
+/**
+ * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
+ * Arguments are parts of file names: `npm test -- execute files` runs only those.
+ */
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import { Terminal } from "../systemd/terminal.ts";
+import { prepareTests } from "./helpers/prepare.ts";
+import { type SharedStack, sharedStackEnvironment } from "./helpers/shared.ts";
+import { startStack } from "./helpers/stack.ts";
+
+/** Files that start installations of their own take long; a few run beside each other. */
+const filesAtOnce = 3;
+const testTimeoutMs = 300_000;
+
+const wanted = process.argv.slice(2);
+const files = globSync("test/{unit,e2e}/**/*.test.ts")
+  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
+  .sort();
+if (files.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
+
+await prepareTests(new Terminal(process.stdout));
+const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
+try {
+  if (stack) Object.assign(process.env, sharedStackEnvironment({ url: stack.url, apiKey: stack.apiKey } satisfies SharedStack));
+  const failed = await runFiles(files.map((file) => join(process.cwd(), file)));
+  process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
+} finally {
+  await stack?.stop();
+}
+process.exit();
+
+function runFiles(paths: string[]): Promise<boolean> {
+  let failed = false;
+  const tests = run({ files: paths, concurrency: filesAtOnce, timeout: testTimeoutMs, execArgv: ["--import", "tsx"], signal: interrupted.signal });
+  tests.on("test:fail", () => {
+    failed = true;
+  });
+  tests.compose(new spec()).pipe(process.stdout);
+  return new Promise((resolve) => tests.once("close", () => resolve(failed)).once("end", () => resolve(failed)));
+}
