@@ -115,6 +115,13 @@ export const settings = {
   executionsPerSandbox: integer("SANDGATE_EXECUTIONS_PER_SANDBOX", 64, 1, 4_096, "Commands running at once in one sandbox; more get 429."),
 
   sandboxesMax: integer("SANDGATE_SANDBOXES_MAX", 200, 1, 10_000, "Sandboxes on one worker; more get 503."),
+  poolSize: integer(
+    "SANDGATE_POOL_SIZE",
+    2,
+    0,
+    100,
+    "Started containers of the default image and size that wait to be taken, so that a create takes milliseconds.",
+  ),
   createsAtOnce: integer("SANDGATE_CREATES_AT_ONCE", 4, 1, 64, "Containers that one worker starts or removes at the same time."),
   sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
   sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),

@@ -40,6 +40,8 @@ function runFiles(paths: string[]): Promise<boolean> {
   tests.on("test:fail", () => {
     failed = true;
   });
-  tests.compose(new spec()).pipe(process.stdout);
-  return new Promise((resolve) => tests.once("close", () => resolve(failed)).once("end", () => resolve(failed)));
+  // Its summary is the last thing the reporter writes, after the last test has ended.
+  const report = tests.compose(new spec());
+  report.pipe(process.stdout);
+  return new Promise((resolve) => report.once("end", () => resolve(failed)));
 }

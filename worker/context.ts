@@ -5,6 +5,7 @@ import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Host } from "./runtime/host.ts";
 import type { OciRuntime } from "./runtime/oci.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import type { WarmPool } from "./sandboxes/pool.ts";
 import type { Sandboxes } from "./sandboxes/registry.ts";
 import type { Store } from "./store.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
@@ -19,6 +20,7 @@ export interface WorkerContext {
   readonly oci: OciRuntime;
   readonly sandboxes: Sandboxes;
   readonly lifecycle: SandboxLifecycle;
+  readonly pool: WarmPool;
   readonly usage: UsageMonitor;
   /** Numbers for metrics. */
   readonly counters: { executions: number };

@@ -16,6 +16,7 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);
   await idle(context, endMs);
   context.hub.abortAll(reason);
+  await context.pool.stop();
   if (!context.config.stopSandboxes) return;
   await Promise.all(
     [...context.sandboxes.all()].map((sandbox) =>

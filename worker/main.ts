@@ -23,6 +23,7 @@ import { OciRuntime } from "./runtime/oci.ts";
 import { PipePool } from "./runtime/pipes.ts";
 import { Podman } from "./runtime/podman.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import { WarmPool } from "./sandboxes/pool.ts";
 import { finishDeletions, reconcile } from "./sandboxes/reconcile.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
 import { serve } from "./serve.ts";
@@ -53,8 +54,9 @@ async function main(): Promise<void> {
   const podman = new Podman(config, host, log);
   const directory = new Directory(await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)), workerId, log);
   const sandboxes = new Sandboxes(store, directory);
-  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, oci, host, log, atOnce: config.createsAtOnce });
+  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, oci, host, log, workerId, atOnce: config.createsAtOnce });
   const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
+  const pool = new WarmPool({ config, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 
   const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
   const hub = new StreamHub(bus, peers, log);
@@ -68,6 +70,7 @@ async function main(): Promise<void> {
     oci,
     sandboxes,
     lifecycle: sandboxLifecycle,
+    pool,
     usage,
     counters: { executions: 0 },
     draining: true,
@@ -81,8 +84,17 @@ async function main(): Promise<void> {
   lifecycle.onStop("presence", () => peers.leave());
   lifecycle.onStop("drain", () => drain(context, peers));
   context.draining = false;
+  pool.start();
   peers.start();
   log.info({ event: "ready", worker: workerId, host: { checks: host.checks } }, "the worker is ready");
+}
+
+/** Whether the host has twice the memory that a call must leave free, and room beside the sandboxes. */
+function mayPrepare({ config, usage, sandboxes, pool, draining }: WorkerContext): boolean {
+  const { memoryFreeBytes, diskFreeBytes } = usage.host;
+  return (
+    !draining && memoryFreeBytes > 2 * config.memoryFloorBytes && diskFreeBytes > config.diskFloorBytes && sandboxes.size + pool.size < config.sandboxesMax
+  );
 }
 
 main().catch((error: unknown) => {

@@ -1,16 +1,13 @@
 /** create, list, get, delete, delete-all. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId, shortOf } from "../../shared/ids.ts";
 import { Semaphore } from "../../shared/mutex.ts";
-import type { CreateBody, DeleteBody, PageQuery } from "../../shared/schemas/api.ts";
+import { type CreateBody, type DeleteBody, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
 import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Call } from "../routes.ts";
 
-/** What a sandbox is given where the caller says nothing. */
-const defaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
 const pageSizeDefault = 20;
 const createTimeoutMs = 120_000;
 const deleteTimeoutMs = 60_000;
@@ -28,22 +25,20 @@ function present(entry: SandboxEntry): object {
 
 export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<void> {
   const { body, by, caller } = call;
-  const id = newId("sandbox");
   const request = {
     ...by,
     key_id: caller.key.id,
-    id,
-    name: body.name ?? `sandbox-${shortOf(id)}`,
+    ...(body.name ? { name: body.name } : {}),
     image: body.image,
-    cpu: body.resources?.cpus ?? defaults.cpus,
-    memory: body.resources?.memory ?? defaults.memoryMiB,
-    storage: body.resources?.storage ?? defaults.storageGB,
-    network: body.network?.access ?? defaults.access,
+    cpu: body.resources?.cpus ?? sandboxDefaults.cpus,
+    memory: body.resources?.memory ?? sandboxDefaults.memoryMiB,
+    storage: body.resources?.storage ?? sandboxDefaults.storageGB,
+    network: body.network?.access ?? sandboxDefaults.access,
     env_vars: body.env_vars ?? {},
     wait: body.wait_for_ready ?? true,
   };
   const entry = await context.workers.place(request, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs);
-  context.sandboxes.note(id, entry);
+  context.sandboxes.note(entry.id, entry);
   call.exchange.sendJson(201, present(entry));
 }
 

@@ -36,6 +36,9 @@ const NetworkAccess = Type.Union([Type.Literal("none"), Type.Literal("outbound")
 export const Network = Type.Object({ access: NetworkAccess });
 export type NetworkAccess = "none" | "outbound";
 
+/** What a sandbox is given where the caller says nothing. */
+export const sandboxDefaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
+
 export const CreateBody = Type.Object({
   image: Image,
   name: Type.Optional(Name),

@@ -37,8 +37,8 @@ export type SandboxEntry = Static<typeof SandboxEntry>;
 export const CreateCall = Type.Object({
   ...caller,
   key_id: Id,
-  id: Id,
-  name: Type.String(),
+  /** Made from the id when absent. */
+  name: Type.Optional(Type.String()),
   image: Type.String(),
   cpu: Count,
   memory: Count,

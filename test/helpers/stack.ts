@@ -110,6 +110,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   const nats = await configureNats(instance);
   const apiKey = `sg_test_${randomBytes(24).toString("base64url")}`;
   const common = {
+    // Without containers that wait, what a test finds is what it made.
+    SANDGATE_POOL_SIZE: "0",
     ...settings,
     SANDGATE_NATS_URL: nats.url,
     SANDGATE_STORAGE_DIR: instance.paths.storage,

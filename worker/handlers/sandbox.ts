@@ -1,19 +1,54 @@
 /** The calls `create` and `delete`. */
 import { SandgateError } from "../../shared/errors.ts";
+import { newId, shortOf } from "../../shared/ids.ts";
 import type { CreateCall, DeleteCall, SandboxEntry } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
 import { entryOf } from "../directory.ts";
+import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
+import type { SandboxRecord } from "../store.ts";
 
 /** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
 export async function create(context: WorkerContext, call: CreateCall): Promise<SandboxEntry> {
   refuseWhenFull(context);
-  const sandbox = await context.sandboxes.add({
-    id: call.id,
-    name: call.name,
+  const prepared = context.pool.take(call);
+  const sandbox = prepared ? await adopt(context, call, prepared) : await begin(context, call);
+  return entryOf(sandbox.record);
+}
+
+/** A container from the pool becomes the sandbox. */
+async function adopt(context: WorkerContext, call: CreateCall, { id, container }: Prepared): Promise<LiveSandbox> {
+  const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id } as const;
+  const sandbox = await context.sandboxes.add(record, container);
+  try {
+    await context.sandboxes.announce(sandbox);
+  } catch (error) {
+    await context.lifecycle.delete(sandbox).catch((err) => context.log.error({ err, sandbox: id }, "an unannounced sandbox could not be removed"));
+    throw error;
+  }
+  context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id, prepared: true }, "a sandbox was created");
+  return sandbox;
+}
+
+async function begin(context: WorkerContext, call: CreateCall): Promise<LiveSandbox> {
+  const sandbox = await context.sandboxes.add(recordOf(context, call, newId("sandbox")));
+  const making = context.sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call));
+  if (call.wait) {
+    await making;
+  } else {
+    making.catch(() => {}); // Written to the record and the log by `make`.
+    await context.sandboxes.announce(sandbox);
+  }
+  return sandbox;
+}
+
+function recordOf({ workerId }: WorkerContext, call: CreateCall, id: string): SandboxRecord {
+  return {
+    id,
+    name: call.name ?? `sandbox-${shortOf(id)}`,
     account_id: call.account_id,
     key_id: call.key_id,
-    worker_id: context.workerId,
+    worker_id: workerId,
     status: "creating",
     image: call.image,
     created_at_ms: Date.now(),
@@ -23,15 +58,7 @@ export async function create(context: WorkerContext, call: CreateCall): Promise<
     network: call.network,
     env_vars: call.env_vars,
     acknowledged: !call.wait,
-  });
-  const making = context.sandboxes.exclusive(call.id, () => make(context, sandbox, call));
-  if (call.wait) {
-    await making;
-  } else {
-    making.catch(() => {}); // Written to the record and the log by `make`.
-    await context.sandboxes.announce(sandbox);
-  }
-  return entryOf(sandbox.record);
+  };
 }
 
 /** Ends a sandbox and everything in it. Replies when it is gone. */
@@ -48,17 +75,15 @@ export async function remove(context: WorkerContext, call: DeleteCall): Promise<
 
 async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCall): Promise<void> {
   const { log, lifecycle, sandboxes } = context;
+  const { id } = sandbox.record;
   try {
     await lifecycle.start(sandbox);
-    log.info({ event: "sandbox_created", sandbox: call.id, image: call.image, request_id: call.request_id }, "a sandbox was created");
+    log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    log.warn({ err: error, event: "sandbox_create_failed", sandbox: call.id, request_id: call.request_id }, "a sandbox could not be created");
-    if (call.wait) await sandboxes.remove(sandbox).catch((err) => log.error({ err, sandbox: call.id }, "a failed sandbox could not be withdrawn"));
-    else
-      await sandboxes
-        .apply(sandbox, "failed", { error: error.message })
-        .catch((err) => log.error({ err, sandbox: call.id }, "a failure could not be recorded"));
+    log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id, request_id: call.request_id }, "a sandbox could not be created");
+    const settled = call.wait ? sandboxes.remove(sandbox) : sandboxes.apply(sandbox, "failed", { error: error.message });
+    await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;
   }
 }

@@ -40,6 +40,9 @@ function hostAddresses(): string[] {
 /** The rules as nft reads them. */
 export function nftRules(host: readonly string[]): string {
   return [
+    // Made and deleted first, so that the rules can be set again.
+    "table inet sandgate {}",
+    "delete table inet sandgate",
     "table inet sandgate {",
     `  set closed { type ipv4_addr; flags interval; auto-merge; elements = { ${[...privateRanges, ...host].join(", ")} } }`,
     "  chain output {",

@@ -4,6 +4,7 @@
  */
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { shortOf } from "../../shared/ids.ts";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
 import type { Host } from "./host.ts";
@@ -19,7 +20,6 @@ const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_
 
 export interface ContainerSpec {
   readonly sandboxId: string;
-  readonly hostname: string;
   readonly image: string;
   readonly cpus: number;
   readonly memoryMiB: number;
@@ -96,7 +96,14 @@ export class Podman {
     return [
       ...["run", "--detach", "--pull", "never", "--runtime", this.#host.runtime, "--name", containerName(spec.sandboxId)],
       ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`],
-      ...["--entrypoint", JSON.stringify([initPath]), "--volume", `${this.#host.initBinary}:${initPath}:ro`, "--hostname", spec.hostname],
+      ...[
+        "--entrypoint",
+        JSON.stringify([initPath]),
+        "--volume",
+        `${this.#host.initBinary}:${initPath}:ro`,
+        "--hostname",
+        `sandbox-${shortOf(spec.sandboxId)}`,
+      ],
       ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false"],
       ...["--cap-drop", "all", ...capabilities.flatMap((name) => ["--cap-add", name]), "--security-opt", "no-new-privileges"],
       ...this.#limits(spec),

@@ -5,7 +5,7 @@ import { Semaphore } from "../../shared/mutex.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks } from "../runtime/network.ts";
 import type { Container, OciRuntime } from "../runtime/oci.ts";
-import { containerName, type Podman } from "../runtime/podman.ts";
+import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
 import type { SandboxRecord } from "../store.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 
@@ -16,28 +16,38 @@ export class SandboxLifecycle {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #slots: Semaphore;
+  readonly #workerId: string;
 
-  constructor(parts: { sandboxes: Sandboxes; podman: Podman; oci: OciRuntime; host: Host; log: Logger; atOnce: number }) {
+  constructor(parts: { sandboxes: Sandboxes; podman: Podman; oci: OciRuntime; host: Host; log: Logger; workerId: string; atOnce: number }) {
     this.#sandboxes = parts.sandboxes;
     this.#podman = parts.podman;
     this.#oci = parts.oci;
     this.#host = parts.host;
     this.#log = parts.log;
+    this.#workerId = parts.workerId;
     this.#slots = new Semaphore(parts.atOnce);
   }
 
   /** Makes the container of a sandbox whose intent is written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
-    const { record } = sandbox;
+    const container = await this.launch(specOf(sandbox.record));
+    sandbox.container = container;
     try {
-      const containerId = await this.#slots.run(() => this.#podman.run(record.worker_id, specOf(record)));
-      sandbox.container = await this.#ready(record, containerId);
-      await this.#sandboxes.apply(sandbox, "started", { container_id: containerId, acknowledged: true });
+      await this.#sandboxes.apply(sandbox, "started", { container_id: container.id, acknowledged: true });
     } catch (error) {
       sandbox.container = undefined;
-      await this.#podman
-        .remove(containerName(record.id))
-        .catch((err) => this.#log.error({ err, sandbox: record.id }, "a failed container could not be removed"));
+      await this.#discard(sandbox.record.id);
+      throw error;
+    }
+  }
+
+  /** Makes and starts a container, closed off and ready for commands. On failure nothing of it is left. */
+  async launch(spec: ContainerSpec): Promise<Container> {
+    try {
+      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, spec));
+      return await this.#ready(containerId, spec.network);
+    } catch (error) {
+      await this.#discard(spec.sandboxId);
       throw error;
     }
   }
@@ -45,7 +55,7 @@ export class SandboxLifecycle {
   /** Finds the running container of a record again, or starts it if it has stopped. */
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = isRunning ? await this.#oci.inspect(containerId) : await this.#ready(sandbox.record, containerId);
+    sandbox.container = await this.#ready(containerId, sandbox.record.network);
     await this.#sandboxes.apply(sandbox, sandbox.record.status === "creating" ? "started" : "recovered", { container_id: containerId, acknowledged: true });
   }
 
@@ -87,17 +97,20 @@ export class SandboxLifecycle {
     for (const activity of sandbox.activities) activity.abort(reason);
   }
 
-  async #ready(record: SandboxRecord, containerId: string): Promise<Container> {
+  async #ready(containerId: string, network: ContainerSpec["network"]): Promise<Container> {
     const container = await this.#oci.inspect(containerId);
-    if (record.network === "outbound") await closePrivateNetworks(this.#host, container.initPid);
+    if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid);
     return container;
+  }
+
+  async #discard(sandboxId: string): Promise<void> {
+    await this.#podman.remove(containerName(sandboxId)).catch((err) => this.#log.error({ err, sandbox: sandboxId }, "a failed container could not be removed"));
   }
 }
 
-function specOf(record: SandboxRecord): Parameters<Podman["run"]>[1] {
+function specOf(record: SandboxRecord): ContainerSpec {
   return {
     sandboxId: record.id,
-    hostname: record.name.replaceAll(/[^a-zA-Z0-9-]/g, "-").replace(/-+$/, "") || "sandbox",
     image: record.image,
     cpus: record.cpu,
     memoryMiB: record.memory,

@@ -76,9 +76,10 @@ export class Sandboxes {
     return sandbox as LiveSandbox & { container: Container };
   }
 
-  /** Writes the intent to make a sandbox. */
-  async add(record: SandboxRecord): Promise<LiveSandbox> {
+  /** Writes the intent to make a sandbox, or the sandbox itself where its container is there already. */
+  async add(record: SandboxRecord, container?: Container): Promise<LiveSandbox> {
     const sandbox = this.#track(record);
+    sandbox.container = container;
     await this.#store.putSandbox(record);
     return sandbox;
   }

@@ -1,0 +1,38 @@
+/** The code keeps to its own rules. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { execa } from "execa";
+
+const sources = globSync("{gateway,worker,shared,systemd,bench}/**/*.{ts,mjs}");
+
+test("all types check", async () => {
+  const { exitCode, stdout } = await execa("node_modules/.bin/tsc", ["-p", "."], { reject: false });
+  assert.equal(exitCode, 0, stdout);
+});
+
+test("the linter and the formatter find nothing", async () => {
+  const { exitCode, stdout, stderr } = await execa("node_modules/.bin/biome", ["check", "."], { reject: false });
+  assert.equal(exitCode, 0, stdout + stderr);
+});
+
+test("gateway and worker do not import each other", () => {
+  for (const file of sources) {
+    const other = file.startsWith("gateway/") ? "worker" : file.startsWith("worker/") ? "gateway" : undefined;
+    if (other) assert.doesNotMatch(readFileSync(file, "utf8"), new RegExp(`from "(\\.\\./)+${other}/`), `${file} imports ${other}/`);
+  }
+});
+
+test("only the settings and the start-up scripts read the environment", () => {
+  for (const file of sources) {
+    if (file === "shared/config.ts" || file.startsWith("systemd/")) continue;
+    assert.doesNotMatch(readFileSync(file, "utf8"), /(?<![.\w])process\.env/, `${file} reads the environment`);
+  }
+});
+
+test("subjects and buckets are spelled in one place only", () => {
+  for (const file of sources) {
+    if (file === "shared/subjects.ts") continue;
+    assert.doesNotMatch(readFileSync(file, "utf8"), /["'`]sandgate[._](worker|stream|presence|accounts|keys|sandboxes)\b(?!=)/, `${file} spells a subject`);
+  }
+});

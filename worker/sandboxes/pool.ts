@@ -1,0 +1,110 @@
+/**
+ * Containers that are started before anybody asks: a sandbox of the default image and size is handed out in a few
+ * milliseconds. Filled in the background, never at the expense of a call, and not at all when the host is short.
+ */
+import type { Config } from "../../shared/config.ts";
+import { newId } from "../../shared/ids.ts";
+import type { Logger } from "../../shared/log.ts";
+import { sandboxDefaults } from "../../shared/schemas/api.ts";
+import type { CreateCall } from "../../shared/schemas/messages.ts";
+import type { Container } from "../runtime/oci.ts";
+import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
+import { pidNamespaceOf } from "../runtime/proc.ts";
+
+/** Pause after a container was taken or could not be made, so that a burst of creates has the host for itself. */
+const restMs = 150;
+const failureRestMs = 10_000;
+
+/** A container that waits for its sandbox, under the id that the sandbox will have. */
+export interface Prepared {
+  readonly id: string;
+  readonly container: Container;
+}
+
+interface Parts {
+  readonly config: Config;
+  readonly podman: Podman;
+  readonly log: Logger;
+  /** Makes and starts a container that is ready to be used. */
+  readonly launch: (spec: ContainerSpec) => Promise<Container>;
+  /** Whether the host has room and nothing to do that matters more. */
+  readonly mayFill: () => boolean;
+}
+
+export class WarmPool {
+  readonly #parts: Parts;
+  readonly #waiting: Prepared[] = [];
+  #filling: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = true;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#waiting.length;
+  }
+
+  start(): void {
+    this.#stopped = false;
+    this.#fillAfter(0);
+  }
+
+  /** A waiting container for this call, if it asks for what the pool has. */
+  take(call: CreateCall): Prepared | undefined {
+    if (!fits(call, this.#parts.config)) return undefined;
+    this.#fillAfter(restMs);
+    for (let prepared = this.#waiting.shift(); prepared; prepared = this.#waiting.shift()) {
+      if (pidNamespaceOf(prepared.container.initPid) === prepared.container.pidNamespace) return prepared;
+      void this.#discard(prepared);
+    }
+    return undefined;
+  }
+
+  /** Removes what waits. Resolves when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#filling;
+    await Promise.all(this.#waiting.splice(0).map((prepared) => this.#discard(prepared)));
+  }
+
+  #fillAfter(delayMs: number): void {
+    if (this.#stopped) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#filling ??= this.#fill().finally(() => {
+        this.#filling = undefined;
+      });
+    }, delayMs);
+  }
+
+  async #fill(): Promise<void> {
+    while (!this.#stopped && this.#waiting.length < this.#parts.config.poolSize) {
+      if (!this.#parts.mayFill()) return this.#fillAfter(failureRestMs);
+      const id = newId("sandbox");
+      try {
+        this.#waiting.push({ id, container: await this.#parts.launch(defaultSpec(id)) });
+      } catch (error) {
+        this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");
+        return this.#fillAfter(failureRestMs);
+      }
+    }
+  }
+
+  async #discard({ id }: Prepared): Promise<void> {
+    await this.#parts.podman.remove(containerName(id)).catch((err) => this.#parts.log.warn({ err, sandbox: id }, "a prepared container could not be removed"));
+  }
+}
+
+function defaultSpec(id: string): ContainerSpec {
+  const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
+  return { sandboxId: id, image: "default", cpus, memoryMiB, storageGB, network: access };
+}
+
+function fits(call: CreateCall, { defaultImage }: Config): boolean {
+  const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
+  const isDefaultImage = call.image === "default" || call.image === defaultImage;
+  return isDefaultImage && call.cpu === cpus && call.memory === memoryMiB && call.storage === storageGB && call.network === access;
+}
