@@ -114,7 +114,7 @@ export class OciRuntime {
       stderr: stderr.reader,
       stdin: child.stdin ?? null,
       exited,
-      started: Promise.race([exited.then(() => {}), watchStart(child.pid)]),
+      started: Promise.race([exited.then(() => {}), watchStart(child.pid, exited)]),
       kill: () => this.#kill(child.pid, exited),
     };
   }
@@ -167,8 +167,13 @@ export function shellArguments(command: string): string[] {
  * Resolves once the runtime's child has become the subreaper, which means that the working directory,
  * user and limits were accepted. The runtime itself says nothing until the command has ended.
  */
-async function watchStart(runtimePid: number | undefined): Promise<void> {
-  for (let waitMs = 3; runtimePid !== undefined; waitMs = Math.min(waitMs * 2, 50)) {
+async function watchStart(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
+  let over = runtimePid === undefined;
+  const end = (): void => {
+    over = true;
+  };
+  exited.then(end, end);
+  for (let waitMs = 3; runtimePid !== undefined && !over; waitMs = Math.min(waitMs * 2, 50)) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
     if (childrenOf(runtimePid).some((pid) => commandLineOf(pid)[0] === initPath)) return;
   }
