@@ -8,7 +8,7 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { Terminal } from "../systemd/terminal.ts";
 import { prepareTests } from "./helpers/prepare.ts";
-import { type SharedStack, sharedStackEnvironment } from "./helpers/shared.ts";
+import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { startStack } from "./helpers/stack.ts";
 
 /** Files that start installations of their own take long; a few run beside each other. */
@@ -26,7 +26,7 @@ const stack = files.some((file) => file.includes("e2e")) ? await startStack({ na
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 try {
-  if (stack) Object.assign(process.env, sharedStackEnvironment({ url: stack.url, apiKey: stack.apiKey } satisfies SharedStack));
+  if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
   const failed = await runFiles(files.map((file) => join(process.cwd(), file)));
   process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
 } finally {

@@ -1,0 +1,94 @@
+/** Accounts and keys as an operator would make them: records in the buckets that every gateway watches. */
+import { randomBytes } from "node:crypto";
+import { hashKey, keyPrefix } from "../../gateway/auth.ts";
+import { newId } from "../../shared/ids.ts";
+import { BucketWriter } from "../../shared/kv.ts";
+import { createLogger } from "../../shared/log.ts";
+import { Bus } from "../../shared/nats.ts";
+import { AccountRecord, KeyRecord } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { buckets } from "../../shared/subjects.ts";
+import { Api } from "./api.ts";
+import { until } from "./until.ts";
+
+interface Installation {
+  readonly url: string;
+  readonly natsUrl: string;
+}
+
+export interface TestAccount {
+  readonly id: string;
+  readonly api: Api;
+  /** Puts another key beside the first one. */
+  addKey(): Promise<Api>;
+  /** Marks a key as revoked; resolves when the record is stored. */
+  revoke(apiKey: string): Promise<void>;
+  /** Resolves when the record is stored. */
+  suspend(): Promise<void>;
+}
+
+/** The accounts that one test file makes; `close` ends their sandboxes and removes their records. */
+export class Accounts {
+  readonly #stack: Installation;
+  readonly #bus: Bus;
+  readonly #accounts: BucketWriter<AccountRecord>;
+  readonly #keys: BucketWriter<KeyRecord>;
+  readonly #made: AccountRecord[] = [];
+  readonly #hashes: string[] = [];
+
+  private constructor(stack: Installation, bus: Bus, accounts: BucketWriter<AccountRecord>, keys: BucketWriter<KeyRecord>) {
+    this.#stack = stack;
+    this.#bus = bus;
+    this.#accounts = accounts;
+    this.#keys = keys;
+  }
+
+  static async open(stack: Installation): Promise<Accounts> {
+    const bus = await Bus.connect(stack.natsUrl, "test-accounts", createLogger("test", "error"));
+    const accounts = await BucketWriter.open(bus, buckets.accounts, checker(AccountRecord));
+    return new Accounts(stack, bus, accounts, await BucketWriter.open(bus, buckets.keys, checker(KeyRecord)));
+  }
+
+  /** A new account with one key; resolves when the gateway knows both. */
+  async make(name = "tester"): Promise<TestAccount> {
+    const record: AccountRecord = { id: newId("account"), name, tier: "enterprise", suspended: false, created_at_ms: Date.now() };
+    await this.#accounts.put(record.id, record);
+    const api = await this.#addKey(record.id);
+    this.#made.push(record);
+    return {
+      id: record.id,
+      api,
+      addKey: () => this.#addKey(record.id),
+      revoke: (apiKey) => this.#revoke(apiKey),
+      suspend: () => this.#accounts.put(record.id, { ...record, suspended: true }),
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const record of this.#made) {
+      // A test may have suspended the account or revoked its key.
+      await this.#accounts.put(record.id, record);
+      const cleaner = await this.#addKey(record.id);
+      await cleaner.call("DELETE", "/v1/sandboxes/delete-all");
+      await this.#accounts.delete(record.id);
+    }
+    await Promise.all(this.#hashes.map((hash) => this.#keys.delete(hash)));
+    await this.#bus.close();
+  }
+
+  async #addKey(accountId: string): Promise<Api> {
+    const apiKey = `sg_${randomBytes(30).toString("base64url")}`;
+    const record = { id: newId("key"), account_id: accountId, name: "test", prefix: keyPrefix(apiKey), created_at_ms: Date.now() };
+    await this.#keys.put(hashKey(apiKey), record);
+    this.#hashes.push(hashKey(apiKey));
+    const api = new Api({ url: this.#stack.url, apiKey });
+    await until("the gateway knows the key", async () => (await api.call("GET", "/v1/sandboxes/list")).status === 200);
+    return api;
+  }
+
+  async #revoke(apiKey: string): Promise<void> {
+    const record = await this.#keys.read(hashKey(apiKey));
+    if (!record) throw new Error("there is no such key");
+    await this.#keys.put(hashKey(apiKey), { ...record, revoked_at_ms: Date.now() });
+  }
+}
