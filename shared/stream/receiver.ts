@@ -81,7 +81,10 @@ export class StreamReceiver implements StreamEnd {
   }
 
   abort(error: SandgateError): void {
-    if (!this.#closed) this.#finish({ kind: "error", error });
+    if (this.#closed) return;
+    // A sender that was only out of reach for a while must not go on for nobody.
+    this.#tell({ cancel: { code: error.code, message: error.message } });
+    this.#finish({ kind: "error", error });
   }
 
   #broken(detail: string): void {
