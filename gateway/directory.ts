@@ -34,9 +34,14 @@ export class SandboxDirectory {
     return entry;
   }
 
-  /** Takes over what a worker has just replied, before the directory brings it. */
-  note(id: string, entry: SandboxEntry | undefined): void {
-    this.#mirror.note(id, entry);
+  /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
+  noteCreated(entry: SandboxEntry): void {
+    if (!this.#mirror.get(entry.id)) this.#mirror.note(entry.id, entry);
+  }
+
+  /** Forgets a sandbox that its worker says is gone, before the directory does. */
+  noteGone(id: string): void {
+    this.#mirror.note(id, undefined);
   }
 
   #changed(id: string, entry: SandboxEntry | undefined): void {

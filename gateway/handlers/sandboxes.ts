@@ -38,7 +38,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     wait: body.wait_for_ready ?? true,
   };
   const entry = await context.workers.place(request, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs);
-  context.sandboxes.note(entry.id, entry);
+  context.sandboxes.noteCreated(entry);
   call.exchange.sendJson(201, present(entry));
 }
 
@@ -86,8 +86,8 @@ async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by
     await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);
   } catch (error) {
     // The owner does not know it: our memory was behind.
-    if (error instanceof SandgateError && error.code === "not_found") context.sandboxes.note(entry.id, undefined);
+    if (error instanceof SandgateError && error.code === "not_found") context.sandboxes.noteGone(entry.id);
     throw error;
   }
-  context.sandboxes.note(entry.id, undefined);
+  context.sandboxes.noteGone(entry.id);
 }
