@@ -22,8 +22,8 @@ export interface WorkerContext {
   readonly lifecycle: SandboxLifecycle;
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
-  /** Numbers for metrics. */
-  readonly counters: { executions: number };
+  /** Commands started in all, and calls being answered now. */
+  readonly counters: { executions: number; calls: number };
   /** Set when a stop was asked for: new work is refused. */
   draining: boolean;
 }

@@ -25,17 +25,16 @@ export class Directory {
     await this.#bucket.delete(id);
   }
 
-  /** Makes the directory say what the records say: after a start and after the bus was away. */
-  async synchronise(records: readonly SandboxRecord[]): Promise<void> {
-    const wanted = new Map(records.map((record) => [record.id, record]));
-    for (const key of await this.#bucket.keys()) {
-      if (wanted.has(key)) continue;
-      const entry = await this.#bucket.read(key);
-      if (entry?.worker_id !== this.#workerId) continue;
-      this.#log.warn({ sandbox: key }, "a directory entry without a sandbox is removed");
-      await this.withdraw(key);
+  /** Removes this worker's entries of sandboxes that are not there (any more). */
+  async withdrawUnknown(isKnown: (id: string) => boolean): Promise<void> {
+    for (const id of await this.#bucket.keys()) {
+      if (isKnown(id)) continue;
+      const entry = await this.#bucket.read(id);
+      // Asked again: the sandbox may have been made while its entry was read.
+      if (entry?.worker_id !== this.#workerId || isKnown(id)) continue;
+      this.#log.warn({ sandbox: id }, "a directory entry without a sandbox is removed");
+      await this.withdraw(id);
     }
-    for (const record of wanted.values()) await this.publish(record);
   }
 }
 

@@ -25,6 +25,6 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   );
 }
 
-async function idle({ sandboxes }: WorkerContext, timeoutMs: number): Promise<void> {
-  for (const deadline = Date.now() + timeoutMs; sandboxes.activities > 0 && Date.now() < deadline; ) await sleep(pollMs);
+async function idle({ sandboxes, counters }: WorkerContext, timeoutMs: number): Promise<void> {
+  for (const deadline = Date.now() + timeoutMs; sandboxes.activities + counters.calls > 0 && Date.now() < deadline; ) await sleep(pollMs);
 }

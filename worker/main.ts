@@ -24,7 +24,7 @@ import { PipePool } from "./runtime/pipes.ts";
 import { Podman } from "./runtime/podman.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
-import { finishDeletions, reconcile } from "./sandboxes/reconcile.ts";
+import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
 import { serve } from "./serve.ts";
 import { Store } from "./store.ts";
@@ -43,10 +43,10 @@ async function main(): Promise<void> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const workerId = workerIdentity(config, dataDir);
   const host = await probeHost(config);
-  const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
-  lifecycle.onStop("bus", () => bus.close());
   const store = new Store(join(dataDir, "lmdb"));
   lifecycle.onStop("store", () => store.close());
+  const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
+  lifecycle.onStop("bus", () => bus.close());
 
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
@@ -72,14 +72,14 @@ async function main(): Promise<void> {
     lifecycle: sandboxLifecycle,
     pool,
     usage,
-    counters: { executions: 0 },
+    counters: { executions: 0, calls: 0 },
     draining: true,
   };
   const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };
   await reconcile(parts);
   await usage.start();
   lifecycle.onStop("usage", () => usage.stop());
-  bus.onRestored(() => void finishDeletions(parts));
+  bus.onRestored(() => void catchUp(parts));
   serve(bus, context);
   lifecycle.onStop("presence", () => peers.leave());
   lifecycle.onStop("drain", () => drain(context, peers));

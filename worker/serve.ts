@@ -33,6 +33,11 @@ export function serve(bus: Bus, context: WorkerContext): void {
   bus.serve(subjects.worker(context.workerId, "*"), async (subject, body) => {
     const verb = lastToken(subject);
     if (!(verb in handlers)) throw new SandgateError("internal_error", `no such call: ${verb}`);
-    return handlers[verb as WorkerVerb](context, body);
+    context.counters.calls++;
+    try {
+      return await handlers[verb as WorkerVerb](context, body);
+    } finally {
+      context.counters.calls--;
+    }
   });
 }

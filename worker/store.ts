@@ -72,7 +72,10 @@ export class Store {
 
   /** Entries of executions that were running when the worker last stopped. */
   unfinishedExecutions(): LogEntry[] {
-    return [...this.#executions.getRange()].map(({ value }) => value).filter((entry) => entry.status === "running");
+    const unfinished: LogEntry[] = [];
+    // One by one: the whole log may be larger than memory.
+    for (const { value } of this.#executions.getRange()) if (value.status === "running") unfinished.push(value);
+    return unfinished;
   }
 
   async putSample(sandboxId: string, sample: UsageSample): Promise<void> {

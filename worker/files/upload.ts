@@ -1,4 +1,6 @@
 /** Receives a file: into a temporary file in the sandbox first, to its place only when it is complete. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { SandgateError } from "../../shared/errors.ts";
 import type { UploadEnd } from "../../shared/schemas/messages.ts";
@@ -13,6 +15,7 @@ const checkEnd = checker(UploadEndSchema);
 
 const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
 const discard = 'rm -f -- "$1"';
+const discardAll = "rm -f -- /tmp/.sandgate-upload-*";
 // $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename on one file system.
 const place = `
 [ -d "$2" ] && exit 21
@@ -30,6 +33,15 @@ export interface UploadJob {
   readonly receiver: StreamReceiver;
   /** Called with every chunk's size before it is written; throws when it must not be. */
   readonly account: (bytes: number) => void;
+}
+
+/** Removes what uploads of an earlier process left behind. */
+export async function discardLeftovers(oci: OciRuntime, container: Container): Promise<void> {
+  if (container.writableLayer) {
+    const names = await readdir(join(container.writableLayer, "tmp")).catch(() => []);
+    if (!names.some((name) => name.startsWith(".sandgate-upload-"))) return;
+  }
+  await runTool(oci, container, discardAll, [], "/tmp");
 }
 
 /** Takes the stream to its end and returns the size of the file. On failure the old file stays. */

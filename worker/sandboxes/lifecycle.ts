@@ -32,8 +32,10 @@ export class SandboxLifecycle {
   async start(sandbox: LiveSandbox): Promise<void> {
     const container = await this.launch(specOf(sandbox.record));
     sandbox.container = container;
+    const changes = { container_id: container.id, acknowledged: true };
+    if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
-      await this.#sandboxes.apply(sandbox, "started", { container_id: container.id, acknowledged: true });
+      await this.#sandboxes.apply(sandbox, "started", changes);
     } catch (error) {
       sandbox.container = undefined;
       await this.#discard(sandbox.record.id);
@@ -56,7 +58,7 @@ export class SandboxLifecycle {
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
     sandbox.container = await this.#ready(containerId, sandbox.record.network);
-    await this.#sandboxes.apply(sandbox, sandbox.record.status === "creating" ? "started" : "recovered", { container_id: containerId, acknowledged: true });
+    await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
@@ -70,9 +72,11 @@ export class SandboxLifecycle {
 
   /** A container that ought to run and does not: its commands are over, its files are kept and it is started again. */
   async restartLost(sandbox: LiveSandbox): Promise<void> {
+    const lost = sandbox.container;
     await this.#sandboxes.exclusive(sandbox.record.id, async () => {
       const { record, container } = sandbox;
-      if (record.status !== "running" || !container) return;
+      // Whoever noticed the loss first has started it again by now.
+      if (record.status !== "running" || !container || container !== lost) return;
       this.#log.warn({ event: "sandbox_lost", sandbox: record.id }, "a sandbox stopped by itself and is started again");
       sandbox.container = undefined;
       this.endActivities(sandbox, new SandgateError("unavailable", "the sandbox stopped and is started again"));
@@ -80,7 +84,7 @@ export class SandboxLifecycle {
         await this.recover(sandbox, container.id, false);
       } catch (error) {
         this.#log.error({ err: error, sandbox: record.id }, "a sandbox could not be started again");
-        await this.#sandboxes.apply(sandbox, "lost", { error: "the sandbox stopped and could not be started again" });
+        await this.#sandboxes.note(sandbox, "lost", { error: "the sandbox stopped and could not be started again" });
       }
     });
   }

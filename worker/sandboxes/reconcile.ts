@@ -1,11 +1,17 @@
 /** After a start: makes records and containers agree, whatever the last process was in the middle of. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import { discardLeftovers } from "../files/upload.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
-import type { ListedContainer, Podman } from "../runtime/podman.ts";
+import { containerName, type ListedContainer, type Podman } from "../runtime/podman.ts";
 import { processesByNamespace } from "../runtime/proc.ts";
 import type { Store } from "../store.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
+
+const retryFirstMs = 100;
+const retryMaxMs = 5_000;
 
 interface Parts {
   readonly sandboxes: Sandboxes;
@@ -33,13 +39,14 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
   const { id, status, acknowledged } = sandbox.record;
   try {
     if (status === "deleting" || !acknowledged) return await lifecycleEnd(parts, sandbox);
-    if (!container || status === "creating") throw new Error("its container is gone");
+    if (status === "creating") return void finishCreation(parts, sandbox);
+    if (!container) throw new Error("its container is gone");
     await lifecycle.recover(sandbox, container.containerId, container.running);
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");
   } catch (error) {
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");
     await sandboxes
-      .apply(sandbox, "lost", { error: "the sandbox was lost when its worker restarted" })
+      .note(sandbox, "lost", { error: "the sandbox was lost when its worker restarted" })
       .catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
   }
 }
@@ -48,20 +55,38 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
 async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   parts.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
-  await parts.podman.remove(`sandgate-${id}`);
+  await parts.podman.remove(containerName(id));
   await parts.sandboxes.remove(sandbox);
+}
+
+/** Makes a sandbox that was promised and that the last process did not get ready; nothing has run in it yet. */
+async function finishCreation({ podman, sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
+  const { id } = sandbox.record;
+  await sandboxes.exclusive(id, async () => {
+    try {
+      await podman.remove(containerName(id));
+      await lifecycle.start(sandbox);
+      log.info({ event: "sandbox_created", sandbox: id }, "a sandbox was created after a restart");
+    } catch (thrown) {
+      log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
+      const { message: error } = SandgateError.from(thrown);
+      await sandboxes.note(sandbox, "failed", { error }).catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
+    }
+  });
 }
 
 async function removeStray(parts: Parts, container: ListedContainer): Promise<void> {
   parts.log.warn({ event: "container_stray", container: container.containerId, sandbox: container.sandboxId }, "a container without a record is removed");
-  await parts.podman.remove(container.containerId);
+  await parts.podman.remove(container.containerId).catch((err) => parts.log.error({ err, ...container }, "a stray container could not be removed"));
 }
 
-/** Commands of the last process have lost their client: their processes end, their log entries say so. */
+/** Commands and uploads of the last process have lost their client: what they left is removed, log entries say so. */
 async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<void> {
   const spaces = processesByNamespace();
   for (const { container, record } of sandboxes.all()) {
-    const ended = container ? await oci.killOrphans(container, spaces.get(container.pidNamespace) ?? []) : 0;
+    if (!container) continue;
+    const ended = await oci.killOrphans(container, spaces.get(container.pidNamespace) ?? []);
+    await discardLeftovers(oci, container).catch((err) => log.error({ err, sandbox: record.id }, "leftovers of uploads could not be removed"));
     if (ended > 0) log.warn({ event: "commands_orphaned", sandbox: record.id, commands: ended }, "commands of the last process were ended");
   }
   for (const entry of store.unfinishedExecutions()) {
@@ -75,17 +100,28 @@ async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<voi
   }
 }
 
-/** After the bus was away: deletions that it interrupted are finished, the directory is made to agree. */
-export async function finishDeletions({ sandboxes, lifecycle, log }: Parts): Promise<void> {
-  const pending = [...sandboxes.all()].filter(({ record }) => record.status === "deleting");
-  const finish = (sandbox: LiveSandbox): Promise<void> =>
-    sandboxes.exclusive(sandbox.record.id, async () => {
+/** After the bus was away: the directory is made to agree, deletions that the outage interrupted are finished. */
+export async function catchUp(parts: Parts): Promise<void> {
+  for (let delayMs = retryFirstMs; ; delayMs = Math.min(2 * delayMs, retryMaxMs)) {
+    try {
+      await parts.sandboxes.synchronise();
+      break;
+    } catch (error) {
+      parts.log.warn({ err: error }, "the directory could not be brought up to date; trying again");
+      await sleep(delayMs);
+    }
+  }
+  await Promise.all([...parts.sandboxes.all()].map((sandbox) => finishDeletion(parts, sandbox)));
+}
+
+async function finishDeletion({ sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
+  const { id, status } = sandbox.record;
+  if (status !== "deleting") return;
+  try {
+    await sandboxes.exclusive(id, async () => {
       if (sandboxes.has(sandbox)) await lifecycle.delete(sandbox);
     });
-  try {
-    await Promise.all(pending.map(finish));
-    await sandboxes.synchronise();
   } catch (error) {
-    log.error({ err: error }, "the directory could not be brought up to date");
+    log.error({ err: error, sandbox: id }, "a deletion could not be finished");
   }
 }

@@ -96,11 +96,14 @@ export class Sandboxes {
    * could not be told; the state on disk has changed then and is published when the bus is back.
    */
   async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
-    const status = nextState(sandbox.record.status, event);
-    if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
-    sandbox.record = { ...sandbox.record, ...changes, status };
-    await this.#store.putSandbox(sandbox.record);
+    await this.#change(sandbox, event, changes);
     await this.#directory.publish(sandbox.record);
+  }
+
+  /** Like `apply`, for a change that no caller waits for: the directory hears of it when the bus is back. */
+  async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
+    await this.#change(sandbox, event, changes);
+    await this.#directory.publish(sandbox.record).catch(() => {});
   }
 
   /** Forgets a sandbox whose container is gone. */
@@ -110,9 +113,20 @@ export class Sandboxes {
     await this.#directory.withdraw(sandbox.record.id);
   }
 
-  /** Publishes all records again. */
-  synchronise(): Promise<void> {
-    return this.#directory.synchronise([...this.#live.values()].map(({ record }) => record));
+  /** Makes the directory say what the records say, while calls go on: after a start and after the bus was away. */
+  async synchronise(): Promise<void> {
+    await this.#directory.withdrawUnknown((id) => this.#live.has(id));
+    for (const sandbox of [...this.#live.values()]) {
+      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#directory.publish(sandbox.record);
+    }
+  }
+
+  async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+    const status = nextState(sandbox.record.status, event);
+    if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
+    const { error, ...rest } = sandbox.record;
+    sandbox.record = { ...rest, ...(error && status !== "running" ? { error } : {}), ...changes, status };
+    await this.#store.putSandbox(sandbox.record);
   }
 
   #track(record: SandboxRecord): LiveSandbox {
