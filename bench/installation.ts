@@ -1,0 +1,66 @@
+/** What every scenario works with: a real installation, a client of its API, and Podman beside it. */
+import { type Stack, startStack } from "../test/helpers/stack.ts";
+import { HttpClient } from "./http.ts";
+import { NamespaceAgent } from "./peers/client.ts";
+
+/** A sandbox, and the container that it is. */
+export interface Sandbox {
+  readonly id: string;
+  readonly containerId: string;
+}
+
+export class Installation {
+  readonly stack: Stack;
+  readonly api: HttpClient;
+  readonly agent: NamespaceAgent;
+
+  private constructor(stack: Stack) {
+    this.stack = stack;
+    this.api = new HttpClient(stack.url, stack.apiKey);
+    this.agent = new NamespaceAgent(stack.instance);
+  }
+
+  static async start(): Promise<Installation> {
+    return new Installation(await startStack({ name: "bench" }));
+  }
+
+  /** Makes a sandbox of the default image, runs `work` with it, and deletes it. */
+  async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+    const id = await this.create();
+    try {
+      const container = (await this.stack.containers()).find(({ sandboxId }) => sandboxId === id);
+      if (!container) throw new Error(`the sandbox ${id} has no container`);
+      return await work({ id, containerId: container.id });
+    } finally {
+      await this.delete(id);
+    }
+  }
+
+  /** Makes a sandbox of the default image and resolves with its id when it runs. */
+  async create(): Promise<string> {
+    return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json: { image: "default" } })).id;
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` });
+  }
+
+  /** Runs a command that succeeds. @throws {Error} when it does not. */
+  async execute(id: string, command: string): Promise<void> {
+    const result = await this.api.json<{ exit_code: number }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json: { command } });
+    if (result.exit_code !== 0) throw new Error(`${command} ended with ${result.exit_code}`);
+  }
+
+  /** The OCI runtime that Podman started the container with. */
+  async runtimeOf({ containerId }: Sandbox): Promise<string> {
+    return (await this.agent.run(["podman", "inspect", "--format", "{{.OCIRuntime}}", containerId])).stdout.trim();
+  }
+
+  /** Ends everything and removes what was made, sandboxes and containers of the comparison alike. */
+  async stop(): Promise<void> {
+    this.api.close();
+    // First, so that no container appears after they have been listed for removal.
+    await this.agent.close();
+    await this.stack.stop();
+  }
+}

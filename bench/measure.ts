@@ -1,0 +1,83 @@
+/** Taking turns, and what a set of timings comes to. */
+
+/** One way to do a thing: Sandgate, or what it is compared with. */
+export interface Contender<Metric extends string = string> {
+  readonly name: string;
+  /** Does it once and returns milliseconds by metric; what is cleaned up afterwards is not in them. */
+  measure(): Promise<Readonly<Record<Metric, number>>>;
+}
+
+export interface Rounds {
+  readonly count: number;
+  /** Rounds before the first that counts. */
+  readonly warmUp: number;
+  readonly signal: AbortSignal;
+  /** Called before every round that counts. */
+  readonly onRound?: (done: number) => void;
+}
+
+/** Timings in milliseconds of each contender by metric. */
+export type Samples<Metric extends string> = Readonly<Record<string, Readonly<Record<Metric, number[]>>>>;
+
+/**
+ * Lets the contenders take turns, so that noise of the machine hits all of them. Every round begins with another one,
+ * so that none always runs in the wake of the same other.
+ *
+ * @throws the signal's reason when it is aborted; the running measurement is finished before, so that it leaves nothing behind.
+ */
+export async function takeTurns<Metric extends string>(contenders: readonly Contender<Metric>[], rounds: Rounds): Promise<Samples<Metric>> {
+  const samples: Record<string, Record<string, number[]>> = Object.fromEntries(contenders.map(({ name }) => [name, {}]));
+  for (let round = -rounds.warmUp; round < rounds.count; round++) {
+    if (round >= 0) rounds.onRound?.(round);
+    for (let turn = 0; turn < contenders.length; turn++) {
+      rounds.signal.throwIfAborted();
+      const contender = contenders[(turn + round + rounds.warmUp) % contenders.length] as Contender<Metric>;
+      const timings: Readonly<Record<string, number>> = await contender.measure();
+      if (round < 0) continue;
+      const own = samples[contender.name] as Record<string, number[]>;
+      for (const [metric, ms] of Object.entries(timings)) {
+        own[metric] ??= [];
+        own[metric].push(ms);
+      }
+    }
+  }
+  return samples as Samples<Metric>;
+}
+
+/** Milliseconds that something took. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+/**
+ * Keeps `clients` operations running until `total` were started.
+ *
+ * @returns the milliseconds of each, and those of the whole.
+ */
+export async function inParallel(clients: number, total: number, operation: () => Promise<number>): Promise<{ latencies: number[]; wallMs: number }> {
+  const latencies: number[] = [];
+  let started = 0;
+  const client = async (): Promise<void> => {
+    while (started++ < total) latencies.push(await operation());
+  };
+  const wallMs = await timed(() => Promise.all(Array.from({ length: clients }, client)));
+  return { latencies, wallMs };
+}
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+/** The value that a share of the values does not exceed (nearest rank). @param share above 0, up to 1 */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+}
+
+export function percentilesOf(values: readonly number[]): Percentiles {
+  return { p50: percentile(values, 0.5), p95: percentile(values, 0.95), p99: percentile(values, 0.99) };
+}

@@ -1,0 +1,53 @@
+/** What the person who typed `npm run bench` asked for. */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { appDir } from "../systemd/instance.ts";
+import { type ScenarioName, scenarioNames } from "./scenarios/index.ts";
+
+export interface Options {
+  readonly scenarios: readonly ScenarioName[];
+  /** Measurements of the quickest operation; slower ones take a fixed share of it. */
+  readonly runs: number;
+  readonly jsonFile: string;
+}
+
+/** A command line that cannot be carried out; the message says why. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+const runsDefault = 100;
+
+export const usage = `npm run bench -- [SCENARIO...] [--runs N] [--json FILE]
+
+Measures Sandgate beside what it is built on, in turns, and states whether the targets are met.
+
+  SCENARIO     ${scenarioNames.join(", ")}; all when none is named
+  --runs N     measurements of execute (default ${runsDefault}); the slower scenarios take a share of it
+  --json FILE  where the results go as JSON (default bench/results/latest.json)
+`;
+
+/** @returns the options, or undefined when only help was asked for. @throws {UsageError} */
+export function parseOptions(args: readonly string[]): Options | undefined {
+  const { values, positionals } = parse(args);
+  if (values.help) return undefined;
+  const runs = Number(values.runs ?? runsDefault);
+  if (!Number.isInteger(runs) || runs < 1) throw new UsageError("--runs takes a whole number from 1");
+  for (const name of positionals) {
+    if (!(scenarioNames as readonly string[]).includes(name)) throw new UsageError(`no such scenario: ${name}; there are ${scenarioNames.join(", ")}`);
+  }
+  const scenarios = scenarioNames.filter((name) => positionals.length === 0 || positionals.includes(name));
+  return { scenarios, runs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json") };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { runs: { type: "string" }, json: { type: "string" }, help: { type: "boolean", short: "h" } },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}

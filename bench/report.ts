@@ -1,0 +1,64 @@
+/** The results as a person reads them, and as a program does. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Terminal } from "../systemd/terminal.ts";
+import type { Machine } from "./machine.ts";
+import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
+import type { Verdict } from "./targets.ts";
+
+export interface Report {
+  readonly startedAt: string;
+  readonly durationS: number;
+  readonly runs: number;
+  readonly machine: Machine;
+  readonly rows: readonly Row[];
+  readonly targets: readonly Verdict[];
+}
+
+const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
+/** Columns whose text begins at the left. */
+const leftAligned = 2;
+
+export function printReport(terminal: Terminal, { machine, rows, targets, durationS }: Report): void {
+  terminal.line();
+  terminal.line(
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load average at start ${machine.loadAverage.toFixed(2)}`,
+  );
+  terminal.line(`podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}, HTTP load by ${machine.load}`);
+  terminal.line();
+  const lines = table([headings, ...rows.map((row, index) => cells(row, rows, rows[index - 1]?.task !== row.task))]);
+  for (const [index, line] of lines.entries()) terminal.line(index === 0 ? terminal.paint("bold", line) : line);
+  terminal.line();
+  for (const { target, measured, met } of targets) {
+    if (met) terminal.good(`${target}: ${measured}, met`);
+    else terminal.bad(`${target}: ${measured}, not met`);
+  }
+  terminal.line(`Measured in ${Math.round(durationS)} s.`);
+}
+
+export function writeReport(file: string, report: Report): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
+function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
+  const ours = ownRow(rows, row.task);
+  const compared = ours && row.contender !== own ? `${precise(speedAgainst(ours, row))} times as fast` : "";
+  const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : "";
+  return [isFirst ? row.task : "", row.contender, row.n.toLocaleString("en"), precise(row.p50), precise(row.p95), precise(row.p99), rate, compared];
+}
+
+/** Three figures that matter, which is more than a second run would repeat. */
+function precise(value: number): string {
+  return value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value >= 10 ? 1 : 2);
+}
+
+function table(lines: readonly (readonly string[])[]): string[] {
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines.map((line) =>
+    line
+      .map((cell, column) => (column < leftAligned ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join("  ")
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,28 @@
+/** One line of the report: how one contender did in one scenario. */
+import { type Percentiles, percentilesOf } from "./measure.ts";
+
+export const own = "sandgate";
+
+export interface Row extends Percentiles {
+  /** What was done, such as `execute true`. */
+  readonly task: string;
+  readonly contender: string;
+  readonly n: number;
+  /** How much was done per second; where it is there, contenders are compared by it. */
+  readonly rate?: { readonly value: number; readonly unit: "calls/s" | "MB/s" };
+}
+
+/** A row of timings in milliseconds. */
+export function rowOf(task: string, contender: string, latencies: readonly number[], rate?: Row["rate"]): Row {
+  return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...(rate ? { rate } : {}) };
+}
+
+/** How many times as fast as `peer` this row is: by rate where there is one, else by the median time. */
+export function speedAgainst(row: Row, peer: Row): number {
+  return row.rate && peer.rate ? row.rate.value / peer.rate.value : peer.p50 / row.p50;
+}
+
+/** Sandgate's row for the same task. */
+export function ownRow(rows: readonly Row[], task: string): Row | undefined {
+  return rows.find((row) => row.task === task && row.contender === own);
+}

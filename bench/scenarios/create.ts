@@ -1,0 +1,58 @@
+/** Making and removing a sandbox, beside Podman with the very command line that made one. */
+import type { Installation, Sandbox } from "../installation.ts";
+import { type Contender, takeTurns, timed } from "../measure.ts";
+import { own, type Row, rowOf } from "../rows.ts";
+import type { Setting } from "./index.ts";
+
+export const createTask = "create";
+const deleteTask = "delete";
+const containerName = "sandgate-bench-peer";
+
+type Metric = "create" | "delete";
+
+export async function create({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
+  const contenders: Contender<Metric>[] = [sandgate(installation), podman(installation, command)];
+  const count = Math.max(3, Math.round(runs / 4));
+  const samples = await takeTurns(contenders, { count, warmUp: 2, signal, onRound: (done) => say(`create ${done}/${count}`) });
+  const rows = (task: string, metric: Metric, names: readonly string[]): Row[] =>
+    contenders.map(({ name }, index) => rowOf(task, names[index] ?? name, samples[name]?.[metric] ?? []));
+  return [...rows(createTask, "create", [own, "podman run -d"]), ...rows(deleteTask, "delete", [own, "podman rm -f -t 0"])];
+}
+
+function sandgate(installation: Installation): Contender<Metric> {
+  return {
+    name: own,
+    measure: async () => {
+      let id = "";
+      const made = await timed(async () => {
+        id = await installation.create();
+      });
+      return { create: made, delete: await timed(() => installation.delete(id)) };
+    },
+  };
+}
+
+function podman({ agent }: Installation, command: readonly string[]): Contender<Metric> {
+  return {
+    name: "podman",
+    measure: async () => {
+      const made = await agent.run(command);
+      const removed = await agent.run(["podman", "rm", "-f", "-t", "0", made.stdout.trim()]);
+      return { create: made.ms, delete: removed.ms };
+    },
+  };
+}
+
+/**
+ * The command that Podman made the sandbox with, for a container of the comparison. The label of the worker stays, so
+ * that the container is found when the installation is removed.
+ */
+async function createCommand({ agent }: Installation, { containerId }: Sandbox): Promise<string[]> {
+  const { stdout } = await agent.run(["podman", "inspect", "--format", "{{json .Config.CreateCommand}}", containerId]);
+  const command = JSON.parse(stdout) as string[];
+  return command.map((word, index) => {
+    if (command[index - 1] === "--name") return containerName;
+    return word.startsWith("sandgate.sandbox=") ? `sandgate.sandbox=${containerName}` : word;
+  });
+}

@@ -1,0 +1,87 @@
+/** Bytes: the output of a command as it comes, and whole files in and out. */
+import { createReadStream, createWriteStream } from "node:fs";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Installation, Sandbox } from "../installation.ts";
+import { type Contender, percentile, takeTurns, timed } from "../measure.ts";
+import { own, type Row, rowOf } from "../rows.ts";
+import type { Setting } from "./index.ts";
+
+const MB = 1_000_000;
+const outputBytes = 500 * 1_048_576;
+const fileBytes = 256 * MB;
+const command = "head -c 500M /dev/zero | tr '\\0' 'x'";
+const fileInside = "/root/bench-file";
+
+type Metric = "output" | "upload" | "download";
+
+const tasks: Readonly<Record<Metric, { title: string; bytes: number; peer: string }>> = {
+  output: { title: "stream 500 MiB of output", bytes: outputBytes, peer: "podman exec" },
+  upload: { title: "upload 256 MB", bytes: fileBytes, peer: "podman cp" },
+  download: { title: "download 256 MB", bytes: fileBytes, peer: "podman cp" },
+};
+
+export async function stream({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  return installation.withSandbox(async (sandbox) => {
+    const file = join(installation.agent.scratchDir, "file");
+    await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
+    const contenders = [sandgate(installation, sandbox, file, signal), podman(installation, sandbox, file)];
+    const count = Math.max(2, Math.round(runs / 50));
+    const samples = await takeTurns(contenders, { count, warmUp: 0, signal, onRound: (done) => say(`stream ${done}/${count}`) });
+    return (Object.keys(tasks) as Metric[]).flatMap((metric) => {
+      const { title, bytes, peer } = tasks[metric];
+      return contenders.map(({ name }) => {
+        const times = samples[name]?.[metric] ?? [];
+        const value = bytes / MB / (percentile(times, 0.5) / 1_000);
+        return rowOf(title, name === own ? own : peer, times, { value, unit: "MB/s" });
+      });
+    });
+  });
+}
+
+function sandgate({ api }: Installation, { id }: Sandbox, file: string, signal: AbortSignal): Contender<Metric> {
+  const target = `/v1/sandboxes/${id}`;
+  const query = `path=${encodeURIComponent(fileInside)}`;
+  return {
+    name: own,
+    measure: async () => ({
+      output: await timed(async () => {
+        const response = await api.open({ method: "POST", path: `${target}/execute_async`, json: { command }, signal });
+        await readOutput(response);
+      }),
+      upload: await timed(async () => {
+        const source = createReadStream(file, { highWaterMark: 256 * 1_024 });
+        await api.json({ method: "POST", path: `${target}/upload?${query}`, file: { source, bytes: fileBytes }, signal });
+      }),
+      download: await timed(async () => {
+        const response = await api.open({ method: "GET", path: `${target}/download?${query}`, signal });
+        await pipeline(response, createWriteStream(`${file}-sandgate`));
+      }),
+    }),
+  };
+}
+
+/** Reads a stream of output to its end. @throws {Error} when it is short or the command failed. */
+async function readOutput(response: AsyncIterable<Buffer>): Promise<void> {
+  let bytes = 0;
+  let last = "";
+  for await (const chunk of response) {
+    bytes += chunk.length;
+    last = chunk.length < 64 ? last + chunk.toString("latin1") : chunk.toString("latin1", chunk.length - 64);
+  }
+  if (bytes < outputBytes || !last.endsWith('{"exit_code":0}\n'))
+    throw new Error(`the output stream is not whole: ${bytes} bytes, its end is ${last.slice(-64)}`);
+}
+
+function podman({ agent }: Installation, { containerId }: Sandbox, file: string): Contender<Metric> {
+  return {
+    name: "podman",
+    measure: async () => {
+      const output = await agent.run(["sh", "-c", 'podman exec "$1" sh -c "$2" | wc -c', "sh", containerId, command]);
+      if (Number(output.stdout) !== outputBytes) throw new Error(`podman exec wrote ${output.stdout.trim()} bytes`);
+      const upload = await agent.run(["podman", "cp", file, `${containerId}:${fileInside}`]);
+      const download = await agent.run(["podman", "cp", `${containerId}:${fileInside}`, `${file}-podman`]);
+      return { output: output.ms, upload: upload.ms, download: download.ms };
+    },
+  };
+}
