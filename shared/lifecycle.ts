@@ -46,8 +46,9 @@ export class Lifecycle {
  */
 export function stopOnRequest(lifecycle: Lifecycle, exit: (code: number) => void): void {
   const stop = (reason: string) => void lifecycle.stop(reason).then(() => exit(0));
-  process.once("SIGTERM", () => stop("SIGTERM"));
-  process.once("SIGINT", () => stop("SIGINT"));
+  // Not `once`: where the last listener is gone, execa's clean-up takes the signal for itself and ends the process.
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
   if (!process.stdin.isTTY && isPipe()) {
     process.stdin.on("end", () => stop("the supervisor is gone")).on("error", () => stop("the supervisor is gone"));
     process.stdin.resume();
