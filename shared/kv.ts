@@ -1,24 +1,24 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
 import { jetstream, StorageType } from "@nats-io/jetstream";
-import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
-import { SandgateError } from "./errors.ts";
+import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import type { Logger } from "./log.ts";
-import { type Bus, busLost, decodeJson, encodeJson } from "./nats.ts";
+import { type Bus, decodeJson, encodeJson } from "./nats.ts";
 import type { Check } from "./schemas/validate.ts";
 import type { Bucket } from "./subjects.ts";
 
 /** Opens or makes a bucket that is kept on disk. */
-async function openBucket(bus: Bus, name: Bucket): Promise<KV> {
-  return new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File });
+async function openBucket(bus: Bus, name: Bucket): Promise<Kv> {
+  // The library's declared type has less than the class that it returns.
+  return (await new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File })) as Kv;
 }
 
 /** Write access to a bucket. Every method resolves once the server has stored the change. */
 export class BucketWriter<T> {
   protected readonly bus: Bus;
-  protected readonly kv: KV;
+  protected readonly kv: Kv;
   protected readonly check: Check<T>;
 
-  protected constructor(bus: Bus, kv: KV, check: Check<T>) {
+  protected constructor(bus: Bus, kv: Kv, check: Check<T>) {
     this.bus = bus;
     this.kv = kv;
     this.check = check;
@@ -30,36 +30,35 @@ export class BucketWriter<T> {
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
   async put(key: string, value: T): Promise<void> {
-    await this.guard(() => this.kv.put(key, encodeJson(value)));
+    await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value)));
   }
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
   async delete(key: string): Promise<void> {
-    await this.guard(() => this.kv.purge(key));
+    await this.bus.whileConnected(() => this.kv.purge(key));
+  }
+
+  /**
+   * Makes the server forget that keys were deleted. Until then it keeps a mark of each for those who watch;
+   * after `ageMs` everybody has seen it, or begins anew because the connection was lost.
+   */
+  async forgetDeleted(ageMs: number): Promise<void> {
+    await this.bus.whileConnected(() => this.kv.purgeDeletes(ageMs));
   }
 
   /** Reads past the memory of a mirror, for a key that another process has just written. */
   async read(key: string): Promise<T | undefined> {
-    const entry = await this.guard(() => this.kv.get(key));
+    const entry = await this.bus.whileConnected(() => this.kv.get(key));
     return entry && isValue(entry) ? this.check(decodeJson(entry.value)) : undefined;
   }
 
   /** All keys of the bucket. */
   async keys(): Promise<string[]> {
-    return this.guard(async () => {
+    return this.bus.whileConnected(async () => {
       const keys: string[] = [];
       for await (const key of await this.kv.keys()) keys.push(key);
       return keys;
     });
-  }
-
-  protected async guard<R>(action: () => Promise<R>): Promise<R> {
-    if (!this.bus.connected) throw busLost();
-    try {
-      return await action();
-    } catch (error) {
-      throw error instanceof SandgateError ? error : busLost(error);
-    }
   }
 }
 
@@ -73,7 +72,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
   #generation = 0;
   #stopped = false;
 
-  private constructor(bus: Bus, kv: KV, check: Check<T>, log: Logger) {
+  private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger) {
     super(bus, kv, check);
     this.#log = log;
   }

@@ -87,20 +87,30 @@ export class Bus {
    * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs`.
    */
   async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
-    if (!this.connected) throw busLost();
     const payload = encodeJson(body);
     if (payload.length > (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY)) {
       throw new SandgateError("payload_too_large", "the request is too large");
     }
+    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout: timeoutMs }).catch((error) => Promise.reject(unanswered(error)));
+    const message = await this.whileConnected(request);
+    const reply = decodeJson(message.data) as Reply;
+    if (!reply.ok) throw SandgateError.fromWire(reply.error);
+    return checkedReply(subject, reply.data, check);
+  }
+
+  /**
+   * Does something on the bus that ends at once when the connection breaks, instead of waiting for its own timeout.
+   *
+   * @throws {SandgateError} `unavailable`; what went wrong on the bus is its cause.
+   */
+  async whileConnected<T>(action: () => Promise<T>): Promise<T> {
+    if (!this.connected) throw busLost();
     const lost = Promise.withResolvers<never>();
     const forget = this.onLost(() => lost.reject(busLost()));
     try {
-      const request = this.connection.request(subject, payload, { timeout: timeoutMs });
-      const reply = decodeJson((await Promise.race([request, lost.promise])).data) as Reply;
-      if (!reply.ok) throw SandgateError.fromWire(reply.error);
-      return check(reply.data);
+      return await Promise.race([action(), lost.promise]);
     } catch (error) {
-      throw translate(error);
+      throw error instanceof SandgateError ? error : busLost(error);
     } finally {
       forget();
     }
@@ -150,8 +160,16 @@ export class Bus {
   }
 }
 
-function translate(error: unknown): unknown {
-  if (error instanceof SandgateError) return error;
+/** A reply that is not as promised is its sender's defect, not the caller's. */
+function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
+  try {
+    return check(data);
+  } catch (cause) {
+    throw new SandgateError("internal_error", "a reply on the bus was not valid", { cause: new Error(subject, { cause }) });
+  }
+}
+
+function unanswered(error: unknown): SandgateError {
   if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
   if (error instanceof TimeoutError || error instanceof RequestError) {
     return new SandgateError("unavailable", "the worker did not answer in time", { cause: error });

@@ -4,10 +4,15 @@ import type { Logger } from "../shared/log.ts";
 import type { SandboxEntry } from "../shared/schemas/messages.ts";
 import type { SandboxRecord } from "./store.ts";
 
+/** The marks that deleted entries leave are removed once in so many deletions, when they are old enough. */
+const forgetEvery = 1_000;
+const forgetAfterMs = 1_800_000;
+
 export class Directory {
   readonly #bucket: BucketWriter<SandboxEntry>;
   readonly #workerId: string;
   readonly #log: Logger;
+  #withdrawn = 0;
 
   constructor(bucket: BucketWriter<SandboxEntry>, workerId: string, log: Logger) {
     this.#bucket = bucket;
@@ -23,6 +28,9 @@ export class Directory {
   /** @throws {SandgateError} `unavailable` when the removal could not be stored. */
   async withdraw(id: string): Promise<void> {
     await this.#bucket.delete(id);
+    if (++this.#withdrawn % forgetEvery === 0) {
+      this.#bucket.forgetDeleted(forgetAfterMs).catch((err) => this.#log.warn({ err }, "marks of deleted directory entries could not be removed"));
+    }
   }
 
   /** Removes this worker's entries of sandboxes that are not there (any more). */
