@@ -10,7 +10,7 @@ let stack: Stack;
 let api: Api;
 
 before(async () => {
-  stack = await startStack({ name: "drain", settings: { ...plain, SANDGATE_DRAIN_MS: "8000" } });
+  stack = await startStack({ name: "drain", settings: { ...plain, SANDGATE_DRAIN_MS: "30000" } });
   api = new Api(stack);
 });
 after(() => stack?.stop());

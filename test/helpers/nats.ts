@@ -1,0 +1,67 @@
+/** A bare nats-server with JetStream for tests of single parts, on a port and a directory of its own. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newId } from "../../shared/ids.ts";
+import { createLogger } from "../../shared/log.ts";
+import { Bus } from "../../shared/nats.ts";
+import { PeerWatch } from "../../shared/presence.ts";
+import { StreamHub } from "../../shared/stream/hub.ts";
+import { searchPath } from "../../systemd/search-path.ts";
+import { freePort } from "../../systemd/supervisor/ports.ts";
+import { TestProcess } from "./process.ts";
+
+const host = "127.0.0.1";
+
+/** A logger that says nothing. */
+export const quiet = createLogger("test", "silent");
+
+export class TestNats {
+  readonly url: string;
+  /** To be killed and started again; it keeps port and data. */
+  readonly server: TestProcess;
+  readonly #dir: string;
+  readonly #opened: (() => Promise<void> | void)[] = [];
+
+  constructor(port: number) {
+    this.#dir = mkdtempSync(join(tmpdir(), "sandgate-nats-"));
+    this.url = `nats://${host}:${port}`;
+    this.server = new TestProcess({
+      name: "nats-server",
+      argv: ["nats-server", "--addr", host, "--port", String(port), "--jetstream", "--store_dir", this.#dir],
+      env: { PATH: searchPath },
+      cwd: "/",
+      logFile: join(this.#dir, "log"),
+      isReady: (line) => line.includes("Server is ready"),
+    });
+  }
+
+  /** A connection that is closed with the server. */
+  async connect(): Promise<Bus> {
+    const bus = await Bus.connect(this.url, "test", quiet);
+    this.#opened.push(() => bus.close());
+    return bus;
+  }
+
+  /** What a process of the product has on the bus: a connection, presence and streams. */
+  async member(): Promise<{ bus: Bus; peers: PeerWatch; hub: StreamHub }> {
+    const bus = await this.connect();
+    const peers = new PeerWatch(bus, newId("gateway"), quiet, () => ({}));
+    this.#opened.push(() => peers.leave());
+    const hub = new StreamHub(bus, peers, quiet);
+    peers.start();
+    return { bus, peers, hub };
+  }
+
+  async stop(): Promise<void> {
+    for (const close of this.#opened.splice(0).reverse()) await close();
+    await this.server.kill9();
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+export async function startNats(): Promise<TestNats> {
+  const nats = new TestNats(await freePort(host));
+  await nats.server.start();
+  return nats;
+}

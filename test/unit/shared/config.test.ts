@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigError, describeSettings, loadConfig, settings } from "../../../shared/config.ts";
+
+const home = { HOME: "/home/somebody" };
+const refusal = (environment: Record<string, string>): string => {
+  try {
+    loadConfig({ ...home, ...environment });
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    return error.message;
+  }
+  return assert.fail(`accepted: ${JSON.stringify(environment)}`);
+};
+
+test("every setting has a default that it would itself accept", () => {
+  const config = loadConfig(home);
+  assert.equal(config.port, 8080);
+  assert.equal(config.stopSandboxes, false);
+  assert.deepEqual(config.corsOrigins, []);
+  assert.equal(config.storageDir, `${config.dataDir}/containers`);
+  for (const setting of Object.values(settings)) {
+    const value = typeof setting.fallback === "function" ? setting.fallback(home) : setting.fallback;
+    const text = String(value);
+    if (text !== "") assert.deepEqual(setting.parse(text), value, setting.name);
+  }
+});
+
+test("an empty value means the default", () => {
+  assert.equal(loadConfig({ ...home, SANDGATE_PORT: "" }).port, 8080);
+});
+
+test("values are taken, spaces around them are not", () => {
+  const config = loadConfig({
+    ...home,
+    SANDGATE_PORT: " 9000 ",
+    SANDGATE_STOP_SANDBOXES: "TRUE",
+    SANDGATE_CORS_ORIGINS: "https://a.example, https://b.example,",
+    SANDGATE_LOG_LEVEL: "debug",
+  });
+  assert.deepEqual([config.port, config.stopSandboxes, config.logLevel], [9000, true, "debug"]);
+  assert.deepEqual(config.corsOrigins, ["https://a.example", "https://b.example"]);
+});
+
+test("a bad value is refused with the setting's name and what it takes", () => {
+  for (const value of ["-1", "65536", "1.5", "0x50", "eighty", "1e3"]) {
+    assert.equal(refusal({ SANDGATE_PORT: value }), "SANDGATE_PORT must be a whole number from 0 to 65535");
+  }
+  assert.equal(refusal({ SANDGATE_IMAGE_PULL: "yes" }), "SANDGATE_IMAGE_PULL must be true or false");
+  assert.match(refusal({ SANDGATE_LOG_LEVEL: "loud" }), /^SANDGATE_LOG_LEVEL must be trace, debug/);
+});
+
+test("an unknown setting is refused by name, other variables are none of our business", () => {
+  assert.match(refusal({ SANDGATE_PROT: "80" }), /SANDGATE_PROT is not a setting/);
+  assert.ok(loadConfig({ ...home, PORT: "80", SANDGATEPORT: "80" }));
+});
+
+test("the settings of a process cannot be changed", () => {
+  const config = loadConfig(home);
+  assert.ok(Object.isFrozen(config));
+  assert.throws(() => Object.assign(config, { port: 1 }), TypeError);
+});
+
+test("every setting is described once, under a name of its own", () => {
+  const described = describeSettings(home);
+  assert.equal(new Set(described.map(({ name }) => name)).size, Object.keys(settings).length);
+  for (const { name, takes, about } of described) assert.ok(/^SANDGATE_[A-Z_]+$/.test(name) && takes && about, name);
+});

@@ -1,0 +1,130 @@
+/** Buckets in memory, over a real nats-server. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { BucketMirror, BucketWriter } from "../../../shared/kv.ts";
+import { AccountRecord } from "../../../shared/schemas/messages.ts";
+import { checker } from "../../../shared/schemas/validate.ts";
+import { buckets } from "../../../shared/subjects.ts";
+import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
+import { until } from "../../helpers/until.ts";
+
+let nats: TestNats;
+const check = checker(AccountRecord);
+const account = (id: string, name = id): AccountRecord => ({ id, name, tier: "beta", suspended: false, created_at_ms: 1 });
+
+beforeEach(async () => {
+  nats = await startNats();
+});
+afterEach(() => nats?.stop());
+
+const writer = async (): Promise<BucketWriter<AccountRecord>> => BucketWriter.open(await nats.connect(), buckets.accounts, check);
+const mirror = async (): Promise<BucketMirror<AccountRecord>> => BucketMirror.watch(await nats.connect(), buckets.accounts, check, quiet);
+const keysOf = (of: BucketMirror<AccountRecord>): string =>
+  [...of.entries()]
+    .map(([key]) => key)
+    .sort()
+    .join();
+
+test("a mirror of an empty bucket is ready at once, and stays so when all was deleted", async () => {
+  assert.equal(keysOf(await mirror()), "");
+  const writing = await writer();
+  await writing.put("a", account("a"));
+  await writing.delete("a");
+  assert.equal(keysOf(await mirror()), "");
+});
+
+test("a mirror holds the whole bucket when it is ready", async () => {
+  const writing = await writer();
+  await Promise.all(Array.from({ length: 300 }, (_, index) => writing.put(`k${index}`, account(`k${index}`))));
+  await writing.delete("k7");
+  const reading = await mirror();
+  assert.equal([...reading.values()].length, 299);
+  assert.equal(reading.get("k7"), undefined);
+  assert.deepEqual(reading.get("k8"), account("k8"));
+  assert.equal((await writing.keys()).length, 299);
+});
+
+test("changes and deletions arrive, in order, with a call for each", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  const heard: string[] = [];
+  reading.onChange((key, value) => heard.push(`${key}=${value?.name}`));
+  await writing.put("a", account("a", "one"));
+  await writing.put("a", account("a", "two"));
+  await writing.delete("a");
+  await until("three changes", () => heard.length >= 3);
+  assert.deepEqual(heard, ["a=one", "a=two", "a=undefined"]);
+  assert.equal(reading.get("a"), undefined);
+});
+
+test("what a mirror writes is in its own memory when the write is done", async () => {
+  const reading = await mirror();
+  await reading.put("mine", account("mine"));
+  assert.equal(reading.get("mine")?.name, "mine");
+});
+
+test("a miss in memory asks the server", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  await writing.put("new", account("new"));
+  assert.equal((await reading.find("new"))?.name, "new");
+  assert.equal(await reading.find("never"), undefined);
+  assert.equal(await writing.read("never"), undefined);
+});
+
+test("an entry that is not valid is ignored, the others are taken", async () => {
+  const writing = await writer();
+  await writing.put("bad", { id: "bad" } as AccountRecord);
+  await writing.put("good", account("good"));
+  assert.equal(keysOf(await mirror()), "good");
+});
+
+test("after a restart of the server a mirror is complete again, with what came and went meanwhile", async () => {
+  const before = await writer();
+  for (const key of ["stays", "goes"]) await before.put(key, account(key));
+  const reading = await mirror();
+  await nats.server.kill9();
+  await nats.server.start();
+  const writing = await writer();
+  await writing.delete("goes");
+  await writing.put("comes", account("comes"));
+  await until("the news", () => keysOf(reading) === "comes,stays");
+  await writing.put("later", account("later"));
+  await until("later news", () => keysOf(reading) === "comes,later,stays");
+});
+
+test("deletions can be forgotten without a trace, young ones and values are kept", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  for (const key of ["kept", "removed"]) await writing.put(key, account(key));
+  await writing.delete("removed");
+  await until("the deletion", () => keysOf(reading) === "kept");
+  const messages = async (): Promise<number> =>
+    (await (await jetstreamManager((await nats.connect()).connection)).streams.info(`KV_${buckets.accounts}`)).state.messages;
+  await writing.forgetDeleted(60_000);
+  assert.equal(await messages(), 2);
+  await writing.forgetDeleted(0);
+  await until("the end of the mark", async () => (await messages()) === 1);
+  assert.equal(keysOf(reading), "kept");
+  assert.equal(keysOf(await mirror()), "kept");
+});
+
+test("without the server a write is refused, not lost", async () => {
+  const writing = await writer();
+  await nats.server.kill9();
+  await assert.rejects(writing.put("a", account("a")), { code: "unavailable" });
+  await nats.server.start();
+  await until("a write", async () => {
+    await writing.put("b", account("b"));
+    return true;
+  });
+  assert.deepEqual(await writing.keys(), ["b"]);
+});
+
+test("what was stored survives kill -9 of the server", async () => {
+  const before = await writer();
+  await before.put("kept", account("kept"));
+  await before.put("removed", account("removed"));
+  await before.delete("removed");
+  await nats.server.kill9();
+  await nats.server.start();
+  assert.equal(keysOf(await mirror()), "kept");
+});

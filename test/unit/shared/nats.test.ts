@@ -1,0 +1,94 @@
+/** Calls over a real nats-server, and how they fail. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import Type from "typebox";
+import { SandgateError } from "../../../shared/errors.ts";
+import { Bus, NoResponder } from "../../../shared/nats.ts";
+import { checker } from "../../../shared/schemas/validate.ts";
+import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
+import { until } from "../../helpers/until.ts";
+
+let nats: TestNats;
+let caller: Bus;
+let server: Bus;
+const check = checker(Type.Object({ text: Type.String() }));
+const timeoutMs = 10_000;
+
+before(async () => {
+  nats = await startNats();
+  caller = await nats.connect();
+  server = await nats.connect();
+});
+after(() => nats?.stop());
+
+async function serve(subject: string, handler: (body: unknown) => Promise<unknown>): Promise<void> {
+  server.serve(subject, (_subject, body) => handler(body));
+  await server.connection.flush();
+}
+
+test("a call brings the handler's reply", async () => {
+  await serve("echo", async (body) => body);
+  assert.deepEqual(await caller.call("echo", { text: "ä\n" }, check, timeoutMs), { text: "ä\n" });
+});
+
+test("a call that nobody listens to fails at once and says that it was not carried out", async () => {
+  await assert.rejects(caller.call("nobody", {}, check, timeoutMs), NoResponder);
+});
+
+test("a handler that does not answer in time is unavailable, which does not say that nothing was done", async () => {
+  await serve("silent", () => new Promise(() => {}));
+  await assert.rejects(
+    caller.call("silent", {}, check, 100),
+    (error) => error instanceof SandgateError && error.code === "unavailable" && !(error instanceof NoResponder),
+  );
+});
+
+test("a handler's own error arrives with code, message and Retry-After", async () => {
+  await serve("refuses", async () => {
+    throw new SandgateError("rate_limited", "slowly", { retryAfterS: 9 });
+  });
+  await assert.rejects(caller.call("refuses", {}, check, timeoutMs), { code: "rate_limited", message: "slowly", retryAfterS: 9 });
+});
+
+test("a handler's defect tells the caller nothing", async () => {
+  await serve("breaks", async () => {
+    throw new Error("secret");
+  });
+  await assert.rejects(caller.call("breaks", {}, check, timeoutMs), (error: SandgateError) => error.code === "internal_error" && !/secret/.test(error.message));
+});
+
+test("a reply that is not as promised is refused", async () => {
+  await serve("odd", async () => ({ number: 1 }));
+  await assert.rejects(caller.call("odd", {}, check, timeoutMs), { code: "internal_error" });
+});
+
+test("a call larger than the server takes is refused and does not end the connection", async () => {
+  const text = "x".repeat(2 * 1024 * 1024);
+  await assert.rejects(caller.call("echo", { text }, check, timeoutMs), { code: "payload_too_large" });
+  assert.ok(caller.connected);
+});
+
+test("a call in flight fails when the bus is lost; afterwards the same connections work", async () => {
+  const heard: string[] = [];
+  caller.onLost(() => heard.push("lost"));
+  const forget = caller.onRestored(() => heard.push("restored"));
+  const inFlight = caller.call("silent", {}, check, timeoutMs);
+  await nats.server.kill9();
+  await assert.rejects(inFlight, { code: "unavailable", message: /message bus/ });
+  await assert.rejects(caller.call("echo", { text: "" }, check, timeoutMs), { code: "unavailable" });
+  assert.equal(caller.connected, false);
+  await nats.server.start();
+  await until("an answer", async () => (await caller.call("echo", { text: "back" }, check, timeoutMs)).text === "back");
+  assert.deepEqual(heard, ["lost", "restored"]);
+  forget();
+});
+
+test("a connection made before the server is there waits for it", async () => {
+  await nats.server.kill9();
+  const early = Bus.connect(nats.url, "early", quiet);
+  await nats.server.start();
+  const bus = await early;
+  assert.ok(bus.connected);
+  await bus.close();
+  assert.equal(bus.connected, false);
+});
