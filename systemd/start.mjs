@@ -17,10 +17,10 @@ try {
   process.exitCode = 1;
 }
 
-/** npm forwards signals, but says nothing when it is killed itself. */
+/** npm forwards signals, but says nothing when it is killed itself. up.ts takes the end of the channel as a request to stop. */
 function stopWithNpm(child) {
   if (!process.env.npm_lifecycle_event) return;
   const parent = process.ppid;
-  const watch = () => process.ppid !== parent && child.kill("SIGTERM");
+  const watch = () => process.ppid !== parent && child.connected && child.disconnect();
   setInterval(watch, 1_000).unref();
 }

@@ -57,7 +57,7 @@ async function prepareAlone(folder: string, config: Config, terminal: Terminal, 
 async function supervise(instance: Instance, terminal: Terminal, stop: StopRequest): Promise<void> {
   const { config } = instance;
   const port = config.port || (await freePort(config.host));
-  await checkPortIsFree(config.host, port, "SANDGATE_PORT");
+  await checkPortIsFree(config.host, port, { part: "The gateway", setting: "SANDGATE_PORT" });
   await new Supervisor({ instance, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
 }
 

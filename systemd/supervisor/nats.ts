@@ -11,7 +11,7 @@ import { replaceFile } from "../write-file.ts";
 import { natsPasswordOf } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
-import { freePort } from "./ports.ts";
+import { checkPortIsFree, freePort } from "./ports.ts";
 
 const host = "127.0.0.1";
 const user = "sandgate";
@@ -30,6 +30,7 @@ export interface OwnedNats {
 export async function configureNats(instance: Instance): Promise<OwnedNats> {
   const { config, account, paths } = instance;
   const port = config.natsPort || (await freePort(host));
+  await checkPortIsFree(host, port, { part: "NATS", setting: "SANDGATE_NATS_PORT" });
   const password = await natsPasswordOf(instance);
   const text = configuration(paths.nats, port, password, await canSyncAlways());
   await replaceFile(paths.natsConf, text, { mode: 0o600, uid: account.uid, gid: account.gid });

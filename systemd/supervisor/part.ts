@@ -107,9 +107,9 @@ export class Part {
   #ended(child: Child, code: number | null, signal: NodeJS.Signals | null, ranMs: number): void {
     child.stdin.destroy();
     this.#child = undefined;
-    if (this.#stopping) return;
     const how = signal ? `was ended by ${signal}` : `ended with exit code ${code}`;
     this.#log.write(`supervisor: ${this.name} ${how}`);
+    if (this.#stopping) return;
     if (code === configurationError) return this.#listener.onRefusal(this, how);
     const pauseMs = this.#backoff.pauseMs(ranMs);
     this.#restart = setTimeout(() => this.start(), pauseMs);

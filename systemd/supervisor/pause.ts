@@ -1,9 +1,13 @@
 /** Podman's pause process, which keeps the account's namespace open between commands. */
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Instance } from "../instance.ts";
 import { readIfThere } from "../write-file.ts";
 import { identify, signalProcess } from "./processes.ts";
+
+/** Podman cleans up after a container that has ended, in a process of its own. */
+const settleMs = 3_000;
 
 /** Ends the pause process of this installation unless something, such as a container, lives in its namespace. */
 export async function endUnusedPause({ runtimeDir }: Instance): Promise<void> {
@@ -12,8 +16,17 @@ export async function endUnusedPause({ runtimeDir }: Instance): Promise<void> {
   const namespace = pause && namespaceOf(pid);
   // Our own namespace would mean that the number has been given to another process since.
   if (!pause || !namespace || namespace === namespaceOf("self")) return;
+  const deadline = Date.now() + settleMs;
+  while (isShared(namespace, pid)) {
+    if (Date.now() > deadline) return;
+    await sleep(100);
+  }
+  signalProcess(pause, "SIGKILL");
+}
+
+function isShared(namespace: string, pid: number): boolean {
   const others = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && Number(entry) !== pid);
-  if (!others.some((other) => namespaceOf(other) === namespace && identify(Number(other)))) signalProcess(pause, "SIGKILL");
+  return others.some((other) => namespaceOf(other) === namespace && identify(Number(other)));
 }
 
 function namespaceOf(pid: number | string): string | undefined {

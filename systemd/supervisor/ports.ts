@@ -3,6 +3,12 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { messageOf, StartFailure } from "../failure.ts";
 
+/** Who wants a port, for the message when it is taken. */
+export interface PortUser {
+  readonly part: string;
+  readonly setting: string;
+}
+
 /** A port that nobody listens on now. */
 export async function freePort(host: string): Promise<number> {
   return tryListening(host, 0);
@@ -12,16 +18,16 @@ export async function freePort(host: string): Promise<number> {
  * Checks that nobody listens on a port. Needed because the gateway shares its port (SO_REUSEPORT): two installations on
  * one port would get half of the calls each, without an error anywhere.
  *
- * @throws {StartFailure} naming `setting`, when the port is taken or the address is not of this machine.
+ * @throws {StartFailure} naming the part and its setting, when the port is taken or the address is not of this machine.
  */
-export async function checkPortIsFree(host: string, port: number, setting: string): Promise<void> {
+export async function checkPortIsFree(host: string, port: number, user: PortUser): Promise<void> {
   await tryListening(host, port).catch((error: unknown) => {
     const code = (error as NodeJS.ErrnoException).code;
     const reasons: Record<string, string> = {
       EADDRINUSE: `port ${port} on ${host} is in use by another program`,
       EACCES: `port ${port} is only for root`,
     };
-    throw new StartFailure(`The gateway cannot listen: ${reasons[code ?? ""] ?? messageOf(error)}. Set ${setting} to a free port.`);
+    throw new StartFailure(`${user.part} cannot listen: ${reasons[code ?? ""] ?? messageOf(error)}. Set ${user.setting} to a free port.`);
   });
 }
 

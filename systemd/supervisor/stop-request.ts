@@ -1,5 +1,4 @@
 /** The wish of the person, npm, or the system that everything stops. */
-import { readFileSync } from "node:fs";
 
 /**
  * One Ctrl-C arrives several times: from the terminal, which signals the whole group, and passed on by npm and start.mjs.
@@ -24,34 +23,24 @@ export class StopRequest {
 
   ask(reason: string): void {
     this.#firstMs ??= Date.now();
-    if (!this.#polite.signal.aborted) this.#polite.abort(reason);
-    else if (Date.now() - this.#firstMs > sameWishMs) this.#urgent.abort(reason);
+    this.#polite.abort(reason);
+  }
+
+  /** A wish that means "at once" when it comes for the second time. */
+  insist(reason: string): void {
+    if (this.#firstMs !== undefined && Date.now() - this.#firstMs > sameWishMs) this.#urgent.abort(reason);
+    this.ask(reason);
   }
 }
 
 /** Listens to signals and to the end of start.mjs. */
 export function listenForStop(): StopRequest {
   const request = new StopRequest();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => request.ask(signal));
-  const outlivesTerminal = hangupIsIgnoredAbove();
-  process.on("SIGHUP", () => outlivesTerminal || request.ask("SIGHUP"));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => request.insist(signal));
+  process.on("SIGHUP", () => request.ask("the terminal was closed"));
   if (process.channel) {
     process.once("disconnect", () => request.ask("start.mjs is gone"));
     process.channel.unref();
   }
   return request;
-}
-
-/**
- * Whether npm was started by nohup(1) or the like. Node.js resets ignored signals in the processes that it starts, so the
- * answer is in its ancestors: start.mjs, npm and the shell between them. SigIgn of /proc/PID/status, see proc(5).
- */
-function hangupIsIgnoredAbove(): boolean {
-  let pid = process.ppid;
-  for (let depth = 0; depth < 3 && pid > 1; depth++) {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    if (/^SigIgn:\s*[0-9a-f]*[13579bdf]$/m.test(status)) return true; // SIGHUP is the lowest bit
-    pid = Number(/^PPid:\s*(\d+)$/m.exec(status)?.[1] ?? 1);
-  }
-  return false;
 }

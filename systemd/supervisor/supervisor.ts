@@ -14,6 +14,8 @@ import type { StopRequest } from "./stop-request.ts";
 /** Beyond the time that calls in progress get. */
 const graceMs = 15_000;
 const patienceMs = 20_000;
+/** Of one log line on the terminal; the log file has all of it. */
+const shownCharacters = 500;
 
 /** What must be known before anything is started. */
 export interface Plan {
@@ -102,9 +104,10 @@ export class Supervisor {
   }
 
   #heard(part: Part, line: LogLine): void {
-    if (line.severity === "error") this.#terminal.bad(`${part.name}: ${line.text}`);
+    const text = `${part.name}: ${line.text.slice(0, shownCharacters)}`;
+    if (line.severity === "error") this.#terminal.bad(text);
     // Parts that are being stopped one after the other miss each other; the log has it.
-    if (line.severity === "warn" && !this.#stop.signal.aborted) this.#terminal.warn(`${part.name}: ${line.text}`);
+    if (line.severity === "warn" && !this.#stop.signal.aborted) this.#terminal.warn(text);
     if (line.fields.event !== "ready") return;
     if (this.#ready.has(part.name)) this.#terminal.good(`${part.name} is back`);
     this.#ready.add(part.name);

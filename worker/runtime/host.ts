@@ -7,9 +7,12 @@ import type { HostCheck } from "../../shared/schemas/messages.ts";
 import { nftRules } from "./network.ts";
 import { run } from "./run.ts";
 
-const probeTimeoutMs = 20_000;
-/** Processes that all sandboxes of a worker may have together where there is no pids controller. */
-const nprocShared = 8_192;
+const probeTimeoutMs = 60_000;
+/**
+ * Processes that all sandboxes of a worker may have together where there is no pids controller. A fork bomb makes
+ * this many before it is noticed; several thousand hold up a small machine for many seconds.
+ */
+const nprocShared = 2_048;
 
 export interface Host {
   readonly runtime: "crun" | "runc";
