@@ -14,6 +14,10 @@ export interface BodyReader {
   chunks(): AsyncGenerator<Buffer>;
   /** The whole body. @throws {SandgateError} `payload_too_large` beyond the bound. */
   whole(bytesMax: number): Promise<Buffer>;
+  /** The answer has begun: what is still to come is dropped as it arrives. */
+  discard(): void;
+  /** Bytes still to come, as far as the client has told; 0 for a chunked body. */
+  readonly restBytes: number;
 }
 
 /** Starts to take the body; must be called before the request handler returns. */
@@ -33,8 +37,10 @@ class UwsBody implements BodyReader {
   readonly #response: HttpResponse;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
+  #receivedBytes = 0;
   #paused = false;
   #aborted = false;
+  #discarded = false;
   #wake: (() => void) | undefined;
 
   constructor(response: HttpResponse, { length, encoding }: Framing, onAbort: (listener: () => void) => void) {
@@ -49,8 +55,13 @@ class UwsBody implements BodyReader {
     });
   }
 
+  get restBytes(): number {
+    return this.finished ? 0 : Math.max(0, (this.length ?? 0) - this.#receivedBytes);
+  }
+
   async *chunks(): AsyncGenerator<Buffer> {
     for (;;) {
+      if (this.#discarded) throw new SandgateError("invalid_request", "the request was answered before its body was read");
       if (this.#aborted) throw new SandgateError("invalid_request", "the client went away before its request was complete");
       const chunk = this.#waiting.shift();
       if (chunk) {
@@ -80,13 +91,25 @@ class UwsBody implements BodyReader {
     return Buffer.concat(parts);
   }
 
+  discard(): void {
+    if (this.#discarded) return;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#resume();
+    this.#discarded = true;
+    this.#notify();
+  }
+
   #take(chunk: ArrayBuffer, isLast: boolean): void {
+    this.finished = isLast;
+    this.#receivedBytes += chunk.byteLength;
+    // uWS goes on to call back after the answer, when its response must not be touched any more.
+    if (this.#discarded) return;
     // uWS takes its memory back when this returns.
     if (chunk.byteLength > 0) {
       this.#waiting.push(Buffer.from(chunk.slice(0)));
       this.#waitingBytes += chunk.byteLength;
     }
-    this.finished = isLast;
     if (!isLast && !this.#paused && this.#waitingBytes > waitingBytesMax) {
       this.#paused = true;
       this.#response.pause();

@@ -9,6 +9,12 @@ import { statusLine } from "./status.ts";
 const readHeaders = ["x-api-key", "content-type", "content-length", "idempotency-key", "origin", "transfer-encoding"] as const;
 type ReadHeader = (typeof readHeaders)[number];
 
+/**
+ * As much of a body that an answer made needless is received and dropped. To close at once would reset the
+ * connection, and the client, still sending, would see that instead of the answer.
+ */
+const dropBytesMax = 64 * 1024 * 1024;
+
 export type Headers = Readonly<Record<string, string>>;
 
 export class Exchange {
@@ -56,13 +62,14 @@ export class Exchange {
     this.#onDone.push(listener);
   }
 
-  /** A whole answer at once. A request body that was not read to its end costs the connection. */
+  /** A whole answer at once. The connection is kept unless too much of the request's body is still to come. */
   send(status: number, contentType: string, body: string, headers: Headers = {}): void {
     if (this.aborted || this.status) return;
     this.#response.cork(() => {
       this.begin(status, contentType, headers);
-      if (this.method === "HEAD") this.#response.endWithoutBody(Buffer.byteLength(body));
-      else this.#response.end(body, !this.body.finished);
+      if (status === 204) this.#response.endWithoutBody();
+      else if (this.method === "HEAD") this.#endHead(Buffer.byteLength(body));
+      else this.#response.end(body, this.body.restBytes > dropBytesMax);
     });
     this.finished();
   }
@@ -83,7 +90,7 @@ export class Exchange {
     if (this.aborted || this.status) return;
     this.#response.cork(() => {
       this.begin(status, contentType, headers);
-      this.#response.endWithoutBody(totalBytes);
+      this.#endHead(totalBytes);
     });
     this.finished();
   }
@@ -91,6 +98,7 @@ export class Exchange {
   /** Status and headers of an answer whose body comes in pieces; to be called inside `cork`. */
   begin(status: number, contentType: string, headers: Headers): void {
     this.status = status;
+    this.body.discard();
     const response = this.#response.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
     if (contentType) response.writeHeader("content-type", contentType);
     for (const [name, value] of Object.entries({ ...this.commonHeaders, ...headers })) response.writeHeader(name, value);
@@ -104,6 +112,12 @@ export class Exchange {
   /** The answer is complete or was cut off by us. */
   finished(): void {
     for (const listener of this.#onDone.splice(0)) listener();
+  }
+
+  /** Told the length itself, uWS takes the answer for unfinished and drops the connection's next request. */
+  #endHead(totalBytes: number | undefined): void {
+    if (totalBytes !== undefined) this.#response.writeHeader("content-length", String(totalBytes));
+    this.#response.endWithoutBody();
   }
 
   #abort(): void {

@@ -65,15 +65,23 @@ export class Accounts {
   }
 
   async close(): Promise<void> {
-    for (const record of this.#made) {
-      // A test may have suspended the account or revoked its key.
-      await this.#accounts.put(record.id, record);
-      const cleaner = await this.#addKey(record.id);
-      await cleaner.call("DELETE", "/v1/sandboxes/delete-all");
-      await this.#accounts.delete(record.id);
+    try {
+      await Promise.all(this.#made.map((record) => this.#remove(record)));
+      await Promise.all(this.#hashes.map((hash) => this.#keys.delete(hash)));
+    } finally {
+      await this.#bus.close();
     }
-    await Promise.all(this.#hashes.map((hash) => this.#keys.delete(hash)));
-    await this.#bus.close();
+  }
+
+  async #remove(record: AccountRecord): Promise<void> {
+    // A test may have suspended the account or revoked its key.
+    await this.#accounts.put(record.id, record);
+    const cleaner = await this.#addKey(record.id);
+    await until(
+      "its sandboxes are gone",
+      async () => (await cleaner.call<{ errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all")).body.errors === undefined,
+    );
+    await this.#accounts.delete(record.id);
   }
 
   async #addKey(accountId: string): Promise<Api> {

@@ -2,15 +2,20 @@
 import { connect, type Socket } from "node:net";
 import type { Answer } from "./api.ts";
 
+/** Longer than the gateway itself waits for a silent client. */
+const silenceMs = 25_000;
+
 export class Connection {
   readonly #socket: Socket;
   #received = Buffer.alloc(0);
+  receivedBytes = 0;
   #closed = false;
   #wake: (() => void) | undefined;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
     socket.on("data", (chunk) => {
+      this.receivedBytes += chunk.length;
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#wake?.();
     });
@@ -66,6 +71,20 @@ export class Connection {
     return this.#received.toString("latin1");
   }
 
+  /** Bytes that the other side has not taken yet. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** Stops to read, so that the other side cannot send on. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Breaks the connection off. */
   cut(): void {
     this.#socket.destroy();
@@ -79,8 +98,12 @@ export class Connection {
   }
 
   #news(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`nothing came in ${silenceMs} ms; unread: ${this.unread.slice(0, 500)}`)), silenceMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
   }
 }

@@ -25,6 +25,8 @@ echo tar >&2
 exec tar -cf - "$name"
 `;
 
+const openTimeoutMs = 20_000;
+
 export interface Download {
   /** Bytes to come, where it is known before. */
   readonly size: number | undefined;
@@ -34,10 +36,16 @@ export interface Download {
   stop(): Promise<void>;
 }
 
-/** Opens a path for sending. @throws {SandgateError} `not_found`, `unprocessable`. */
-export async function openDownload(oci: OciRuntime, container: Container, path: string, archive: boolean): Promise<Download> {
+/**
+ * Opens a path for sending.
+ *
+ * @param gone aborted when nobody waits for the file any more.
+ * @throws {SandgateError} `not_found`, `unprocessable`.
+ */
+export async function openDownload(oci: OciRuntime, container: Container, file: { path: string; archive: boolean }, gone: AbortSignal): Promise<Download> {
+  const { path, archive } = file;
   const tool = await startTool(oci, container, archive ? sendTar : sendFile, [path], "none");
-  const firstLine = await lineOf(tool.stderr);
+  const firstLine = await untilOpened(tool, gone);
   const size = /^size (\d+)$/m.exec(firstLine)?.[1];
   if (size === undefined && !/^tar$/m.test(firstLine)) {
     const exitCode = await tool.exited.finally(() => close(tool));
@@ -50,9 +58,23 @@ export async function openDownload(oci: OciRuntime, container: Container, path: 
   };
 }
 
+/** What the program says first. A file that becomes a named pipe just before it is opened would keep it for ever. */
+async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<string> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]);
+  const stop = (): void => void tool.kill();
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await lineOf(tool.stderr);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
 async function sendAll(tool: RunningCommand, sender: StreamSender, path: string): Promise<void> {
   const stop = (): void => void tool.kill();
   sender.signal.addEventListener("abort", stop, { once: true });
+  if (sender.signal.aborted) stop();
   try {
     const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), pump(tool, sender)]);
     // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.

@@ -19,6 +19,7 @@ const discardAll = "rm -f -- /tmp/.sandgate-upload-*";
 // $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename on one file system.
 const place = `
 [ -d "$2" ] && exit 21
+[ -e "$2" ] && ! [ -f "$2" ] && exit 22
 dir=\${2%/*}
 mkdir -p -- "\${dir:-/}" || exit 20
 chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
@@ -31,6 +32,8 @@ export interface UploadJob {
   readonly container: Container;
   readonly id: string;
   readonly receiver: StreamReceiver;
+  /** Aborted when nobody waits for the outcome any more. */
+  readonly signal: AbortSignal;
   /** Called with every chunk's size before it is written; throws when it must not be. */
   readonly account: (bytes: number) => void;
 }
@@ -68,14 +71,20 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   });
   // A program that ends early ends the stream, whose reader then sees why.
   written.catch((error: unknown) => job.receiver.cancel(SandgateError.from(error)));
+  // A program that was stopped from within the sandbox takes no bytes and so would never see the stream's end.
+  const stop = (): void => void tool.kill();
+  job.signal.addEventListener("abort", stop, { once: true });
   try {
     const result = await feed(job, tool);
     await written;
     return result;
   } catch (error) {
+    // Before the kill, whose exit code would be told as the reason.
+    job.receiver.cancel(SandgateError.from(error));
     await tool.kill();
     throw error;
   } finally {
+    job.signal.removeEventListener("abort", stop);
     tool.stdout.close();
     tool.stderr.close();
   }

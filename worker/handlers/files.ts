@@ -21,11 +21,12 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
   const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(call.to.peer);
   const activity = endingBy((error) => receiver.cancel(error));
   sandbox.activities.add(activity);
+  const { signal } = outcome;
   const account = (bytes: number): void => {
     refuseBeyondStorage(context, sandbox, bytes);
     sandbox.diskBytes += bytes;
   };
-  takeUpload({ oci: context.oci, container: sandbox.container, id: call.request_id, receiver, account })
+  takeUpload({ oci: context.oci, container: sandbox.container, id: call.request_id, receiver, signal, account })
     .then((size) => outcome.end({ size }))
     .catch((thrown: unknown) => {
       const error = logged(context, thrown, call.request_id);
@@ -44,8 +45,12 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
 export async function download(context: WorkerContext, call: DownloadCall): Promise<{ size?: number }> {
   if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
-  const file = await openDownload(context.oci, sandbox.container, call.path, call.archive);
+  // Before the file is opened, so that a client that goes away meanwhile is noticed.
   const sender = new StreamSender(context.hub, call.to);
+  const file = await openDownload(context.oci, sandbox.container, call, sender.signal).catch((error: unknown) => {
+    sender.abort(SandgateError.from(error));
+    throw error;
+  });
   const activity = endingBy((error) => {
     sender.fail(error);
     void file.stop();

@@ -1,0 +1,294 @@
+/** What holds for every request: bodies, content types, methods, paths, connections. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { routes } from "../../gateway/routes.ts";
+import { newId } from "../../shared/ids.ts";
+import { Accounts } from "../helpers/accounts.ts";
+import { Api } from "../helpers/api.ts";
+import { expectError, expectOk } from "../helpers/expect.ts";
+import { Connection } from "../helpers/raw-http.ts";
+import { sharedStack } from "../helpers/shared.ts";
+
+const { url } = sharedStack();
+const json = { "content-type": "application/json" };
+const notJson = "the request body is not valid JSON";
+const open: Connection[] = [];
+
+let accounts: Accounts;
+let api: Api;
+let id: string;
+
+before(async () => {
+  accounts = await Accounts.open(sharedStack());
+  api = (await accounts.make()).api;
+  id = await api.create();
+});
+after(async () => {
+  for (const connection of open) connection.cut();
+  await accounts?.close();
+});
+
+async function connection(): Promise<Connection> {
+  const made = await Connection.open(url);
+  open.push(made);
+  return made;
+}
+
+/** An answer to `create` or another POST with exactly these bytes as its body. */
+async function post(body: string | Uint8Array, headers: Record<string, string> = json, path = "/v1/sandboxes/create") {
+  return (await connection()).request("POST", path, { "x-api-key": api.apiKey, ...headers }, body).answer();
+}
+
+const execute = (body: string | Uint8Array, headers: Record<string, string> = json) => post(body, headers, `/v1/sandboxes/${id}/execute`);
+
+for (const [what, body] of [
+  ["text", "hello"],
+  ["half an object", '{"image":"default"'],
+  ["two objects", '{"image":"default"}{}'],
+  ["a trailing comma", '{"image":"default",}'],
+  ["white space only", " \n "],
+  ["NUL bytes", "\0\0"],
+  ["a form", "image=default"],
+] as const) {
+  test(`a body that is ${what} is not valid JSON`, async () => void expectError(await post(body), "invalid_request", notJson));
+}
+
+for (const body of ["[]", "null", "true", "1", '"text"', '[{"image":"default"}]']) {
+  test(`a body that is ${body} is not an object`, async () => void expectError(await post(body), "invalid_request", "the request must be an object"));
+}
+
+test("a body that is not valid UTF-8 is refused instead of changed", async () => {
+  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
+    const body = Buffer.concat([Buffer.from('{"image":"default","name":"'), Buffer.from(bytes), Buffer.from('"}')]);
+    expectError(await post(body), "invalid_request", notJson);
+  }
+});
+
+test("an empty body counts as {}", async () => {
+  for (const headers of [json, {}, { "content-type": "text/plain" }]) {
+    expectError(await post("", headers), "invalid_request", "Missing required field: image");
+  }
+  const without = (await connection()).request("POST", "/v1/sandboxes/create", { "x-api-key": api.apiKey });
+  expectError(await without.answer(), "invalid_request", "Missing required field: image");
+  expectError(await api.call("DELETE", `/v1/sandboxes/${newId("sandbox")}/delete`), "not_found");
+});
+
+test("the Content-Type of a body is application/json with any charset, or absent", async () => {
+  const body = JSON.stringify({ command: "echo ok" });
+  for (const type of ["application/json", "Application/JSON; charset=utf-8", 'application/json;charset="ISO-8859-1"', "application/json ; x=y"]) {
+    assert.equal(expectOk(await execute(body, { "content-type": type })).stdout, "ok\n", type);
+  }
+  assert.equal(expectOk(await execute(body, {})).stdout, "ok\n");
+  for (const type of [
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/jsonx",
+    "multipart/form-data; boundary=x",
+    "application/octet-stream",
+    "*/*",
+  ]) {
+    expectError(await execute(body, { "content-type": type }), "invalid_request", "the Content-Type must be application/json");
+  }
+});
+
+test("a byte order mark, escapes and unknown fields do no harm, the last of a repeated field counts", async () => {
+  assert.equal(expectOk(await execute('\ufeff{"command":"echo bom"}')).stdout, "bom\n");
+  assert.equal(expectOk(await execute('{"comm\\u0061nd":"echo \\ud83d\\ude00","__proto__":{"command":"x"},"constructor":1}')).stdout, "😀\n");
+  assert.equal(expectOk(await execute('{"command":"echo 1","command":"echo 2"}')).stdout, "2\n");
+});
+
+test("deeply nested JSON neither breaks nor blocks anything", async () => {
+  const depth = 200_000;
+  const nested = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  assert.equal(expectOk(await execute(`{"telemetry":${nested},"command":"echo deep"}`)).stdout, "deep\n");
+  expectError(await execute(`{"command":${nested}}`), "invalid_request", /^command must be a string/);
+  expectError(await execute("[".repeat(depth)), "invalid_request", notJson);
+});
+
+test("a JSON body may have 1 MiB and not a byte more, with and without its length told", async () => {
+  const limit = 1024 * 1024;
+  const fill = (bytes: number) => {
+    const [head, tail] = ['{"command":"echo full","pad":"', '"}'];
+    return head + "x".repeat(bytes - head.length - tail.length) + tail;
+  };
+  assert.equal(expectOk(await execute(fill(limit))).stdout, "full\n");
+  const tooLarge = `the request body must be at most ${limit} bytes`;
+  expectError(await execute(fill(limit + 1)), "payload_too_large", tooLarge);
+  const chunked = (bytes: number) =>
+    new ReadableStream({
+      start(controller) {
+        controller.enqueue(Buffer.from(fill(bytes)));
+        controller.close();
+      },
+    });
+  const send = async (bytes: number) => {
+    const response = await api.raw("POST", `/v1/sandboxes/${id}/execute`, chunked(bytes), json);
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+  };
+  assert.equal(expectOk(await send(limit)).stdout, "full\n");
+  expectError(await send(limit + 1), "payload_too_large", tooLarge);
+});
+
+test("a body far over the limit still gets its answer through", async () => {
+  const body = Buffer.alloc(24 * 1024 * 1024, "x");
+  for (let round = 0; round < 5; round++) {
+    const response = await api.raw("POST", "/v1/sandboxes/create", body, json);
+    expectError({ status: response.status, headers: response.headers, body: await response.json() }, "payload_too_large");
+  }
+});
+
+for (const { method, path } of routes) {
+  const real = path.replace(":id", newId("sandbox"));
+  const allowed = method === "GET" ? ["GET", "HEAD", "OPTIONS"] : [method, "OPTIONS"];
+  const wrong = ["GET", "POST", "DELETE", "PUT", "PATCH"].filter((candidate) => candidate !== method);
+
+  test(`${path} answers other methods than ${method} with 405 and Allow`, async () => {
+    for (const other of wrong) {
+      const answer = await api.call(other, real);
+      expectError(answer, "method_not_allowed", new RegExp(`^${other} `));
+      assert.deepEqual(answer.headers.get("allow")?.split(", "), allowed);
+    }
+  });
+
+  test(`OPTIONS ${path} says what is allowed, without a key and without CORS headers`, async () => {
+    const answer = await new Api({ url, apiKey: "" }).call("OPTIONS", real, undefined, {
+      origin: "https://a.example",
+      "access-control-request-method": method,
+    });
+    assert.equal(answer.status, 204);
+    assert.deepEqual(answer.headers.get("allow")?.split(", "), allowed);
+    assert.equal(answer.headers.get("content-length"), null, "a 204 has no Content-Length (RFC 9110, 8.6)");
+    assert.deepEqual(
+      [...answer.headers.keys()].filter((name) => name.startsWith("access-control")),
+      [],
+    );
+  });
+}
+
+test("every method that is unknown altogether is not allowed either", async () => {
+  for (const method of ["PROPFIND", "TRACE", "get", "X-Y"]) {
+    const answer = await (await connection()).request(method, "/v1/sandboxes/list", { "x-api-key": api.apiKey }).answer();
+    assert.ok(answer.status === 405 || answer.status === 400, `${method}: ${answer.status}`);
+  }
+});
+
+test("HEAD answers with the headers of GET and no body", async () => {
+  for (const [path, status] of [
+    ["/v1/sandboxes/list", 200],
+    [`/v1/sandboxes/${id}`, 200],
+    [`/v1/sandboxes/${id}/download?path=/etc/passwd`, 200],
+    [`/v1/sandboxes/${id}/download?path=/none`, 404],
+    [`/v1/sandboxes/${newId("sandbox")}`, 404],
+    ["/v1/sandboxes/list?page=0", 400],
+    ["/v1/sandboxes/create", 405],
+    ["/healthz", 200],
+    ["/none", 404],
+  ] as const) {
+    const wire = await connection();
+    const head = await wire.request("HEAD", path, { "x-api-key": api.apiKey }).answer({ hasBody: false });
+    const get = await wire.request("GET", path, { "x-api-key": api.apiKey }).answer();
+    assert.equal(head.status, status, path);
+    if (status === 405) continue;
+    assert.equal(get.status, status, path);
+    const headers = ({ headers: all }: typeof get) => Object.fromEntries([...all].filter(([name]) => !["x-request-id", "date"].includes(name)));
+    assert.deepEqual(headers(head), headers(get), path);
+    assert.equal(wire.unread, "", "HEAD brought a body");
+  }
+});
+
+test("paths that are none are not found, with or without a key", async () => {
+  for (const path of [
+    "/",
+    "/v1",
+    "/v1/sandboxes",
+    "/v2/sandboxes/list",
+    "//v1/sandboxes/list",
+    "/v1//sandboxes/list",
+    "/V1/sandboxes/list",
+    "/v1/sandboxes/list/",
+    "/v1/sandboxes/x/y/z",
+    "/v1/sandboxes/%2e%2e/%2e%2e/etc/passwd",
+    "/v1/../v1/sandboxes/list",
+    "/../../etc/passwd",
+    "/.env",
+    "/*",
+    `/${"a".repeat(3_000)}`,
+  ]) {
+    for (const headers of [{ "x-api-key": api.apiKey }, {}]) {
+      expectError(await (await connection()).request("GET", path, headers as Record<string, string>).answer(), "not_found", "no such path");
+    }
+  }
+});
+
+test("ids may be percent-encoded, and what only looks like a path inside an id does not become one", async () => {
+  const encoded = id.replace("sb_", "%73b%5F");
+  assert.equal(expectOk(await api.call("GET", `/v1/sandboxes/${encoded}`)).id, id);
+  for (const odd of [`${id}%2Fdelete`, `x%2F..%2F${id}`, `${id}%00`, `%20${id}`, id.toUpperCase(), `${id}%0d%0aset-cookie:x`]) {
+    expectError(await api.call("GET", `/v1/sandboxes/${odd}`), "not_found", /^Sandbox not found/);
+  }
+});
+
+test("the connection is kept over calls, also after errors whose body was read", async () => {
+  const wire = await connection();
+  const headers = { "x-api-key": api.apiKey, ...json };
+  const call = (method: string, path: string, body?: string, more: Record<string, string> = headers) => wire.request(method, path, more, body).answer();
+  expectOk(await call("GET", "/v1/sandboxes/list"));
+  expectError(await call("POST", "/v1/sandboxes/create", "{"), "invalid_request");
+  expectError(await call("POST", "/v1/sandboxes/create", "{}"), "invalid_request");
+  expectError(await call("POST", "/v1/sandboxes/create", "x", { ...headers, "content-type": "text/plain" }), "invalid_request");
+  expectError(await call("POST", `/v1/sandboxes/${newId("sandbox")}/execute`, '{"command":"true"}'), "not_found");
+  assert.equal(expectOk(await call("POST", `/v1/sandboxes/${id}/execute`, '{"command":"echo kept"}')).stdout, "kept\n");
+  expectError(await call("GET", "/none"), "not_found");
+  expectError(await call("GET", "/v1/sandboxes/create"), "method_not_allowed");
+  expectError(await call("GET", "/v1/sandboxes/list", undefined, {}), "unauthorized");
+  expectOk(await call("GET", "/healthz"));
+});
+
+test("the connection is kept when the answer did not need the body that came with the request", async () => {
+  const wire = await connection();
+  const call = (method: string, path: string, key: string) => wire.request(method, path, { "x-api-key": key, ...json }, '{"image":"default"}').answer();
+  expectError(await call("POST", "/v1/sandboxes/create", "sg_wrong"), "unauthorized");
+  expectError(await call("POST", "/none", api.apiKey), "not_found");
+  expectError(await call("PUT", "/v1/sandboxes/create", api.apiKey), "method_not_allowed");
+  expectOk(await call("GET", "/v1/sandboxes/list", api.apiKey));
+  expectError(await call("POST", `/v1/sandboxes/${newId("sandbox")}/upload?path=/x`, api.apiKey), "not_found");
+  expectOk(await call("GET", "/healthz", ""));
+});
+
+test("requests sent without waiting are answered in their order", async () => {
+  const wire = await connection();
+  const headers = { "x-api-key": api.apiKey };
+  wire.request("GET", `/v1/sandboxes/${id}`, headers);
+  assert.equal(expectOk(await wire.answer()).id, id);
+  wire.request("GET", "/healthz").request("GET", "/none").request("GET", "/healthz");
+  assert.deepEqual([(await wire.answer()).status, (await wire.answer()).status, (await wire.answer()).status], [200, 404, 200]);
+});
+
+test("what is not HTTP is refused and the gateway goes on", async () => {
+  for (const nonsense of [
+    "\0\0\0\0\r\n\r\n",
+    "GET / HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n",
+    "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    `GET / HTTP/1.1\r\nhost: a\r\nx: ${"y".repeat(100_000)}\r\n\r\n`,
+  ]) {
+    const wire = (await connection()).send(nonsense);
+    await wire.closed();
+    assert.match(wire.unread, /^(HTTP\/1\.1 [45]\d\d |$)/);
+  }
+  expectOk(await api.call("GET", "/healthz"));
+});
+
+test("a client that is gone before its body was complete leaves the gateway alone", async () => {
+  const wire = await connection();
+  wire.send(`POST /v1/sandboxes/create HTTP/1.1\r\nhost: a\r\nx-api-key: ${api.apiKey}\r\ncontent-length: 100\r\n\r\n{"image":`).cut();
+  await wire.closed();
+  expectOk(await api.call("GET", "/v1/sandboxes/list"));
+});
+
+test("/healthz and /readyz need no key and say that calls can be carried out", async () => {
+  const stranger = new Api({ url, apiKey: "" });
+  assert.deepEqual(expectOk(await stranger.call("GET", "/healthz")), { status: "ok" });
+  const ready = expectOk(await stranger.call<{ status: string; nats: boolean; workers: { draining: boolean }[] }>("GET", "/readyz"));
+  assert.deepEqual([ready.status, ready.nats, ready.workers.length], ["ready", true, 1]);
+  assert.equal(ready.workers[0]?.draining, false);
+});
