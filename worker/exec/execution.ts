@@ -22,6 +22,7 @@ export class Execution implements Activity {
   readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
   readonly #startedAtMs: number;
   #stop: Stop | undefined;
+  #killed: Promise<void> | undefined;
 
   constructor(parts: { command: RunningCommand; container: Container; sender: StreamSender; stdout: OutputStream; stderr: OutputStream; startedAtMs: number }) {
     this.#command = parts.command;
@@ -52,10 +53,12 @@ export class Execution implements Activity {
         this.#pump(this.#command.stdout, this.#streams.stdout),
         this.#pump(this.#command.stderr, this.#streams.stderr),
       ]);
+      // The command itself may be gone before what it started.
+      await this.#killed;
       return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
     } catch (error) {
       this.#halt({ kind: "failed", error: SandgateError.from(error) });
-      await this.#command.exited.catch(() => {});
+      await this.#killed;
       return this.#outcome(exitCodes.error, false);
     } finally {
       clearTimeout(timer);
@@ -68,7 +71,7 @@ export class Execution implements Activity {
   #halt(stop: Stop): void {
     if (this.#stop) return;
     this.#stop = stop;
-    void this.#command.kill();
+    this.#killed = this.#command.kill();
   }
 
   /** Passes a pipe on while the receiver has room; once nobody reads, empties it so that the command can end. */

@@ -49,6 +49,10 @@ async function startCommand(context: WorkerContext, sandbox: ReturnType<WorkerCo
     await command.started;
     return command;
   } catch (error) {
+    context.log.info(
+      { event: "start_failed", err: error, cause: error instanceof Error ? error.cause : undefined, execution: call.execution_id },
+      "a command could not be started",
+    );
     command.exited.catch(() => {});
     command.stdout.close();
     command.stderr.close();

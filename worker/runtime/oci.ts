@@ -2,7 +2,7 @@
  * Commands in a running container, by the OCI runtime directly: `podman exec` takes over 60 ms, the runtime 5 ms.
  * The worker runs inside Podman's user namespace, so the runtime finds the containers that Podman started.
  */
-import { closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
@@ -16,6 +16,7 @@ import { run } from "./run.ts";
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const stateTimeoutMs = 10_000;
+const startFile = /^x\d+\.(json|log)$/;
 
 /** A running container, as far as running commands in it needs it. */
 export interface Container {
@@ -67,6 +68,8 @@ export class OciRuntime {
     this.#host = host;
     this.#pipes = pipes;
     this.#dir = dir;
+    // What an earlier process left would be taken for ours.
+    for (const name of readdirSync(dir)) if (startFile.test(name)) rmSync(join(dir, name), { force: true });
   }
 
   /** @throws {SandgateError} `internal_error` when the container is not running. */
@@ -90,8 +93,8 @@ export class OciRuntime {
   /** Starts a command. Its output must be read, and `exited` awaited. */
   async exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     const base = join(this.#dir, `x${this.#serial++}`);
+    const [stdout, stderr] = await this.#pipes.takeTwo();
     writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec)), { mode: 0o600 });
-    const [stdout, stderr] = await Promise.all([this.#pipes.take(), this.#pipes.take()]);
     // execa's types know descriptors only as literals.
     const descriptors = [stdout.writeFd, stderr.writeFd] as [1, 2];
     const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id], {
@@ -156,11 +159,11 @@ function processOf(container: Container, spec: CommandSpec): object {
 
 /** `/bin/sh -c command`; a command too long for one argument is put together again inside the shell. */
 export function shellArguments(command: string): string[] {
-  const bytes = Buffer.from(command);
-  if (bytes.length < argumentBytesMax) return ["/bin/sh", "-c", command];
-  const half = [...command];
-  const middle = half.length >> 1;
-  return ["/bin/sh", "-c", 'eval "$1$2"', "/bin/sh", half.slice(0, middle).join(""), half.slice(middle).join("")];
+  if (Buffer.byteLength(command) < argumentBytesMax) return ["/bin/sh", "-c", command];
+  const characters = [...command];
+  const middle = characters.length >> 1;
+  // The parts are put in before `shift` runs, which leaves the command without arguments, as it is otherwise.
+  return ["/bin/sh", "-c", 'eval "shift 2;$1$2"', "/bin/sh", characters.slice(0, middle).join(""), characters.slice(middle).join("")];
 }
 
 /**

@@ -2,7 +2,7 @@
  * Real pipes for the output of commands. Node gives its children sockets, on which `> /dev/stderr` fails,
  * so named pipes are made in batches and lose their name as soon as both ends are open.
  */
-import { constants, mkdirSync, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
@@ -10,8 +10,14 @@ import { run } from "./run.ts";
 
 const batch = 64;
 const chunkBytesMax = 64 * 1024;
-/** A pipe holds at most this much (Linux, unprivileged) once its writer has exited. */
-const leftoverBytesMax = 1024 * 1024;
+/** A pipe holds at most this much (Linux, unprivileged). */
+const pipeBytesMax = 1024 * 1024;
+
+/** One end to read for us, and a descriptor for a child, to be closed with `closeSync` once it has started. */
+export interface Pipe {
+  readonly reader: PipeReader;
+  readonly writeFd: number;
+}
 
 /** Hands out pipes, making new ones in the background before they run out. */
 export class PipePool {
@@ -26,15 +32,32 @@ export class PipePool {
     this.#dir = dir;
   }
 
-  /** A new pipe: a reader for us and a descriptor for a child, to be closed with `closeSync` once it has started. */
-  async take(): Promise<{ reader: PipeReader; writeFd: number }> {
+  /** Two new pipes; neither is left open when the other cannot be had. */
+  async takeTwo(): Promise<[Pipe, Pipe]> {
+    const first = await this.#take();
+    try {
+      return [first, await this.#take()];
+    } catch (error) {
+      closeSync(first.writeFd);
+      first.reader.close();
+      throw error;
+    }
+  }
+
+  async #take(): Promise<Pipe> {
     while (this.#names.length === 0) await this.#makeMore();
     const name = this.#names.pop() as string;
     if (this.#names.length < batch / 4) void this.#makeMore().catch(() => {});
     const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeFd = openSync(name, constants.O_WRONLY);
-    unlinkSync(name);
-    return { reader: new PipeReader(readFd), writeFd };
+    try {
+      const writeFd = openSync(name, constants.O_WRONLY);
+      return { reader: new PipeReader(readFd), writeFd };
+    } catch (error) {
+      closeSync(readFd);
+      throw error;
+    } finally {
+      unlinkSync(name);
+    }
   }
 
   #makeMore(): Promise<void> {
@@ -57,8 +80,8 @@ export class PipeReader {
   readonly #fd: number;
   readonly #socket: Socket;
   #closed = false;
-  #writerExited = false;
-  #leftoverBytes = 0;
+  /** Bytes that may still be the command's own, once it has exited. */
+  #leftoverBytes: number | undefined;
   #wake: (() => void) | undefined;
 
   constructor(fd: number) {
@@ -77,10 +100,11 @@ export class PipeReader {
   /** The next bytes, or undefined at the end. */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
-      const chunk = this.#socket.read() as Buffer | null;
+      if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
+      const chunk = (this.#socket.read() as Buffer | null) ?? this.#leftover();
+      if (chunk && this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
       if (chunk) return chunk;
-      if (this.#closed || this.#socket.destroyed) return undefined;
-      if (this.#writerExited) return this.#leftover();
+      if (this.#closed || this.#socket.destroyed || this.#leftoverBytes !== undefined) return undefined;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -89,7 +113,7 @@ export class PipeReader {
 
   /** The command has exited: what is in the pipe is read to the end, what others may still write is not waited for. */
   writerExited(): void {
-    this.#writerExited = true;
+    this.#leftoverBytes = pipeBytesMax + this.#socket.readableLength;
     this.#wake?.();
   }
 
@@ -97,12 +121,12 @@ export class PipeReader {
     this.#socket.destroy();
   }
 
+  /** What is in the pipe once the command has exited. */
   #leftover(): Buffer | undefined {
-    if (this.#leftoverBytes >= leftoverBytesMax) return undefined;
+    if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
     const chunk = Buffer.allocUnsafe(chunkBytesMax);
     try {
       const length = readSync(this.#fd, chunk, 0, chunk.length, null);
-      this.#leftoverBytes += length;
       return length > 0 ? chunk.subarray(0, length) : undefined;
     } catch {
       return undefined; // EAGAIN: the pipe is empty.

@@ -2,7 +2,10 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const killRoundsMax = 100;
+/** Processes that a kernel call keeps from dying are waited for this often. */
+const killRoundsMax = 400;
+const killPauseMs = 5;
+const stopRoundsMax = 1_000;
 
 function read(path: string): string | undefined {
   try {
@@ -23,13 +26,6 @@ export function childrenOf(pid: number): number[] {
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
 }
 
-/** All living descendants of a process, itself excluded. */
-export function descendantsOf(pid: number): number[] {
-  const found = childrenOf(pid);
-  for (let i = 0; i < found.length; i++) found.push(...childrenOf(found[i] as number));
-  return found;
-}
-
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -47,23 +43,35 @@ function stateOf(pid: number): string | undefined {
 const isGone = (pid: number): boolean => ["Z", "X", undefined].includes(stateOf(pid));
 
 /**
- * Ends a process and all its descendants. The root must be a child subreaper, so that no descendant can leave
- * its tree. Everything is stopped first, until no new process appears: a stopped process cannot fork.
+ * Ends a process and all its descendants. The root must be a child subreaper, so that no descendant can leave its
+ * tree. It is stopped first: it then inherits orphans as before, but does not end when the command itself does.
  */
 export async function killTree(root: number): Promise<void> {
-  const stopped = new Set<number>();
+  signal(root, "SIGSTOP");
   for (let round = 0; round < killRoundsMax; round++) {
-    const fresh = descendantsOf(root).filter((pid) => !stopped.has(pid));
-    if (fresh.length === 0) break;
-    for (const pid of fresh) {
-      signal(pid, "SIGSTOP");
-      stopped.add(pid);
+    const living = stopDescendants(root).filter((pid) => !isGone(pid));
+    if (living.length === 0) break;
+    for (const pid of living) signal(pid, "SIGKILL");
+    await sleep(killPauseMs);
+  }
+  signal(root, "SIGKILL");
+}
+
+/** Stops all descendants, until no new one appears: a stopped process cannot fork. Returns them, the dead included. */
+function stopDescendants(root: number): number[] {
+  const seen = new Set<number>();
+  for (let round = 0, before = -1; seen.size > before && round < stopRoundsMax; round++) {
+    before = seen.size;
+    const found = childrenOf(root);
+    for (let i = 0; i < found.length; i++) {
+      const pid = found[i] as number;
+      // At once, not after the whole walk: a process that forks and exits all the time would always be ahead.
+      if (!seen.has(pid)) signal(pid, "SIGSTOP");
+      seen.add(pid);
+      found.push(...childrenOf(pid));
     }
   }
-  for (const pid of stopped) signal(pid, "SIGKILL");
-  for (let round = 0; round < killRoundsMax && [...stopped].some((pid) => !isGone(pid)); round++) await sleep(5);
-  for (const pid of descendantsOf(root)) signal(pid, "SIGKILL");
-  signal(root, "SIGKILL");
+  return [...seen];
 }
 
 /** Ends processes at once, all stopped before the first is killed so that none replaces another. */

@@ -126,7 +126,9 @@ export class UsageMonitor {
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
     const members = spaces.get(container.pidNamespace) ?? [];
     const track = this.#track(sandbox);
-    this.#updateUsage(track, readCounters(container, members), members.length, record.cpu);
+    // To read the counters of thousands of processes would give a fork bomb the time to grow.
+    const isFlooded = !this.#limits.pids && members.length > this.#config.sandboxPidsMax;
+    this.#updateUsage(track, isFlooded ? track.reading : readCounters(container, members), members.length, record.cpu);
     if (members.length > 1) sandbox.diskStale = true;
     if (sandbox.diskStale && Date.now() >= track.diskDueAtMs) void this.measureDisk(sandbox);
     if (sampling) this.#sample(record.id, track.usage);
