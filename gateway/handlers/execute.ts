@@ -7,11 +7,15 @@ import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "..
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import type { GatewayContext } from "../context.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";
 import type { Call } from "../routes.ts";
 import { OutputCollector } from "./output-collector.ts";
 
 const timeoutDefaultS = 30;
+const contentType = "application/json; charset=utf-8";
+/** A result below this size is left to the socket whole. */
+const resultBytesAtOnce = 64 * 1024;
 const startTimeoutMs = 30_000;
 
 const checkEmpty = checker(Empty);
@@ -32,11 +36,20 @@ export async function execute(context: GatewayContext, call: Call<unknown, Stati
     const lines = receiver.read();
     let next = await lines.next();
     for (; !next.done; next = await lines.next()) await collector.add(next.value);
-    call.exchange.sendJson(200, presentResult(executionId, checkEnd(next.value), collector));
+    await sendResult(context, call.exchange, JSON.stringify(presentResult(executionId, checkEnd(next.value), collector)));
   } finally {
     receiver.cancel(clientGone());
     collector.release();
   }
+}
+
+/** A large result goes out at the client's speed, its memory counted until then. */
+async function sendResult({ config }: GatewayContext, exchange: Exchange, result: string): Promise<void> {
+  if (result.length < resultBytesAtOnce) return exchange.send(200, contentType, result);
+  const body = Buffer.from(result);
+  const writer = new BodyWriter(exchange, { contentType, totalBytes: body.length, stallMs: config.streamStallMs });
+  await writer.write(body);
+  writer.end();
 }
 
 export async function executeAsync(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteAsyncBody>>): Promise<void> {
@@ -68,6 +81,8 @@ async function start(
   const executionId = newId("execution");
   const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
   exchange.onAbort(() => receiver.cancel(clientGone()));
+  // A cancellation that the worker gets before the call itself would be in vain.
+  if (exchange.aborted) throw clientGone();
   const request = {
     ...by,
     sandbox_id: entry.id,
