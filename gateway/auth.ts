@@ -1,5 +1,5 @@
 /** Who calls: API key to account, from memory. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { SandgateError } from "../shared/errors.ts";
 import type { BucketMirror } from "../shared/kv.ts";
 import type { AccountRecord, KeyRecord } from "../shared/schemas/messages.ts";
@@ -12,7 +12,7 @@ export interface Caller {
 
 /** What is stored instead of a key: its SHA-256 in hex. */
 export function hashKey(apiKey: string): string {
-  return createHash("sha256").update(apiKey).digest("hex");
+  return hash("sha256", apiKey, "hex");
 }
 
 /** The part of a key that may be shown and logged. */

@@ -5,6 +5,11 @@ import type { GatewayContext } from "./context.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Route } from "./routes.ts";
 
+interface Series {
+  readonly requests: Counter.Internal;
+  readonly duration: Histogram.Internal<"path">;
+}
+
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests = new Counter({
@@ -20,6 +25,8 @@ export class Metrics {
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60],
     registers: [this.#registry],
   });
+
+  readonly #series = new Map<string, Series>();
 
   /** @param inProgress how many calls are being answered now. */
   constructor(context: GatewayContext, inProgress: () => number) {
@@ -47,8 +54,20 @@ export class Metrics {
   observe(exchange: Exchange, route: Route | undefined): void {
     const path = route?.path ?? "other";
     const method = route ? exchange.method : "other";
-    this.#requests.inc({ method, path, status: exchange.status || "aborted" });
-    this.#duration.observe({ path }, (performance.now() - exchange.startedAtMs) / 1_000);
+    const series = this.#seriesOf(method, path, exchange.status ? String(exchange.status) : "aborted");
+    series.requests.inc();
+    series.duration.observe((performance.now() - exchange.startedAtMs) / 1_000);
+  }
+
+  /** prom-client takes long to find a series by its labels; there are few, and each is found once. */
+  #seriesOf(method: string, path: string, status: string): Series {
+    const key = `${method} ${path} ${status}`;
+    let series = this.#series.get(key);
+    if (!series) {
+      series = { requests: this.#requests.labels({ method, path, status }), duration: this.#duration.labels({ path }) };
+      this.#series.set(key, series);
+    }
+    return series;
   }
 
   /** Serves /metrics on loopback. */
