@@ -6,6 +6,7 @@ import type { Config } from "../../shared/config.ts";
 import type { HostCheck } from "../../shared/schemas/messages.ts";
 import { nftRules } from "./network.ts";
 import { run } from "./run.ts";
+import { writeSeccompProfile } from "./seccomp.ts";
 
 const probeTimeoutMs = 60_000;
 /**
@@ -20,6 +21,8 @@ export interface Host {
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
   readonly networkFilter: "nft" | "routes";
+  /** Path of the list of system calls for sandboxes; Podman's built-in one where undefined. */
+  readonly seccompProfile: string | undefined;
   /** Which limits the kernel enforces for us. */
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
   readonly nofileMax: number;
@@ -50,7 +53,8 @@ export async function probeHost(config: Config): Promise<Host> {
   };
   const network = await outboundNetwork();
   const networkFilter = await filterKind();
-  const host = { runtime, initBinary, network, networkFilter, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
+  const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"));
+  const host = { runtime, initBinary, network, networkFilter, seccompProfile, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
   return { ...host, checks: describe(host, podman, runtimeVersion, await driver()) };
 }
 
@@ -158,6 +162,9 @@ function describe(host: Omit<Host, "checks">, podman: string, runtimeVersion: st
     { name: "storage_driver", value: storageDriver, ok: storageDriver.startsWith("overlay") },
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },
+    host.seccompProfile
+      ? { name: "system_calls", value: "podman's list, less namespaces and mounts", ok: true }
+      : { name: "system_calls", value: "podman's built-in list", ok: false, note: "sandboxes can make user namespaces; seccomp.json of podman is missing" },
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
     limit("cpu_limit", host.limits.cpu, "not enforced"),
     limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),

@@ -106,6 +106,7 @@ export class Podman {
       ],
       ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false"],
       ...["--cap-drop", "all", ...capabilities.flatMap((name) => ["--cap-add", name]), "--security-opt", "no-new-privileges"],
+      ...(this.#host.seccompProfile ? ["--security-opt", `seccomp=${this.#host.seccompProfile}`] : []),
       ...this.#limits(spec),
       ...["--network", spec.network === "none" ? "none" : this.#host.network],
       spec.image,
