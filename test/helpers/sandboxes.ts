@@ -1,0 +1,56 @@
+/** Sandboxes of one test file, removed at its end, and the processes of their commands as the host sees them. */
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { after } from "node:test";
+import type { Api } from "./api.ts";
+import { until } from "./until.ts";
+
+/** To be made at the top of a test file. */
+export class Sandboxes {
+  readonly #api: Api;
+  readonly #made: Promise<string>[] = [];
+
+  constructor(api: Api) {
+    this.#api = api;
+    after(() => this.#removeAll());
+  }
+
+  make(options: Record<string, unknown> = {}): Promise<string> {
+    const id = this.#api.create(options);
+    this.#made.push(id);
+    return id;
+  }
+
+  async #removeAll(): Promise<void> {
+    const ids = (await Promise.allSettled(this.#made)).flatMap((made) => (made.status === "fulfilled" ? [made.value] : []));
+    await Promise.all(ids.map((id) => this.#api.delete(id)));
+  }
+}
+
+/** Marks a command by a variable in its environment, which everything that it starts inherits, daemonised or not. */
+export class Mark {
+  readonly #value = `mark-${randomBytes(12).toString("hex")}`;
+
+  /** To be given to the command as its `env`. */
+  get env(): Record<string, string> {
+    return { TEST_MARK: this.#value };
+  }
+
+  /** Host pids of the marked processes that live. */
+  living(): number[] {
+    return readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && environmentOf(name).includes(this.#value) ? [Number(name)] : []));
+  }
+
+  /** Resolves when none is left. @throws {Error} when that takes longer. */
+  async gone(timeoutMs: number): Promise<void> {
+    await until("all processes of the command are gone", () => this.living().length === 0, timeoutMs);
+  }
+}
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch {
+    return ""; // The process has gone.
+  }
+}
