@@ -43,7 +43,7 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
     const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
     const sender = new StreamSender(context.hub, target);
-    const sent = sendFile(source, sender, bytesMax, tooLarge);
+    const sent = sendFile(source, sender, { bytesMax, tooLarge, stallMs: context.config.streamStallMs });
     const [{ path }, { size }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);
     exchange.sendJson(200, { message: "File uploaded", path, size });
   } finally {
@@ -67,13 +67,19 @@ async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, 
   return { bytes: exchange.body.chunks(), target: async () => target };
 }
 
-async function sendFile(source: FileSource, sender: StreamSender, bytesMax: number, tooLarge: SandgateError): Promise<{ path: string }> {
+interface SendLimits {
+  readonly bytesMax: number;
+  readonly tooLarge: SandgateError;
+  readonly stallMs: number;
+}
+
+async function sendFile(source: FileSource, sender: StreamSender, { bytesMax, tooLarge, stallMs }: SendLimits): Promise<{ path: string }> {
   let size = 0;
   try {
     for await (const chunk of source.bytes) {
       size += chunk.length;
       if (size > bytesMax) throw tooLarge;
-      for (let at = 0; at < chunk.length; at += chunkBytesMax) await sender.write(chunk.subarray(at, at + chunkBytesMax));
+      for (let at = 0; at < chunk.length; at += chunkBytesMax) await writeInTime(sender, chunk.subarray(at, at + chunkBytesMax), stallMs);
     }
     const target = await source.target();
     sender.end(target);
@@ -86,6 +92,16 @@ async function sendFile(source: FileSource, sender: StreamSender, bytesMax: numb
       // The bus is gone; the worker has noticed that by itself.
     }
     throw error;
+  }
+}
+
+/** While nothing is read from it, a connection does not tell that its client is gone: only time ends such an upload. */
+async function writeInTime(sender: StreamSender, chunk: Buffer, stallMs: number): Promise<void> {
+  const timer = setTimeout(() => sender.abort(new SandgateError("unavailable", "the sandbox takes no more of the file")), stallMs);
+  try {
+    await sender.write(chunk);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

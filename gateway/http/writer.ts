@@ -8,6 +8,9 @@ export class BodyWriter {
   readonly #exchange: Exchange;
   readonly #totalBytes: number | undefined;
   readonly #stallMs: number;
+  #writtenBytes = 0;
+  /** The last announced byte is out: uWS has finished the response, which must not be touched any more. */
+  #complete = false;
   #wait: { resolve: () => void; reject: (error: SandgateError) => void } | undefined;
 
   /**
@@ -25,23 +28,27 @@ export class BodyWriter {
     exchange.raw.cork(() => exchange.begin(200, options.contentType, options.headers ?? {}));
   }
 
-  /** @throws {SandgateError} when the client is gone or takes nothing. */
+  /** @throws {SandgateError} when the client is gone or takes nothing, or when this is more than was announced. */
   async write(chunk: Uint8Array): Promise<void> {
     if (this.#exchange.aborted) throw clientGone();
+    this.#writtenBytes += chunk.length;
+    // Bytes beyond the Content-Length would be read by the client as the answer to its next request.
+    if (this.#writtenBytes > (this.#totalBytes ?? Number.POSITIVE_INFINITY)) throw new SandgateError("internal_error", "more bytes than were announced");
     if (this.#totalBytes === undefined) await this.#writeChunked(chunk);
     else await this.#writeCounted(chunk, this.#totalBytes);
   }
 
-  /** The end of a chunked body, or of a counted one without bytes. */
+  /** The end of the body. One that is shorter than was announced breaks the connection. */
   end(): void {
     if (this.#exchange.aborted) return;
+    if (this.#writtenBytes < (this.#totalBytes ?? 0)) return this.cut();
     if (this.#totalBytes === undefined || this.#totalBytes === 0) this.#exchange.raw.cork(() => this.#exchange.raw.end());
     this.#exchange.finished();
   }
 
   /** Breaks the connection, so that the client sees that the body is not whole. */
   cut(): void {
-    if (!this.#exchange.aborted) this.#exchange.raw.close();
+    if (!this.#exchange.aborted && !this.#complete) this.#exchange.raw.close();
   }
 
   async #writeChunked(chunk: Uint8Array): Promise<void> {
@@ -62,11 +69,12 @@ export class BodyWriter {
   async #writeCounted(chunk: Uint8Array, totalBytes: number): Promise<void> {
     const response = this.#exchange.raw;
     const offset = response.getWriteOffset();
-    let [hasRoom] = response.tryEnd(chunk, totalBytes);
+    let hasRoom = true;
+    [hasRoom, this.#complete] = response.tryEnd(chunk, totalBytes);
     if (hasRoom) return;
     await this.#room((resolve) =>
       response.onWritable((sentBytes) => {
-        [hasRoom] = response.tryEnd(chunk.subarray(sentBytes - offset), totalBytes);
+        [hasRoom, this.#complete] = response.tryEnd(chunk.subarray(sentBytes - offset), totalBytes);
         if (hasRoom) resolve();
         return hasRoom;
       }),

@@ -6,7 +6,7 @@ import { until } from "./until.ts";
 export const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** A raw upload; `query` is appended as it is. */
-export async function uploadRaw(api: Api, id: string, path: string, bytes: Uint8Array | string, query = ""): Promise<Answer> {
+export async function uploadRaw(api: Api, id: string, path: string, bytes: Uint8Array | string | ReadableStream<Uint8Array>, query = ""): Promise<Answer> {
   const response = await api.raw("POST", `/v1/sandboxes/${id}/upload?path=${encodeURIComponent(path)}${query}`, bytes as never, {
     "content-type": "application/octet-stream",
   });

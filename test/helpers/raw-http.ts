@@ -85,6 +85,11 @@ export class Connection {
     this.#socket.resume();
   }
 
+  /** Resets the connection, which the other side sees even while it does not read. */
+  reset(): void {
+    this.#socket.resetAndDestroy();
+  }
+
   /** Breaks the connection off. */
   cut(): void {
     this.#socket.destroy();

@@ -25,7 +25,7 @@ echo tar >&2
 exec tar -cf - "$name"
 `;
 
-const openTimeoutMs = 20_000;
+const openTimeoutMs = 10_000;
 
 export interface Download {
   /** Bytes to come, where it is known before. */

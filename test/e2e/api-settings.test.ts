@@ -1,0 +1,143 @@
+/** What depends on settings: limits, CORS, and a worker that is gone. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Api } from "../helpers/api.ts";
+import { expectError, expectOk } from "../helpers/expect.ts";
+import { processes, untilNothingIsLeft, uploadForm, uploadRaw } from "../helpers/files.ts";
+import { Connection } from "../helpers/raw-http.ts";
+import { type Stack, startStack } from "../helpers/stack.ts";
+import { until } from "../helpers/until.ts";
+
+const uploadBytesMax = 100_000;
+const origin = "https://app.example";
+let stack: Stack;
+let api: Api;
+let id: string;
+
+before(async () => {
+  stack = await startStack({
+    name: "settings",
+    settings: {
+      SANDGATE_UPLOAD_BYTES_MAX: String(uploadBytesMax),
+      SANDGATE_BODY_BYTES_MAX: "2048",
+      SANDGATE_EXECUTIONS_PER_SANDBOX: "2",
+      SANDGATE_EXEC_TIMEOUT_MAX_MS: "5000",
+      SANDGATE_STREAM_STALL_MS: "2000",
+      SANDGATE_STREAM_WINDOW_BYTES: "65536",
+      SANDGATE_CORS_ORIGINS: `${origin}, https://other.example`,
+    },
+  });
+  api = new Api(stack);
+  id = await api.create();
+});
+after(() => stack?.stop());
+
+/** A body whose length is not told before. */
+function chunked(bytes: number): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (let left = bytes; left > 0; left -= 10_000) controller.enqueue(new Uint8Array(Math.min(left, 10_000)));
+      controller.close();
+    },
+  });
+}
+
+test("a file may be as large as the limit and not a byte more, raw or as a form, its length told or not", async () => {
+  assert.equal(expectOk(await uploadRaw(api, id, "/root/raw", new Uint8Array(uploadBytesMax))).size, uploadBytesMax);
+  assert.equal(expectOk(await uploadRaw(api, id, "/root/chunked", chunked(uploadBytesMax))).size, uploadBytesMax);
+  const form = (bytes: number): [string, string | Blob][] => [
+    ["path", "/root/form"],
+    ["file", new Blob([new Uint8Array(bytes)])],
+  ];
+  assert.equal(expectOk(await uploadForm(api, id, form(uploadBytesMax))).size, uploadBytesMax);
+  const message = `a file must be at most ${uploadBytesMax} bytes`;
+  for (const bytes of [uploadBytesMax + 1, 5_000_000]) {
+    expectError(await uploadRaw(api, id, "/root/raw", new Uint8Array(bytes)), "payload_too_large", message);
+    expectError(await uploadRaw(api, id, "/root/chunked", chunked(bytes)), "payload_too_large", message);
+    expectError(await uploadForm(api, id, form(bytes)), "payload_too_large", message);
+  }
+  assert.equal((await api.execute(id, "stat -c %s /root/raw /root/chunked /root/form")).stdout, `${uploadBytesMax}\n`.repeat(3));
+  await untilNothingIsLeft(api, id, "/root");
+});
+
+test("the limit of JSON bodies is a setting", async () => {
+  const command = "#".repeat(3_000);
+  expectError(await api.call("POST", `/v1/sandboxes/${id}/execute`, { command }), "payload_too_large", /2048 bytes/);
+});
+
+test("one command too many in a sandbox is refused until another has ended", async () => {
+  const [first, second] = await Promise.all([api.stream(id, "echo; sleep 60"), api.stream(id, "echo; sleep 60")]);
+  expectError(await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" }), "rate_limited", /2 commands/);
+  expectError(await api.call("POST", `/v1/sandboxes/${id}/execute_async`, { command: "true" }), "rate_limited");
+  await Promise.all([first.body?.cancel(), second.body?.cancel()]);
+  await until("there is room again", async () => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status === 200);
+});
+
+test("the longest streaming execution is a setting, and the message says it", async () => {
+  expectError(
+    await api.call("POST", `/v1/sandboxes/${id}/execute_async`, { command: "true", timeout: 6 }),
+    "invalid_request",
+    /^timeout must be between 1 and 5 /,
+  );
+});
+
+test("an upload that the sandbox does not take ends in time and leaves nothing", async () => {
+  const wire = await Connection.open(api.url);
+  try {
+    wire.request("POST", `/v1/sandboxes/${id}/upload?path=/root/stuck`, { "x-api-key": api.apiKey, "transfer-encoding": "chunked" });
+    await until("the upload has begun", async () => (await processes(api, id)).includes("cat"));
+    await api.execute(id, 'for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = cat ] && kill -STOP "$(basename $p)"; done 2>/dev/null');
+    // More than the pipe to the program and the window of the stream hold, less than the limit would refuse.
+    for (let left = 9; left > 0; left--) wire.send(`2710\r\n${"x".repeat(10_000)}\r\n`);
+    wire.cut();
+    await untilNothingIsLeft(api, id, "/root");
+  } finally {
+    wire.cut();
+  }
+});
+
+test("origins of the allow-list may call from a browser, others may not", async () => {
+  const call = (method: string, path: string, from: string) => api.call(method, path, undefined, { origin: from });
+  for (const [method, path, status] of [
+    ["GET", "/v1/sandboxes/list", 200],
+    ["GET", "/v1/sandboxes/list?page=0", 400],
+    ["GET", "/none", 404],
+    ["OPTIONS", "/v1/sandboxes/create", 204],
+    ["GET", `/v1/sandboxes/${id}/download?path=/etc/passwd`, 200],
+  ] as const) {
+    const allowed = await call(method, path, origin);
+    assert.equal(allowed.status, status);
+    assert.equal(allowed.headers.get("access-control-allow-origin"), origin);
+    assert.match(allowed.headers.get("vary") ?? "", /origin/i);
+    const refused = await call(method, path, "https://app.example.evil");
+    assert.equal(refused.headers.get("access-control-allow-origin"), null);
+    assert.match(refused.headers.get("vary") ?? "", /origin/i);
+  }
+  const preflight = await call("OPTIONS", "/v1/sandboxes/create", origin);
+  assert.match(preflight.headers.get("access-control-allow-methods") ?? "", /POST/);
+  assert.match(preflight.headers.get("access-control-allow-headers") ?? "", /x-api-key/);
+  assert.equal(preflight.headers.get("access-control-allow-credentials"), null);
+});
+
+// The last one: nothing runs after it.
+test("without its worker every call on a sandbox is unavailable with Retry-After, what is in memory goes on", async () => {
+  await stack.worker.kill9();
+  await until("the worker is known to be gone", async () => (await fetch(`${stack.url}/readyz`)).status === 503);
+  const ready = await fetch(`${stack.url}/readyz`);
+  assert.deepEqual([((await ready.json()) as { status: string }).status, ready.headers.get("retry-after")], ["unavailable", "2"]);
+  const path = `/v1/sandboxes/${id}`;
+  for (const answer of [
+    await api.call("POST", `${path}/execute`, { command: "true" }),
+    await api.call("POST", `${path}/execute_async`, { command: "true" }),
+    await api.call("POST", `${path}/upload?path=/x`),
+    await api.call("GET", `${path}/download?path=/x`),
+    await api.call("GET", `${path}/status`),
+    await api.call("DELETE", `${path}/delete`),
+    await api.call("POST", "/v1/sandboxes/create", { image: "default" }),
+  ]) {
+    expectError(answer, "unavailable");
+  }
+  expectOk(await api.call("GET", path));
+  expectOk(await api.call("GET", "/v1/sandboxes/list"));
+  expectOk(await api.call("GET", "/healthz"));
+});
