@@ -12,10 +12,12 @@ import type { PipePool, PipeReader } from "./pipes.ts";
 import { initPath } from "./podman.ts";
 import { childrenOf, commandLineOf, killTree, pidNamespaceOf } from "./proc.ts";
 import { run } from "./run.ts";
+import { type RuntimeProcess, Spawner } from "./spawner.ts";
 
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const stateTimeoutMs = 10_000;
+const sigkillExitCode = 137;
 const startFile = /^x\d+\.(json|log)$/;
 
 /** A running container, as far as running commands in it needs it. */
@@ -61,6 +63,7 @@ export class OciRuntime {
   readonly #host: Host;
   readonly #pipes: PipePool;
   readonly #dir: string;
+  readonly #spawner: Spawner;
   #serial = 0;
 
   /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
@@ -68,6 +71,7 @@ export class OciRuntime {
     this.#host = host;
     this.#pipes = pipes;
     this.#dir = dir;
+    this.#spawner = new Spawner(host.runtime);
     // What an earlier process left would be taken for ours.
     for (const name of readdirSync(dir)) if (startFile.test(name)) rmSync(join(dir, name), { force: true });
   }
@@ -95,30 +99,22 @@ export class OciRuntime {
     const base = join(this.#dir, `x${this.#serial++}`);
     const [stdout, stderr] = await this.#pipes.takeTwo();
     writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec)), { mode: 0o600 });
-    // execa's types know descriptors only as literals.
-    const descriptors = [stdout.writeFd, stderr.writeFd] as [1, 2];
-    const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id], {
-      reject: false,
-      buffer: false,
-      stdio: [spec.stdin === "pipe" ? "pipe" : "ignore", ...descriptors],
-    });
-    closeSync(stdout.writeFd);
-    closeSync(stderr.writeFd);
-    const exited = child.then((result) => {
-      const log = takeLog(base);
-      const exitCode = result.exitCode ?? (result.signal ? 137 : -1);
-      if (log && exitCode !== 0) throw startFailure(log, spec);
-      if (result.exitCode === undefined && !result.signal) throw new SandgateError("internal_error", "the command could not be started", { cause: result });
-      return exitCode;
-    });
+    const { stdin, pid, exited: ended } = this.#start(base, container.id, spec.stdin, stdout.writeFd, stderr.writeFd);
+    const exited = ended
+      .finally(() => [stdout, stderr].forEach(({ writeFd }) => closeSync(writeFd)))
+      .then((exitCode) => {
+        const log = takeFiles(base, exitCode);
+        if (log && exitCode !== 0) throw startFailure(log, spec, container);
+        return exitCode;
+      });
     exited.finally(() => [stdout.reader, stderr.reader].forEach((reader) => reader.writerExited())).catch(() => {});
     return {
       stdout: stdout.reader,
       stderr: stderr.reader,
-      stdin: child.stdin ?? null,
+      stdin,
       exited,
-      started: Promise.race([exited.then(() => {}), watchStart(child.pid, exited)]),
-      kill: () => this.#kill(child.pid, exited),
+      started: Promise.race([exited.then(() => {}), pid.then((known) => watchStart(known, exited))]),
+      kill: async () => this.#kill(await pid, exited),
     };
   }
 
@@ -127,6 +123,22 @@ export class OciRuntime {
     const orphans = members.filter((pid) => pid !== container.initPid && commandLineOf(pid)[0] === initPath);
     await Promise.all(orphans.map((pid) => killTree(pid)));
     return orphans.length;
+  }
+
+  #start(base: string, containerId: string, stdin: CommandSpec["stdin"], stdoutFd: number, stderrFd: number): RuntimeProcess & { stdin: Writable | null } {
+    if (stdin === "none") return { ...this.#spawner.start(base, containerId, stdoutFd, stderrFd), stdin: null };
+    // execa's types know descriptors only as literals.
+    const stdio = ["pipe", stdoutFd, stderrFd] as unknown as ["pipe", 1, 2];
+    const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, containerId], {
+      reject: false,
+      buffer: false,
+      stdio,
+    });
+    const exited = child.then((result) => {
+      if (result.exitCode === undefined && !result.signal) throw new SandgateError("internal_error", "the command could not be started", { cause: result });
+      return result.exitCode ?? sigkillExitCode;
+    });
+    return { pid: Promise.resolve(child.pid), exited, stdin: child.stdin };
   }
 
   async #kill(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
@@ -182,20 +194,23 @@ async function watchStart(runtimePid: number | undefined, exited: Promise<number
   }
 }
 
-function takeLog(base: string): string {
-  let log = "";
-  try {
-    log = readFileSync(`${base}.log`, "utf8");
-  } catch {
-    // The runtime writes a log only when something is wrong.
-  }
-  rmSync(`${base}.log`, { force: true });
+/** Removes the files of a start and returns what the runtime complained of. */
+function takeFiles(base: string, exitCode: number): string {
   rmSync(`${base}.json`, { force: true });
-  return log;
+  if (exitCode === 0) return "";
+  try {
+    const log = readFileSync(`${base}.log`, "utf8");
+    rmSync(`${base}.log`);
+    return log;
+  } catch {
+    return ""; // The runtime writes a log only when something is wrong.
+  }
 }
 
-function startFailure(log: string, spec: CommandSpec): SandgateError {
+function startFailure(log: string, spec: CommandSpec, container: Container): SandgateError {
   const cause = new Error(log.trim());
+  // The runtime then misses one thing or another of the container's first process.
+  if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
   if (/chdir|cwd/i.test(log)) return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { cause });
   if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
   if (/executable file|no such file or directory/i.test(log)) return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { cause });

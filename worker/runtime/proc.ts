@@ -26,7 +26,9 @@ export function childrenOf(pid: number): number[] {
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+/** Signals a process of this pid namespace; under a fork bomb, numbers of dead processes are soon those of strangers. */
+function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
+  if (!space || pidNamespaceOf(pid) !== space) return;
   try {
     process.kill(pid, name);
   } catch {
@@ -47,18 +49,19 @@ const isGone = (pid: number): boolean => ["Z", "X", undefined].includes(stateOf(
  * tree. It is stopped first: it then inherits orphans as before, but does not end when the command itself does.
  */
 export async function killTree(root: number): Promise<void> {
-  signal(root, "SIGSTOP");
+  const space = pidNamespaceOf(root);
+  signal(root, "SIGSTOP", space);
   for (let round = 0; round < killRoundsMax; round++) {
-    const living = stopDescendants(root).filter((pid) => !isGone(pid));
+    const living = stopDescendants(root, space).filter((pid) => !isGone(pid));
     if (living.length === 0) break;
-    for (const pid of living) signal(pid, "SIGKILL");
+    for (const pid of living) signal(pid, "SIGKILL", space);
     await sleep(killPauseMs);
   }
-  signal(root, "SIGKILL");
+  signal(root, "SIGKILL", space);
 }
 
 /** Stops all descendants, until no new one appears: a stopped process cannot fork. Returns them, the dead included. */
-function stopDescendants(root: number): number[] {
+function stopDescendants(root: number, space: string | undefined): number[] {
   const seen = new Set<number>();
   for (let round = 0, before = -1; seen.size > before && round < stopRoundsMax; round++) {
     before = seen.size;
@@ -66,7 +69,7 @@ function stopDescendants(root: number): number[] {
     for (let i = 0; i < found.length; i++) {
       const pid = found[i] as number;
       // At once, not after the whole walk: a process that forks and exits all the time would always be ahead.
-      if (!seen.has(pid)) signal(pid, "SIGSTOP");
+      if (!seen.has(pid)) signal(pid, "SIGSTOP", space);
       seen.add(pid);
       found.push(...childrenOf(pid));
     }
@@ -74,10 +77,10 @@ function stopDescendants(root: number): number[] {
   return [...seen];
 }
 
-/** Ends processes at once, all stopped before the first is killed so that none replaces another. */
-export function killAll(pids: readonly number[]): void {
-  for (const pid of pids) signal(pid, "SIGSTOP");
-  for (const pid of pids) signal(pid, "SIGKILL");
+/** Ends processes of a pid namespace at once, all stopped before the first is killed so that none replaces another. */
+export function killAll(pids: readonly number[], space: string): void {
+  for (const pid of pids) signal(pid, "SIGSTOP", space);
+  for (const pid of pids) signal(pid, "SIGKILL", space);
 }
 
 /** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */

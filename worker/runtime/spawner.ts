@@ -1,0 +1,96 @@
+/**
+ * Starts the OCI runtime for commands without Node's own spawn, which forks the whole worker: that blocks every
+ * other call for milliseconds, the longer the more memory the worker has. A small shell that is started once forks
+ * in a fraction of one.
+ */
+import { createInterface } from "node:readline";
+import { execa } from "execa";
+import { SandgateError } from "../../shared/errors.ts";
+
+/**
+ * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container, and the
+ * worker's descriptors of its output pipes. `jobs` collects the shells of earlier commands that have ended.
+ */
+const program = `
+while read -r id base container out err; do
+  jobs > /dev/null
+  {
+    "$0" --log="$base.log" --log-format=json exec --process "$base.json" "$container" \\
+      < /dev/null > "/proc/$PPID/fd/$out" 2> "/proc/$PPID/fd/$err" &
+    echo "started $id $!"
+    wait $!
+    echo "ended $id $?"
+  } &
+done
+`;
+
+/** A runtime that was started and ends with the command that it runs. */
+export interface RuntimeProcess {
+  /** Its process id; undefined when it ended before that was known. */
+  readonly pid: Promise<number | undefined>;
+  /** Its exit code, 128+n when signal n ended it. Rejects when it could not be started. */
+  readonly exited: Promise<number>;
+}
+
+interface Pending {
+  readonly pid: PromiseWithResolvers<number | undefined>;
+  readonly exited: PromiseWithResolvers<number>;
+}
+
+function launch(runtime: string) {
+  return execa("/bin/sh", ["-c", program, runtime], { stdio: ["pipe", "pipe", "ignore"], buffer: false, reject: false });
+}
+type Shell = ReturnType<typeof launch>;
+
+export class Spawner {
+  readonly #runtime: string;
+  readonly #pending = new Map<string, Pending>();
+  #shell: Shell | undefined;
+  #serial = 0;
+
+  constructor(runtime: string) {
+    this.#runtime = runtime;
+  }
+
+  /**
+   * Runs `exec` with the process file `<base>.json`. The descriptors must stay open until it has ended.
+   *
+   * @param base a path without spaces; errors of the runtime go to `<base>.log`.
+   */
+  start(base: string, containerId: string, stdoutFd: number, stderrFd: number): RuntimeProcess {
+    const id = String(this.#serial++);
+    const pending = { pid: Promise.withResolvers<number | undefined>(), exited: Promise.withResolvers<number>() };
+    this.#pending.set(id, pending);
+    this.#shell ??= this.#startShell();
+    this.#shell.stdin.write(`${id} ${base} ${containerId} ${stdoutFd} ${stderrFd}\n`);
+    return { pid: pending.pid.promise, exited: pending.exited.promise };
+  }
+
+  #startShell(): Shell {
+    const shell = launch(this.#runtime);
+    shell.stdin.on("error", () => {});
+    createInterface({ input: shell.stdout }).on("line", (line) => this.#hear(line));
+    void shell.then(() => this.#shellEnded());
+    return shell;
+  }
+
+  #hear(line: string): void {
+    const [event, id = "", value] = line.split(" ");
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    if (event === "started") return pending.pid.resolve(Number(value));
+    this.#pending.delete(id);
+    pending.pid.resolve(undefined);
+    pending.exited.resolve(Number(value));
+  }
+
+  /** The next command starts another shell; what ran under this one has lost its way to tell how it ended. */
+  #shellEnded(): void {
+    this.#shell = undefined;
+    for (const [id, pending] of this.#pending) {
+      this.#pending.delete(id);
+      pending.pid.resolve(undefined);
+      pending.exited.reject(new SandgateError("internal_error", "the command's process was lost"));
+    }
+  }
+}
