@@ -197,13 +197,13 @@ async function watchStart(runtimePid: number | undefined, exited: Promise<number
 /** Removes the files of a start and returns what the runtime complained of. */
 function takeFiles(base: string, exitCode: number): string {
   rmSync(`${base}.json`, { force: true });
-  if (exitCode === 0) return "";
   try {
-    const log = readFileSync(`${base}.log`, "utf8");
-    rmSync(`${base}.log`);
-    return log;
+    return exitCode === 0 ? "" : readFileSync(`${base}.log`, "utf8");
   } catch {
-    return ""; // The runtime writes a log only when something is wrong.
+    return ""; // The runtime was ended before it made one.
+  } finally {
+    // The runtime makes it also when it has nothing to say.
+    rmSync(`${base}.log`, { force: true });
   }
 }
 

@@ -140,6 +140,7 @@ export class UsageMonitor {
     if (excess && members.length > 1)
       this.#endCommands(
         sandbox,
+        container.pidNamespace,
         excess,
         members.filter((pid) => pid !== container.initPid),
       );
@@ -154,10 +155,10 @@ export class UsageMonitor {
     track.readAtMs = now;
   }
 
-  #endCommands(sandbox: LiveSandbox, reason: string, members: readonly number[]): void {
+  #endCommands(sandbox: LiveSandbox, space: string, reason: string, members: readonly number[]): void {
     this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "the commands of a sandbox are ended");
     for (const activity of sandbox.activities) activity.killFor(reason);
-    killAll(members);
+    killAll(members, space);
     sandbox.diskStale = true;
   }
 
