@@ -8,7 +8,7 @@ import { Connection } from "../helpers/raw-http.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
 
-const uploadBytesMax = 100_000;
+const uploadBytesMax = 2_000_000;
 const origin = "https://app.example";
 let stack: Stack;
 let api: Api;
@@ -42,6 +42,9 @@ function chunked(bytes: number): ReadableStream<Uint8Array> {
   });
 }
 
+const untilThereIsRoom = () =>
+  until("there is room for a command", async () => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status === 200);
+
 test("a file may be as large as the limit and not a byte more, raw or as a form, its length told or not", async () => {
   assert.equal(expectOk(await uploadRaw(api, id, "/root/raw", new Uint8Array(uploadBytesMax))).size, uploadBytesMax);
   assert.equal(expectOk(await uploadRaw(api, id, "/root/chunked", chunked(uploadBytesMax))).size, uploadBytesMax);
@@ -56,6 +59,8 @@ test("a file may be as large as the limit and not a byte more, raw or as a form,
     expectError(await uploadRaw(api, id, "/root/chunked", chunked(bytes)), "payload_too_large", message);
     expectError(await uploadForm(api, id, form(bytes)), "payload_too_large", message);
   }
+  // The ends of refused uploads still count as running for a moment.
+  await untilThereIsRoom();
   assert.equal((await api.execute(id, "stat -c %s /root/raw /root/chunked /root/form")).stdout, `${uploadBytesMax}\n`.repeat(3));
   await untilNothingIsLeft(api, id, "/root");
 });
@@ -70,7 +75,7 @@ test("one command too many in a sandbox is refused until another has ended", asy
   expectError(await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" }), "rate_limited", /2 commands/);
   expectError(await api.call("POST", `/v1/sandboxes/${id}/execute_async`, { command: "true" }), "rate_limited");
   await Promise.all([first.body?.cancel(), second.body?.cancel()]);
-  await until("there is room again", async () => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status === 200);
+  await untilThereIsRoom();
 });
 
 test("the longest streaming execution is a setting, and the message says it", async () => {
@@ -82,14 +87,15 @@ test("the longest streaming execution is a setting, and the message says it", as
 });
 
 test("an upload that the sandbox does not take ends in time and leaves nothing", async () => {
+  await untilThereIsRoom();
   const wire = await Connection.open(api.url);
   try {
     wire.request("POST", `/v1/sandboxes/${id}/upload?path=/root/stuck`, { "x-api-key": api.apiKey, "transfer-encoding": "chunked" });
     await until("the upload has begun", async () => (await processes(api, id)).includes("cat"));
     await api.execute(id, 'for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = cat ] && kill -STOP "$(basename $p)"; done 2>/dev/null');
-    // More than the pipe to the program and the window of the stream hold, less than the limit would refuse.
-    for (let left = 9; left > 0; left--) wire.send(`2710\r\n${"x".repeat(10_000)}\r\n`);
-    wire.cut();
+    // More than all buffers on the way hold, so that the gateway stops to read.
+    for (let left = 190; left > 0; left--) wire.send(`2710\r\n${"x".repeat(10_000)}\r\n`);
+    expectError(await wire.answer(), "unavailable", "the sandbox takes no more of the file");
     await untilNothingIsLeft(api, id, "/root");
   } finally {
     wire.cut();

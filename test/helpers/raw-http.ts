@@ -71,11 +71,6 @@ export class Connection {
     return this.#received.toString("latin1");
   }
 
-  /** Bytes that the other side has not taken yet. */
-  get unsentBytes(): number {
-    return this.#socket.writableLength;
-  }
-
   /** Stops to read, so that the other side cannot send on. */
   pause(): void {
     this.#socket.pause();
@@ -83,11 +78,6 @@ export class Connection {
 
   resume(): void {
     this.#socket.resume();
-  }
-
-  /** Resets the connection, which the other side sees even while it does not read. */
-  reset(): void {
-    this.#socket.resetAndDestroy();
   }
 
   /** Breaks the connection off. */
