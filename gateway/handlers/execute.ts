@@ -1,4 +1,5 @@
 /** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
@@ -17,6 +18,8 @@ const contentType = "application/json; charset=utf-8";
 /** A result below this size is left to the socket whole. */
 const resultBytesAtOnce = 64 * 1024;
 const startTimeoutMs = 30_000;
+/** A stream whose command has written nothing for this long begins with an empty chunk. */
+const quietMs = 50;
 
 const checkEmpty = checker(Empty);
 const checkEnd = checker(ExecutionEndSchema);
@@ -107,7 +110,10 @@ async function start(
 async function writeLines(receiver: StreamReceiver, writer: BodyWriter): Promise<void> {
   try {
     const lines = receiver.read();
-    let next = await lines.next();
+    const first = lines.next();
+    // uWS sends the headers with the first byte of the body: a client must not wait for those of a quiet command.
+    if ((await Promise.race([first, sleep(quietMs)])) === undefined) await writer.write(ndjson({ stdout: "" }));
+    let next = await first;
     for (; !next.done; next = await lines.next()) await writer.write(next.value);
     for (const line of lastLines(checkEnd(next.value))) await writer.write(line);
   } catch (thrown) {

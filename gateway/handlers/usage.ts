@@ -57,10 +57,10 @@ function period(query: { from?: string; to?: string }, defaultMs: number): { fro
   return { fromMs, toMs };
 }
 
+/** A time without a zone is meant as UTC, as all times of the API are. */
 function instant(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  // A "+" of an offset arrives as a space when the client did not encode it.
-  const atMs = Date.parse(text);
+  const atMs = Date.parse(/T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) || !text.includes("T") ? text : `${text}Z`);
   if (Number.isNaN(atMs) || atMs < 0) throw new SandgateError("invalid_request", `${name} must be an ISO 8601 time such as 2026-01-31T12:00:00Z`);
   return atMs;
 }

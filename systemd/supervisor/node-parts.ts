@@ -5,6 +5,9 @@ import type { Instance } from "../instance.ts";
 import { parsePinoLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
 
+/** uWebSockets.js takes this from its environment: room for a path of 4096 characters, percent-encoded, in the query. */
+export const headerBytesMax = String(24 * 1024);
+
 /** What the parts are told beside the settings that the person gave. */
 export interface Wiring {
   readonly natsUrl: string;
@@ -22,7 +25,7 @@ export function workerSpec(instance: Instance, { natsUrl }: Wiring): PartSpec {
 /** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */
 export function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wiring): PartSpec {
   const command = asAccount(instance.account, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
-  const settings = { SANDGATE_NATS_URL: natsUrl, SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_PORT: String(port) };
+  const settings = { SANDGATE_NATS_URL: natsUrl, SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax };
   return partSpec(instance, "gateway", command, { ...givenSettings(), ...settings });
 }
 

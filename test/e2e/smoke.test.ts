@@ -17,3 +17,19 @@ test("a sandbox is created, runs commands, streams, is listed and is gone after 
   await api.delete(id);
   assert.equal((await api.call("GET", `/v1/sandboxes/${id}`)).status, 404);
 });
+
+test("the answer of a streaming command begins although the command is quiet", async () => {
+  const id = await api.create();
+  const stop = new AbortController();
+  const response = await api.stream(id, "sleep 1000", {}, stop.signal);
+  assert.equal(response.headers.get("content-type"), "application/x-ndjson");
+  stop.abort();
+  await api.delete(id);
+});
+
+test("a path as long as paths may be fits into the query, escaped", async () => {
+  const id = await api.create();
+  const path = `/${"ä".repeat(2_000)}`;
+  assert.equal((await api.call("GET", `/v1/sandboxes/${id}/download?path=${encodeURIComponent(path)}`)).status, 404);
+  await api.delete(id);
+});

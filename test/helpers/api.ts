@@ -86,14 +86,14 @@ export class Api {
   }
 }
 
-/** The lines of a stream as they arrive. */
+/** The lines of a stream as they arrive, less the empty chunk that begins the stream of a quiet command. */
 export async function* chunksOf(response: Response): AsyncGenerator<Chunk> {
   let rest = "";
   const decoder = new TextDecoder();
   for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
     const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line) as Chunk;
+    for (const line of lines) if (line !== '{"stdout":""}') yield JSON.parse(line) as Chunk;
   }
   if (rest) throw new Error(`the stream ended inside a line: ${rest.slice(0, 200)}`);
 }

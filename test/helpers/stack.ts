@@ -7,6 +7,7 @@ import { accountEnvironment, asAccount, inPodmanNamespace } from "../../systemd/
 import type { Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
+import { headerBytesMax } from "../../systemd/supervisor/node-parts.ts";
 import { freePort } from "../../systemd/supervisor/ports.ts";
 import { testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
@@ -94,6 +95,7 @@ export class Stack {
     await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
     await this.nats.kill9();
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
+    for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     rmSync(this.dataDir, { recursive: true, force: true });
   }
 }
@@ -133,7 +135,9 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     workers: workerIds.map((id) =>
       part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(dataDir, id)) }),
     ),
-    gateways: ports.map((port) => part("gateway", (argv) => asAccount(instance.account, argv), { SANDGATE_PORT: String(port) })),
+    gateways: ports.map((port) =>
+      part("gateway", (argv) => asAccount(instance.account, argv), { SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax }),
+    ),
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
     workerIds,
   });

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ExecutionEnd } from "../../shared/schemas/messages.ts";
 import type { StreamSender } from "../../shared/stream/sender.ts";
-import type { Container, RunningCommand } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
+import type { RunningCommand } from "../runtime/oci.ts";
 import type { PipeReader } from "../runtime/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import type { OutputStream } from "./output.ts";
@@ -16,6 +17,7 @@ const sigkillExitCode = 137;
 type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "failed"; error: SandgateError };
 
 export class Execution implements Activity {
+  readonly kind = "execution";
   readonly #command: RunningCommand;
   readonly #container: Container;
   readonly #sender: StreamSender;

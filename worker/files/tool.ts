@@ -1,6 +1,7 @@
 /** Small shell programs that run inside a sandbox, where no path or link can lead to the host. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { Container, OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
+import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
 import type { PipeReader } from "../runtime/pipes.ts";
 
 const textBytesMax = 8 * 1024;

@@ -7,7 +7,8 @@ import type { UploadEnd } from "../../shared/schemas/messages.ts";
 import { UploadEnd as UploadEndSchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamReceiver } from "../../shared/stream/receiver.ts";
-import type { Container, OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
+import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
 import { runTool, startTool, textOf, toolFault } from "./tool.ts";
 
 const defaultMode = "644";

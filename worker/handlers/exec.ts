@@ -5,7 +5,8 @@ import { StreamSender } from "../../shared/stream/sender.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
 import { OutputStream } from "../exec/output.ts";
-import { ContainerNotRunning, type RunningCommand, shellArguments } from "../runtime/oci.ts";
+import { ContainerNotRunning } from "../runtime/container.ts";
+import { type RunningCommand, shellArguments } from "../runtime/oci.ts";
 import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
@@ -62,7 +63,8 @@ async function startCommand(context: WorkerContext, sandbox: ReturnType<WorkerCo
 
 /** Counts a command from before it starts, and lets it be ended from its first moment. */
 function takeSlot({ config }: WorkerContext, sandbox: LiveSandbox): Activity & { attach(execution: Execution): void; free(): void } {
-  if (sandbox.activities.size >= config.executionsPerSandbox) {
+  const running = [...sandbox.activities].filter(({ kind }) => kind === "execution").length;
+  if (running >= config.executionsPerSandbox) {
     throw new SandgateError("rate_limited", `the sandbox already runs ${config.executionsPerSandbox} commands, which is its limit`);
   }
   let execution: Execution | undefined;
@@ -72,6 +74,7 @@ function takeSlot({ config }: WorkerContext, sandbox: LiveSandbox): Activity & {
     else early ??= action;
   };
   const slot = {
+    kind: "execution" as const,
     abort: (reason: SandgateError) => tell((running) => running.abort(reason)),
     killFor: (reason: string) => tell((running) => running.killFor(reason)),
     attach: (running: Execution) => {

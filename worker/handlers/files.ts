@@ -75,7 +75,7 @@ function refuseBeyondStorage(context: WorkerContext, { record, diskBytes }: Live
 }
 
 function endingBy(end: (error: SandgateError) => void): Activity {
-  return { abort: end, killFor: (reason) => end(new SandgateError("insufficient_storage", reason)) };
+  return { kind: "transfer", abort: end, killFor: (reason) => end(new SandgateError("insufficient_storage", reason)) };
 }
 
 function logged(context: WorkerContext, thrown: unknown, requestId: string): SandgateError {

@@ -7,37 +7,17 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
+import { type Container, inspectContainer, notRunning } from "./container.ts";
 import type { Host } from "./host.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { initPath } from "./podman.ts";
 import { childrenOf, commandLineOf, killTree, pidNamespaceOf } from "./proc.ts";
-import { run } from "./run.ts";
 import { type RuntimeProcess, Spawner } from "./spawner.ts";
 
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
-const stateTimeoutMs = 10_000;
 const sigkillExitCode = 137;
 const startFile = /^x\d+\.(json|log)$/;
-
-/** A running container, as far as running commands in it needs it. */
-export interface Container {
-  readonly id: string;
-  /** Host pid of the waiting process. */
-  readonly initPid: number;
-  readonly pidNamespace: string;
-  /** The writable layer on the host; undefined where the storage driver has none. */
-  readonly writableLayer: string | undefined;
-  readonly process: ProcessTemplate;
-  readonly cgroup: string | undefined;
-}
-
-/** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
-interface ProcessTemplate {
-  readonly env?: readonly string[];
-  readonly cwd: string;
-  readonly [field: string]: unknown;
-}
 
 export interface CommandSpec {
   readonly args: readonly string[];
@@ -76,22 +56,9 @@ export class OciRuntime {
     for (const name of readdirSync(dir)) if (startFile.test(name)) rmSync(join(dir, name), { force: true });
   }
 
-  /** @throws {SandgateError} `internal_error` when the container is not running. */
-  async inspect(containerId: string): Promise<Container> {
-    const result = await run(this.#host.runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
-    if (result.exitCode !== 0) throw notRunning(result.stderr);
-    const state = JSON.parse(result.stdout) as { status: string; pid: number; bundle: string };
-    const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
-    if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
-    const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as { process: ProcessTemplate; root: { path: string } };
-    return {
-      id: containerId,
-      initPid: state.pid,
-      pidNamespace,
-      writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
-      process: bundle.process,
-      cgroup: cgroupOf(state.pid),
-    };
+  /** Looks a running container up. @throws {ContainerNotRunning} */
+  inspect(containerId: string): Promise<Container> {
+    return inspectContainer(this.#host.runtime, containerId);
   }
 
   /** Starts a command. Its output must be read, and `exited` awaited. */
@@ -215,23 +182,4 @@ function startFailure(log: string, spec: CommandSpec, container: Container): San
   if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
   if (/executable file|no such file or directory/i.test(log)) return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { cause });
   return new SandgateError("internal_error", "the command could not be started", { cause });
-}
-
-/** The container is gone though its record says that it runs. */
-export class ContainerNotRunning extends SandgateError {}
-
-const notRunning = (detail: string): ContainerNotRunning =>
-  new ContainerNotRunning("internal_error", "the sandbox stopped unexpectedly", { cause: new Error(detail.trim()) });
-
-/** The container's cgroup v2 directory, where the host gives it one of its own. */
-function cgroupOf(pid: number): string | undefined {
-  try {
-    const line = readFileSync(`/proc/${pid}/cgroup`, "utf8")
-      .split("\n")
-      .find((entry) => entry.startsWith("0::"));
-    const path = line?.slice(3).trim();
-    return path && path !== "/" ? join("/sys/fs/cgroup", path) : undefined;
-  } catch {
-    return undefined;
-  }
 }

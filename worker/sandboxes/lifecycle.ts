@@ -2,9 +2,10 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
+import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks } from "../runtime/network.ts";
-import type { Container, OciRuntime } from "../runtime/oci.ts";
+import type { OciRuntime } from "../runtime/oci.ts";
 import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
 import type { SandboxRecord } from "../store.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";

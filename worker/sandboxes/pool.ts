@@ -7,7 +7,7 @@ import { newId } from "../../shared/ids.ts";
 import type { Logger } from "../../shared/log.ts";
 import { sandboxDefaults } from "../../shared/schemas/api.ts";
 import type { CreateCall } from "../../shared/schemas/messages.ts";
-import type { Container } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
 import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
 import { pidNamespaceOf } from "../runtime/proc.ts";
 

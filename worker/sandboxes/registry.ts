@@ -3,11 +3,12 @@ import { SandgateError } from "../../shared/errors.ts";
 import { KeyedMutex } from "../../shared/mutex.ts";
 import { nextState, type SandboxEvent } from "../../shared/sandbox.ts";
 import type { Directory } from "../directory.ts";
-import type { Container } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
 import type { SandboxRecord, Store } from "../store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
+  readonly kind: "execution" | "transfer";
   /** Ends it; the reason goes to its client. */
   abort(reason: SandgateError): void;
   /** Ends its processes as a limit would: the command is seen as killed, the reason goes with the result. */

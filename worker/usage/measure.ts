@@ -1,7 +1,7 @@
 /** What the processes of a container use: from its cgroup where it has one of its own, else from /proc. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Container } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container.ts";
 import { usageOf } from "../runtime/proc.ts";
 
 /** Clock ticks of /proc per second (USER_HZ, fixed on Linux). */

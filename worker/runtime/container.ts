@@ -1,0 +1,64 @@
+/** What running commands in a container needs to know of it. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { SandgateError } from "../../shared/errors.ts";
+import { pidNamespaceOf } from "./proc.ts";
+import { run } from "./run.ts";
+
+const stateTimeoutMs = 10_000;
+
+/** A running container, as far as running commands in it needs it. */
+export interface Container {
+  readonly id: string;
+  /** Host pid of the waiting process. */
+  readonly initPid: number;
+  readonly pidNamespace: string;
+  /** The writable layer on the host; undefined where the storage driver has none. */
+  readonly writableLayer: string | undefined;
+  readonly process: ProcessTemplate;
+  readonly cgroup: string | undefined;
+}
+
+/** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
+interface ProcessTemplate {
+  readonly env?: readonly string[];
+  readonly cwd: string;
+  readonly [field: string]: unknown;
+}
+
+/** Looks a running container up. @throws {ContainerNotRunning} */
+export async function inspectContainer(runtime: string, containerId: string): Promise<Container> {
+  const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
+  if (result.exitCode !== 0) throw notRunning(result.stderr);
+  const state = JSON.parse(result.stdout) as { status: string; pid: number; bundle: string };
+  const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
+  if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
+  const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as { process: ProcessTemplate; root: { path: string } };
+  return {
+    id: containerId,
+    initPid: state.pid,
+    pidNamespace,
+    writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
+    process: bundle.process,
+    cgroup: cgroupOf(state.pid),
+  };
+}
+
+/** The container is gone though its record says that it runs. */
+export class ContainerNotRunning extends SandgateError {}
+
+export const notRunning = (detail: string): ContainerNotRunning =>
+  new ContainerNotRunning("unavailable", "the sandbox stopped and is started again", { cause: new Error(detail.trim()) });
+
+/** The container's cgroup v2 directory, where the host gives it one of its own. */
+function cgroupOf(pid: number): string | undefined {
+  try {
+    const line = readFileSync(`/proc/${pid}/cgroup`, "utf8")
+      .split("\n")
+      .find((entry) => entry.startsWith("0::"));
+    const path = line?.slice(3).trim();
+    return path && path !== "/" ? join("/sys/fs/cgroup", path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
