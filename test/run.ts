@@ -6,6 +6,7 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
+import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Terminal } from "../systemd/terminal.ts";
 import { prepareTests } from "./helpers/prepare.ts";
 import { sharedStackEnvironment } from "./helpers/shared.ts";
@@ -31,6 +32,7 @@ try {
   process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
 } finally {
   await stack?.stop();
+  if (stack) await endUnusedPause(stack.instance);
 }
 process.exit();
 
