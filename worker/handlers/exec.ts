@@ -22,12 +22,14 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
     const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs });
     slot.attach(execution);
-    logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
+    const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
     void execution.finish(call.timeout_ms).then((end) => {
       slot.free();
-      logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
+      void logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
       report(sender, end);
     });
+    // A client that has seen anything of a command finds it in the log, whatever happens to this process.
+    await logged;
     return { started_at_ms: startedAtMs };
   } catch (error) {
     slot.free();
@@ -97,7 +99,7 @@ function report(sender: StreamSender, end: ExecutionEnd): void {
 
 type Outcome = Pick<LogEntry, "status" | "exit_code"> & { startedAtMs: number; endedAtMs: number; error?: string | undefined };
 
-function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): void {
+function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): Promise<void> {
   const entry: LogEntry = {
     request_id: call.request_id,
     execution_id: call.execution_id,
@@ -116,5 +118,5 @@ function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcom
     stderr_truncated: stderr.previewTruncated,
     ...(outcome.error ? { error: outcome.error } : {}),
   };
-  context.store.putExecution(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
+  return context.store.putExecution(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
 }
