@@ -1,10 +1,8 @@
 /** The connection to NATS: the one place where its errors become ours. */
-import { connect, type Msg, type NatsConnection, NoRespondersError, nanos, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { connect, type Msg, type NatsConnection, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import type { Check } from "./schemas/validate.ts";
-
-export { nanos };
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
