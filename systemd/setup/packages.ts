@@ -33,6 +33,11 @@ const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
+const browser: readonly Need[] = [
+  { package: "chromium", anyOf: ["chromium"] },
+  { package: "fonts-dejavu-core", anyOf: ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"] },
+  { package: "fonts-inter", anyOf: ["/usr/share/fonts/opentype/inter", "/usr/share/fonts/truetype/inter"], optional: true },
+];
 
 /** The packages for running. */
 export function systemPackages(config: Config, administrator: Administrator): Step {
@@ -43,6 +48,11 @@ export function systemPackages(config: Config, administrator: Administrator): St
 /** The package for building the default image. */
 export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);
+}
+
+/** A browser, and fonts to draw its pages with. Only the tests need them. */
+export function browserPackages(administrator: Administrator): Step {
+  return installation("Installing a browser for the tests", browser, administrator);
 }
 
 function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {

@@ -3,15 +3,20 @@ import { readFileSync } from "node:fs";
 import { type Config, loadConfig } from "../../shared/config.ts";
 import { type Instance, instanceOf } from "../../systemd/instance.ts";
 import { findAccount } from "../../systemd/setup/account.ts";
+import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
 import { dataDirectories } from "../../systemd/setup/directories.ts";
+import { browserPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
+import { ensure } from "../../systemd/setup/step.ts";
 import { Terminal } from "../../systemd/terminal.ts";
 
 /** Installs packages, makes users and the image. Quick when that is done. */
 export async function prepareTests(terminal: Terminal): Promise<void> {
-  await prepareMachine(loadConfig(), terminal, new AbortController().signal);
+  const { signal } = new AbortController();
+  await prepareMachine(loadConfig(), terminal, signal);
+  await ensure(browserPackages(createAdministrator(terminal, signal)), terminal);
 }
 
 /** An installation with a data directory of its own that shares the image store of this machine. */
