@@ -1,9 +1,12 @@
-/** The pipeline's limit step: whether a call may go on now. Bounds what one gateway holds at a time. */
+/** What one gateway holds at a time: bounds the calls in progress, and ends those whose key or account may no more. */
 import { SandgateError } from "../shared/errors.ts";
+import type { Caller } from "./auth.ts";
+import type { Exchange } from "./http/exchange.ts";
 
 export class Admission {
   readonly #max: number;
-  #inProgress = 0;
+  /** Calls in progress that have waited for something; the others are over before anybody could ask. */
+  readonly #waiting = new Map<Exchange, Caller | undefined>();
   #draining = false;
 
   constructor(max: number) {
@@ -11,7 +14,7 @@ export class Admission {
   }
 
   get inProgress(): number {
-    return this.#inProgress;
+    return this.#waiting.size;
   }
 
   /** From now on every new call is refused. */
@@ -19,15 +22,20 @@ export class Admission {
     this.#draining = true;
   }
 
-  /** Lets a call in; it must be let out again. @throws {SandgateError} `unavailable`. */
-  enter(): () => void {
+  /** @throws {SandgateError} `unavailable` when no more calls are taken. */
+  refuseIfFull(): void {
     if (this.#draining) throw new SandgateError("unavailable", "the gateway is shutting down");
-    if (this.#inProgress >= this.#max) throw new SandgateError("unavailable", "the gateway is busy");
-    this.#inProgress++;
-    let inside = true;
-    return () => {
-      if (inside) this.#inProgress--;
-      inside = false;
-    };
+    if (this.#waiting.size >= this.#max) throw new SandgateError("unavailable", "the gateway is busy");
+  }
+
+  /** Counts a call until it is over. */
+  hold(exchange: Exchange, caller: Caller | undefined): void {
+    this.#waiting.set(exchange, caller);
+    exchange.onDone(() => this.#waiting.delete(exchange));
+  }
+
+  /** Ends the calls of some callers; their clients are told why. */
+  cancel(isMeant: (caller: Caller) => boolean, reason: SandgateError): void {
+    for (const [exchange, caller] of [...this.#waiting]) if (caller && isMeant(caller)) exchange.cancel(reason);
   }
 }

@@ -1,13 +1,26 @@
-/** Who calls: API key to account, from memory. */
+/** Who calls: an API key or a logged-in browser, from memory. */
 import { hash } from "node:crypto";
+import type { Config } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
-import type { BucketMirror } from "../shared/kv.ts";
-import type { AccountRecord, KeyRecord } from "../shared/schemas/messages.ts";
+import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/messages.ts";
+import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../shared/tiers.ts";
+import type { Records } from "./accounts/records.ts";
+import { hasCsrfToken, type Sessions } from "./accounts/sessions.ts";
+import type { Exchange } from "./http/exchange.ts";
+import type { Policy } from "./limit/bucket.ts";
 
-/** An authenticated caller. */
+/** An authenticated caller: an account, by one of its keys or by a browser. */
 export interface Caller {
   readonly account: AccountRecord;
-  readonly key: KeyRecord;
+  /** Absent for a browser. */
+  readonly key: KeyRecord | undefined;
+  readonly session: SessionRecord | undefined;
+  /** Whose limits count: the id of the key, or of the account for all of its browsers together. */
+  readonly limitKey: string;
+  readonly limits: KeyLimits;
+  readonly policy: Policy;
+  /** As logs name it: the prefix of the key, or `browser`. */
+  readonly label: string;
 }
 
 /** What is stored instead of a key: its SHA-256 in hex. */
@@ -20,25 +33,87 @@ export function keyPrefix(apiKey: string): string {
   return apiKey.slice(0, 10);
 }
 
-export class Authenticator {
-  readonly #accounts: BucketMirror<AccountRecord>;
-  readonly #keys: BucketMirror<KeyRecord>;
+const minuteMs = 60_000;
 
-  constructor(accounts: BucketMirror<AccountRecord>, keys: BucketMirror<KeyRecord>) {
-    this.#accounts = accounts;
-    this.#keys = keys;
+export class Authenticator {
+  readonly #records: Records;
+  readonly #sessions: Sessions;
+  readonly #numbers: TierNumbers;
+  readonly #publicOrigin: string;
+  /** Callers by the record that they are made from, as long as that and the account's record are the same. */
+  readonly #callers = new WeakMap<KeyRecord | SessionRecord, Caller>();
+
+  constructor(records: Records, sessions: Sessions, config: Config) {
+    this.#records = records;
+    this.#sessions = sessions;
+    this.#numbers = tierNumbers(config);
+    this.#publicOrigin = config.publicUrl && new URL(config.publicUrl).origin;
   }
 
-  /** @throws {SandgateError} `unauthorized` with one of three messages, `forbidden` for a suspended account. */
-  authenticate(header: string, query: string): Caller {
-    const apiKey = header || (query.includes("api_key=") ? (new URLSearchParams(query).get("api_key") ?? "") : "");
-    if (!apiKey) throw new SandgateError("unauthorized", "Missing API key. Include it in the x-api-key header.");
+  /** The limits of a key, or of the browsers of an account. */
+  limits(account: AccountRecord, key?: KeyRecord): KeyLimits {
+    return limitsOf(this.#numbers, account, key);
+  }
+
+  /** @throws {SandgateError} `unauthorized` with one of three messages; `forbidden` for a suspended account or a forged call. */
+  authenticate(exchange: Exchange): Caller {
+    const header = exchange.header("x-api-key");
+    const apiKey = header || (exchange.query.includes("api_key=") ? (new URLSearchParams(exchange.query).get("api_key") ?? "") : "");
+    const caller = apiKey ? this.#byKey(apiKey) : this.#bySession(exchange);
+    if (caller.account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+    return caller;
+  }
+
+  /**
+   * Refuses a call that a page of another site makes in the name of the browser's user.
+   *
+   * @throws {SandgateError} `forbidden`.
+   */
+  refuseForeignPage(exchange: Exchange): void {
+    const origin = exchange.header("origin");
+    const site = exchange.header("sec-fetch-site");
+    const isOwn = origin
+      ? origin === this.#publicOrigin || hostOf(origin) === exchange.header("host")
+      : site === "" || site === "same-origin" || site === "none";
+    if (!isOwn) throw new SandgateError("forbidden", "This call must come from Sandgate's own pages.");
+  }
+
+  #byKey(apiKey: string): Caller {
     // Looked up by hash: how long that takes tells nothing about any key.
-    const key = this.#keys.get(hashKey(apiKey));
-    const account = key && this.#accounts.get(key.account_id);
+    const key = this.#records.keys.get(hashKey(apiKey));
+    const account = key && this.#records.accounts.get(key.account_id);
     if (!key || !account) throw new SandgateError("unauthorized", "Invalid API key. Check that it is correct and active.");
     if (key.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
-    if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
-    return { account, key };
+    return this.#callerOf(account, key, key, undefined);
+  }
+
+  #bySession(exchange: Exchange): Caller {
+    const cookie = exchange.header("cookie");
+    const session = cookie ? this.#sessions.find(cookie) : undefined;
+    const account = session && this.#records.accounts.get(session.account_id);
+    if (!session || !account) throw new SandgateError("unauthorized", "Missing API key. Include it in the x-api-key header.");
+    if (exchange.method !== "GET" && exchange.method !== "HEAD") {
+      this.refuseForeignPage(exchange);
+      if (!hasCsrfToken(session, exchange.header("x-csrf-token"))) throw new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.");
+    }
+    return this.#callerOf(account, session, undefined, session);
+  }
+
+  #callerOf(account: AccountRecord, from: KeyRecord | SessionRecord, key: KeyRecord | undefined, session: SessionRecord | undefined): Caller {
+    const known = this.#callers.get(from);
+    if (known?.account === account) return known;
+    const limits = this.limits(account, key);
+    const policy = { limit: limits.requestsPerMinute, burst: limits.burst, windowMs: minuteMs };
+    const caller = { account, key, session, limitKey: key?.id ?? account.id, limits, policy, label: key?.prefix ?? "browser" };
+    this.#callers.set(from, caller);
+    return caller;
+  }
+}
+
+function hostOf(origin: string): string | undefined {
+  try {
+    return new URL(origin).host;
+  } catch {
+    return undefined; // Such as "null", which sandboxed frames send.
   }
 }

@@ -1,27 +1,28 @@
-/** The first account: `admin`, which owns exactly the key that the settings name. */
+/** The first account: `admin`, an operator that owns exactly the key that the settings name. */
 import type { Config } from "../shared/config.ts";
 import { ConfigError } from "../shared/config.ts";
 import { newId } from "../shared/ids.ts";
-import type { BucketMirror } from "../shared/kv.ts";
 import type { Logger } from "../shared/log.ts";
-import type { AccountRecord, KeyRecord } from "../shared/schemas/messages.ts";
+import type { Records } from "./accounts/records.ts";
 import { hashKey, keyPrefix } from "./auth.ts";
 
 /** Fixed, so that gateways which start at the same time make one account and not several. */
-const adminId = `acct_${"0".repeat(26)}`;
+export const adminId = `acct_${"0".repeat(26)}`;
 const keyCharsMin = 20;
 
 /** Makes the account and its key where they are missing; a former key of the settings is revoked. */
-export async function bootstrap(config: Config, accounts: BucketMirror<AccountRecord>, keys: BucketMirror<KeyRecord>, log: Logger): Promise<void> {
+export async function bootstrap(config: Config, { accounts, keys }: Records, log: Logger): Promise<void> {
   const apiKey = config.bootstrapApiKey;
   if (!apiKey) return;
   if (apiKey.length < keyCharsMin) throw new ConfigError(`SANDGATE_BOOTSTRAP_API_KEY must have at least ${keyCharsMin} characters`);
   const now = Date.now();
-  if (!accounts.get(adminId)) await accounts.put(adminId, { id: adminId, name: "admin", tier: "enterprise", suspended: false, created_at_ms: now });
+  const admin = accounts.get(adminId);
+  if (!admin) await accounts.put(adminId, { id: adminId, name: "admin", tier: "enterprise", suspended: false, operator: true, created_at_ms: now });
+  else if (!admin.operator) await accounts.change(adminId, (record) => ({ ...record, operator: true }));
   const hash = hashKey(apiKey);
   for (const [storedHash, key] of keys.entries()) {
     if (key.account_id !== adminId || storedHash === hash || key.revoked_at_ms !== undefined) continue;
-    await keys.put(storedHash, { ...key, revoked_at_ms: now });
+    await keys.change(storedHash, (record) => ({ ...record, revoked_at_ms: now }));
     log.warn({ event: "key_revoked", key_id: key.id }, "the former bootstrap key is revoked");
   }
   const known = keys.get(hash);

@@ -4,8 +4,15 @@ import type { Logger } from "../shared/log.ts";
 import type { Semaphore } from "../shared/mutex.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Records } from "./accounts/records.ts";
+import type { Sessions } from "./accounts/sessions.ts";
+import type { Authenticator } from "./auth.ts";
 import type { SandboxDirectory } from "./directory.ts";
 import type { Dispatcher } from "./dispatch.ts";
+import type { AddressLimit } from "./limit/addresses.ts";
+import type { RateLimiter } from "./limit/rates.ts";
+import type { Reservations } from "./limit/reservations.ts";
+import type { AccountUsage } from "./usage.ts";
 
 export interface GatewayContext {
   readonly config: Config;
@@ -14,6 +21,16 @@ export interface GatewayContext {
   readonly hub: StreamHub;
   readonly workers: Dispatcher;
   readonly sandboxes: SandboxDirectory;
+  readonly records: Records;
+  readonly sessions: Sessions;
+  readonly authenticator: Authenticator;
+  readonly rates: RateLimiter;
+  /** Failed authentications, by key, cookie or password. */
+  readonly failures: AddressLimit;
+  /** Accounts made. */
+  readonly signUps: AddressLimit;
+  readonly reservations: Reservations;
+  readonly usage: AccountUsage;
   /** Bytes that synchronous executions with large outputs may hold. */
   readonly outputMemory: Semaphore;
   readonly isConnected: () => boolean;

@@ -8,11 +8,13 @@ export class SandboxDirectory {
   readonly #mirror: BucketMirror<SandboxEntry>;
   /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
   readonly #sorted = new Map<string, readonly SandboxEntry[]>();
-  readonly #accountOf = new Map<string, string>();
+  readonly #entries = new Map<string, SandboxEntry>();
+  readonly #ofKey = new Map<string, Set<string>>();
+  readonly #reservations = new Set<string>();
 
   constructor(mirror: BucketMirror<SandboxEntry>) {
     this.#mirror = mirror;
-    for (const entry of mirror.values()) this.#accountOf.set(entry.id, entry.account_id);
+    for (const entry of mirror.values()) this.#changed(entry.id, entry);
     mirror.onChange((id, entry) => this.#changed(id, entry));
   }
 
@@ -44,10 +46,50 @@ export class SandboxDirectory {
     this.#mirror.note(id, undefined);
   }
 
+  /** All sandboxes. */
+  all(): IterableIterator<SandboxEntry> {
+    return this.#entries.values();
+  }
+
+  /** How many sandboxes a key has made that are not gone. */
+  countOfKey(keyId: string): number {
+    return this.#ofKey.get(keyId)?.size ?? 0;
+  }
+
+  /** Whether a sandbox is there that was made with this reservation. */
+  hasReservation(id: string): boolean {
+    return this.#reservations.has(id);
+  }
+
+  ofReservation(id: string): SandboxEntry | undefined {
+    return this.#reservations.has(id) ? [...this.#entries.values()].find((entry) => entry.reservation_id === id) : undefined;
+  }
+
+  /** Resolves when every change that was stored before this call is known here. */
+  caughtUp(): Promise<void> {
+    return this.#mirror.caughtUp();
+  }
+
+  onChange(listener: (entry: SandboxEntry) => void): void {
+    this.#mirror.onChange((_id, entry) => entry && listener(entry));
+  }
+
   #changed(id: string, entry: SandboxEntry | undefined): void {
-    const accountId = entry?.account_id ?? this.#accountOf.get(id);
-    if (entry) this.#accountOf.set(id, entry.account_id);
-    else this.#accountOf.delete(id);
-    if (accountId) this.#sorted.delete(accountId);
+    const former = this.#entries.get(id);
+    const { account_id, key_id, reservation_id } = entry ?? former ?? {};
+    if (account_id === undefined || key_id === undefined) return;
+    this.#sorted.delete(account_id);
+    const ofKey = this.#ofKey.get(key_id) ?? new Set();
+    this.#ofKey.set(key_id, ofKey);
+    if (entry) {
+      this.#entries.set(id, entry);
+      ofKey.add(id);
+      if (reservation_id) this.#reservations.add(reservation_id);
+    } else {
+      this.#entries.delete(id);
+      ofKey.delete(id);
+      if (reservation_id) this.#reservations.delete(reservation_id);
+      if (ofKey.size === 0) this.#ofKey.delete(key_id);
+    }
   }
 }

@@ -9,25 +9,39 @@ import { createLogger } from "../shared/log.ts";
 import { Semaphore } from "../shared/mutex.ts";
 import { Bus } from "../shared/nats.ts";
 import { PeerWatch } from "../shared/presence.ts";
-import { AccountRecord, KeyRecord, SandboxEntry } from "../shared/schemas/messages.ts";
+import { SandboxEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
+import { KeyUses } from "./accounts/key-uses.ts";
+import { openRecords, type Records } from "./accounts/records.ts";
+import { Sessions } from "./accounts/sessions.ts";
+import { Activity, minuteMs } from "./activity.ts";
 import { Admission } from "./admission.ts";
+import { logWhenOver } from "./audit.ts";
 import { Authenticator } from "./auth.ts";
 import { bootstrap } from "./bootstrap.ts";
 import type { GatewayContext } from "./context.ts";
 import { SandboxDirectory } from "./directory.ts";
 import { Dispatcher } from "./dispatch.ts";
+import type { Exchange } from "./http/exchange.ts";
 import { listen } from "./http/server.ts";
+import { AddressLimit } from "./limit/addresses.ts";
+import { CallLimits } from "./limit/calls.ts";
+import { Ownership } from "./limit/ownership.ts";
+import { RateLimiter } from "./limit/rates.ts";
+import { Reservations } from "./limit/reservations.ts";
 import { Metrics } from "./metrics.ts";
+import { servePeers } from "./peers.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
+import { AccountUsage } from "./usage.ts";
 
 /** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
 const exitConfig = 78;
 const pollMs = 50;
 const endMs = 1_000;
+const meetMs = 200;
 
 async function main(): Promise<void> {
   const config = loadConfig();
@@ -38,44 +52,87 @@ async function main(): Promise<void> {
   const peer = newId("gateway");
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${peer}`, log);
   lifecycle.onStop("bus", () => bus.close());
-  const accounts = await BucketMirror.watch(bus, buckets.accounts, checker(AccountRecord), log);
-  const keys = await BucketMirror.watch(bus, buckets.keys, checker(KeyRecord), log);
-  const sandboxes = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
-  lifecycle.onStop("mirrors", () => [accounts, keys, sandboxes].forEach((mirror) => mirror.stop()));
-  await bootstrap(config, accounts, keys, log);
+  const records = await openRecords(bus, config, log);
+  const mirror = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
+  lifecycle.onStop("mirrors", () => [records, mirror].forEach((part) => part.stop()));
+  await bootstrap(config, records, log);
 
-  const peers = new PeerWatch(bus, peer, log, () => ({}));
-  lifecycle.onStop("presence", () => peers.leave());
-  peers.start();
+  const peers = new PeerWatch(bus, peer, log, () => ({ gateway: true }));
   const hub = new StreamHub(bus, peers, log);
+  const sandboxes = new SandboxDirectory(mirror);
+  const ownership = new Ownership(bus, peers, log);
+  const rates = new RateLimiter(bus, ownership);
+  const reservations = new Reservations(bus, ownership, sandboxes, log);
+  const activity = new Activity(sandboxes);
+  const sessions = new Sessions(records, config);
   const context: GatewayContext = {
     config,
     log,
     peers,
     hub,
     workers: new Dispatcher(bus, peers),
-    sandboxes: new SandboxDirectory(sandboxes),
+    sandboxes,
+    records,
+    sessions,
+    authenticator: new Authenticator(records, sessions, config),
+    rates,
+    failures: new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address"),
+    signUps: new AddressLimit(config.signUpsPerAddress, 60 * minuteMs, "too many new accounts from this address"),
+    reservations,
+    usage: new AccountUsage(bus, ownership, activity),
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };
+  servePeers(bus, { ownership, rates, reservations, activity });
   const admission = new Admission(config.requestsMax);
-  const pipeline: Pipeline = { context, authenticator: new Authenticator(accounts, keys), admission, log };
+  endCallsOfRevoked(records, admission);
+  await meetPeers(bus, peers);
+  lifecycle.onStop("presence", () => {
+    ownership.leave();
+    peers.leave();
+  });
+
+  const use = new KeyUses(records.keyUse, log);
+  const limits = new CallLimits(rates, (caller, granted) => {
+    activity.count(caller, granted);
+    use.note(caller);
+  });
   const metrics = new Metrics(context, () => admission.inProgress);
   if (config.metricsPort) {
     const metricsServer = await metrics.listen(config.metricsPort);
     lifecycle.onStop("metrics", () => void metricsServer.close());
   }
+  const pipeline: Pipeline = { context, admission, limits, log };
   const server = await listen(config.host, config.port, {
     routes,
     corsOrigins: config.corsOrigins,
     log,
     handle: (exchange, route) => handle(pipeline, exchange, route),
     observe: (exchange, route) => metrics.observe(exchange, route),
+    ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
   lifecycle.onStop("server", () => server.close());
   lifecycle.onStop("drain", () => drain(admission, hub, config.drainMs));
   lifecycle.onStop("listener", () => server.stopListening());
   log.info({ event: "ready", port: server.port, host: config.host, gateway: peer }, "the gateway is ready");
+}
+
+/** Other gateways answer the first heartbeat at once: they must be known before calls are counted here. */
+async function meetPeers(bus: Bus, peers: PeerWatch): Promise<void> {
+  peers.start();
+  await bus.connection.flush();
+  await sleep(meetMs);
+}
+
+/** Calls in progress of a key that is revoked, or of an account that is suspended, end at once. */
+function endCallsOfRevoked({ accounts, keys }: Records, admission: Admission): void {
+  keys.onChange((_hash, key) => {
+    if (key?.revoked_at_ms !== undefined)
+      admission.cancel((caller) => caller.key?.id === key.id, new SandgateError("unauthorized", "This API key has been revoked."));
+  });
+  accounts.onChange((_id, account) => {
+    if (account?.suspended) admission.cancel((caller) => caller.account.id === account.id, new SandgateError("forbidden", "This account is suspended."));
+  });
 }
 
 /** New calls get 503; running ones finish, or end with an error when their time is up. */

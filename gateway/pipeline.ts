@@ -1,53 +1,94 @@
 /**
  * The life of a call, in this order and nowhere else:
  *
- *   who (API key → account) → may it now (limit) → is it well-formed (schemas) → do it (handler) → answer
+ *   who (API key or browser → account) → may it now (limits) → is it well-formed (schemas) → do it (handler) → answer
  *
- * A call that fails one of the first three never reaches NATS.
+ * A call that fails one of the first three never reaches a worker. A call that has nothing to wait for is answered
+ * before this returns, without a promise: most of the cost of a cheap call is waiting.
  */
 import { SandgateError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Admission } from "./admission.ts";
-import type { Authenticator, Caller } from "./auth.ts";
+import { audit } from "./audit.ts";
+import type { Caller } from "./auth.ts";
 import type { GatewayContext } from "./context.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { parseQuery } from "./http/query.ts";
-import type { Call, Route } from "./routes.ts";
+import type { CallLimits } from "./limit/calls.ts";
+import type { Call, CallRoute, Route } from "./routes.ts";
 
 export interface Pipeline {
   readonly context: GatewayContext;
-  readonly authenticator: Authenticator;
   readonly admission: Admission;
+  readonly limits: CallLimits;
   readonly log: Logger;
 }
 
 /** Answers one exchange by its route; whatever happens becomes an answer. */
-export async function handle(pipeline: Pipeline, exchange: Exchange, route: Route): Promise<void> {
+export function handle(pipeline: Pipeline, exchange: Exchange, route: Route): void {
   try {
-    if (route.access === "open") return await route.answer(pipeline.context, exchange);
-    const caller = pipeline.authenticator.authenticate(exchange.header("x-api-key"), exchange.query);
-    exchange.onDone(pipeline.admission.enter());
-    const query = route.query.check(parseQuery(route.query.schema, exchange.query));
-    const body = route.body === "file" ? undefined : route.body.check(await readJson(exchange, pipeline.context.config.bodyBytesMax));
-    await route.handle(pipeline.context, callOf(exchange, caller, query, body));
+    const answering = route.access === "open" ? route.answer(pipeline.context, exchange) : begin(pipeline, exchange, route);
+    if (answering) answering.catch((thrown: unknown) => answerError(pipeline.log, exchange, thrown, route));
   } catch (thrown) {
     answerError(pipeline.log, exchange, thrown, route);
   }
 }
 
-function callOf(exchange: Exchange, caller: Caller, query: unknown, body: unknown): Call<never, never> {
+function begin(pipeline: Pipeline, exchange: Exchange, route: CallRoute): Promise<void> | void {
+  const caller = whoCalls(pipeline, exchange, route);
+  if (route.method !== "GET") exchange.onDone(() => audit(pipeline.log, exchange, route, caller));
+  pipeline.admission.refuseIfFull();
+  const waiting = proceed(pipeline, exchange, route, caller);
+  if (waiting && !exchange.over) pipeline.admission.hold(exchange, caller);
+  return waiting;
+}
+
+function proceed(pipeline: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {
+  const limited = caller && pipeline.limits.spend(exchange, caller, route.allowance);
+  return limited ? limited.then(() => perform(pipeline, exchange, route, caller)) : perform(pipeline, exchange, route, caller);
+}
+
+/** @throws {SandgateError} `unauthorized`, `forbidden`, or `rate_limited` for an address that fails too often. */
+function whoCalls({ context }: Pipeline, exchange: Exchange, { access }: CallRoute): Caller | undefined {
+  const { authenticator, failures, config } = context;
+  if (access === "anyone") {
+    authenticator.refuseForeignPage(exchange);
+    return undefined;
+  }
+  try {
+    const caller = authenticator.authenticate(exchange);
+    if (access === "person" && !caller.session) throw new SandgateError("forbidden", "Log in on the web page for this; an API key is not enough.");
+    if (access === "operator" && !caller.account.operator) throw new SandgateError("forbidden", "Only an operator may do this.");
+    return caller;
+  } catch (error) {
+    if (error instanceof SandgateError && error.code === "unauthorized") failures.take(exchange.address(config.trustProxy));
+    throw error;
+  }
+}
+
+function perform({ context }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {
+  const query = route.query.check(parseQuery(route.query.schema, exchange.query));
+  if (route.body === "file") return route.handle(context, callOf(exchange, caller, query, undefined));
+  const { check } = route.body;
+  if (route.method === "GET") return route.handle(context, callOf(exchange, caller, query, check(nothing)));
+  return readJson(exchange, context.config.bodyBytesMax).then((body) => route.handle(context, callOf(exchange, caller, query, check(body))));
+}
+
+const nothing = Object.freeze({});
+
+function callOf(exchange: Exchange, caller: Caller | undefined, query: unknown, body: unknown): Call<never, never> {
   return {
     exchange,
-    caller,
+    // Routes for anyone have handlers whose call has no caller.
+    caller: caller as Caller,
     query: query as never,
     body: body as never,
     id: exchange.params[0] ?? "",
-    by: { request_id: exchange.requestId, account_id: caller.account.id },
+    by: { request_id: exchange.requestId, account_id: caller?.account.id ?? "" },
   };
 }
 
 async function readJson(exchange: Exchange, bytesMax: number): Promise<unknown> {
-  if (exchange.method === "GET" || exchange.method === "HEAD") return {};
   const bytes = await exchange.body.whole(bytesMax);
   if (bytes.length === 0) return {};
   const type = exchange.header("content-type").split(";")[0]?.trim().toLowerCase();

@@ -10,6 +10,7 @@ import { health, readiness } from "./handlers/health.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
 import type { Exchange } from "./http/exchange.ts";
+import type { Allowance } from "./limit/calls.ts";
 
 /** A call that passed the pipeline. */
 export interface Call<Query, Body> {
@@ -25,6 +26,7 @@ export interface Call<Query, Body> {
 
 type Method = "GET" | "POST" | "DELETE";
 
+/** Answered without the pipeline. */
 interface OpenRoute {
   readonly access: "open";
   readonly method: Method;
@@ -32,17 +34,25 @@ interface OpenRoute {
   readonly answer: (context: GatewayContext, exchange: Exchange) => Promise<void> | void;
 }
 
-interface KeyRoute {
-  readonly access: "key";
+/**
+ * Who may call: `account` with an API key or logged in on the web page, `person` only logged in, `operator` an account
+ * that is one, `anyone` from our own pages.
+ */
+type Access = "account" | "person" | "operator" | "anyone";
+
+export interface CallRoute {
+  readonly access: Access;
   readonly method: Method;
   readonly path: string;
+  /** Whose tokens a call spends. */
+  readonly allowance: Allowance;
   readonly query: { readonly schema: TObject; readonly check: Check<unknown> };
   /** `file`: the handler reads the body itself, as a stream. */
   readonly body: { readonly schema: TSchema; readonly check: Check<unknown> } | "file";
-  readonly handle: (context: GatewayContext, call: Call<never, never>) => Promise<void>;
+  readonly handle: (context: GatewayContext, call: Call<never, never>) => Promise<void> | void;
 }
 
-export type Route = OpenRoute | KeyRoute;
+export type Route = OpenRoute | CallRoute;
 
 const Nothing = Type.Object({});
 
@@ -50,17 +60,19 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
   method: Method,
   path: string,
   schemas: { query?: Q; body?: B | "file" },
-  handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void>,
-): KeyRoute {
+  handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void> | void,
+  { access = "account", allowance = "requests" }: { access?: Access; allowance?: Allowance } = {},
+): CallRoute {
   const query = schemas.query ?? Nothing;
   const body = schemas.body ?? Nothing;
   return {
-    access: "key",
+    access,
     method,
     path,
+    allowance,
     query: { schema: query, check: checker(query) },
     body: body === "file" ? body : { schema: body, check: checker(body) },
-    handle: handle as KeyRoute["handle"],
+    handle: handle as CallRoute["handle"],
   };
 }
 

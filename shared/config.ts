@@ -88,6 +88,35 @@ export const settings = {
   workerId: text("SANDGATE_WORKER_ID", "", "Name of this worker in the fleet; made and kept when empty."),
   logLevel: choice("SANDGATE_LOG_LEVEL", "info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),
   corsOrigins: list("SANDGATE_CORS_ORIGINS", "Browser origins that may call the API; none when empty."),
+  publicUrl: text(
+    "SANDGATE_PUBLIC_URL",
+    "",
+    "The address under which browsers reach the gateway, such as https://sandboxes.example.com behind a proxy; with https its cookies are Secure.",
+  ),
+  trustProxy: flag("SANDGATE_TRUST_PROXY", false, "Take the client's address from the last X-Forwarded-For entry, as a proxy before the gateway sets it."),
+  accessLog: flag("SANDGATE_ACCESS_LOG", false, "Write a log line for every call, not only for those that change something."),
+
+  signUp: flag("SANDGATE_SIGN_UP", true, "Whether people can make accounts on the web page."),
+  firstAccountOperator: flag("SANDGATE_FIRST_ACCOUNT_OPERATOR", false, "Whether the first account that signs up becomes an operator."),
+  keysPerAccount: integer("SANDGATE_KEYS_PER_ACCOUNT", 5, 1, 1_000, "Active API keys of one account."),
+  sessionMs: integer("SANDGATE_SESSION_MS", 604_800_000, 60_000, 2_592_000_000, "How long a browser stays logged in."),
+  loginFailuresPerAccount: integer("SANDGATE_LOGIN_FAILURES_PER_ACCOUNT", 10, 1, 10_000, "Wrong passwords for one account in 5 minutes; more get 429."),
+  authFailuresPerAddress: integer(
+    "SANDGATE_AUTH_FAILURES_PER_ADDRESS",
+    60,
+    1,
+    1_000_000,
+    "Failed authentications (keys and passwords) from one address in a minute on one gateway; more get 429.",
+  ),
+  signUpsPerAddress: integer("SANDGATE_SIGN_UPS_PER_ADDRESS", 10, 1, 1_000_000, "Accounts made from one address in an hour on one gateway; more get 429."),
+  enterpriseRequests: integer(
+    "SANDGATE_ENTERPRISE_REQUESTS",
+    10_000_000,
+    1,
+    1_000_000_000,
+    "Requests a minute for a key of the enterprise tier without numbers of its own.",
+  ),
+  enterpriseSandboxes: integer("SANDGATE_ENTERPRISE_SANDBOXES", 10_000, 0, 1_000_000, "Sandboxes for a key of the enterprise tier without numbers of its own."),
 
   defaultImage: text(
     "SANDGATE_DEFAULT_IMAGE",

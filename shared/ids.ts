@@ -13,6 +13,7 @@ const prefixes = {
   worker: "wk_",
   gateway: "gw_",
   stream: "st_",
+  reservation: "rsv_",
 } as const;
 
 export type IdKind = keyof typeof prefixes;

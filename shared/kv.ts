@@ -1,15 +1,32 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
-import { jetstream, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstream, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
+import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import { type Bus, decodeJson, encodeJson } from "./nats.ts";
 import type { Check } from "./schemas/validate.ts";
 import type { Bucket } from "./subjects.ts";
 
+/** The server's code for a write that names another revision than the last. */
+const wrongLastSequence = 10_071;
+const changeAttemptsMax = 20;
+const catchUpMs = 2_000;
+
+/** How a bucket is made: its entries vanish `ttlMs` after they were written, or never. */
+interface BucketOptions {
+  readonly ttlMs?: number;
+}
+
 /** Opens or makes a bucket that is kept on disk. */
-async function openBucket(bus: Bus, name: Bucket): Promise<Kv> {
+async function openBucket(bus: Bus, name: Bucket, { ttlMs }: BucketOptions = {}): Promise<Kv> {
   // The library's declared type has less than the class that it returns.
-  return (await new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File })) as Kv;
+  return (await new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File, ...(ttlMs ? { ttl: ttlMs } : {}) })) as Kv;
+}
+
+/** A value, and the revision that a change of it must name. */
+export interface Versioned<T> {
+  readonly value: T;
+  readonly revision: number;
 }
 
 /** Write access to a bucket. Every method resolves once the server has stored the change. */
@@ -24,8 +41,8 @@ export class BucketWriter<T> {
     this.check = check;
   }
 
-  static async open<T>(bus: Bus, name: Bucket, check: Check<T>): Promise<BucketWriter<T>> {
-    return new BucketWriter(bus, await openBucket(bus, name), check);
+  static async open<T>(bus: Bus, name: Bucket, check: Check<T>, options?: BucketOptions): Promise<BucketWriter<T>> {
+    return new BucketWriter(bus, await openBucket(bus, name, options), check);
   }
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
@@ -46,10 +63,50 @@ export class BucketWriter<T> {
     await this.bus.whileConnected(() => this.kv.purgeDeletes(ageMs));
   }
 
+  /** Writes an entry that is not there; false when it is there already. */
+  async create(key: string, value: T): Promise<boolean> {
+    return (await this.#unlessChanged(() => this.kv.create(key, encodeJson(value)))) !== undefined;
+  }
+
+  /** Replaces what `revision` names; false when somebody else has changed it since. */
+  async replace(key: string, value: T, revision: number): Promise<boolean> {
+    return (await this.#unlessChanged(() => this.kv.update(key, encodeJson(value), revision))) !== undefined;
+  }
+
+  /**
+   * Changes an entry so that no other change of it is lost: reads it, and writes what `change` makes of it unless it
+   * was changed meanwhile, else tries again. Returns what is stored then; undefined where there is no such entry.
+   */
+  async change(key: string, change: (value: T) => T): Promise<T | undefined> {
+    for (let attempt = 0; attempt < changeAttemptsMax; attempt++) {
+      const found = await this.readVersion(key);
+      if (!found) return undefined;
+      const value = change(found.value);
+      if (await this.replace(key, value, found.revision)) return value;
+    }
+    throw new SandgateError("unavailable", "the record is being changed by others; try again");
+  }
+
   /** Reads past the memory of a mirror, for a key that another process has just written. */
   async read(key: string): Promise<T | undefined> {
+    return (await this.readVersion(key))?.value;
+  }
+
+  async readVersion(key: string): Promise<Versioned<T> | undefined> {
     const entry = await this.bus.whileConnected(() => this.kv.get(key));
-    return entry && isValue(entry) ? this.check(decodeJson(entry.value)) : undefined;
+    return entry && isValue(entry) ? { value: this.check(decodeJson(entry.value)), revision: entry.revision } : undefined;
+  }
+
+  /** Undefined when the server says that the entry is not at the revision named. */
+  async #unlessChanged(write: () => Promise<number>): Promise<number | undefined> {
+    return this.bus.whileConnected(async () => {
+      try {
+        return await write();
+      } catch (error) {
+        if (error instanceof JetStreamApiError && error.code === wrongLastSequence) return undefined;
+        throw error;
+      }
+    });
   }
 
   /** All keys of the bucket. */
@@ -69,8 +126,11 @@ export class BucketMirror<T> extends BucketWriter<T> {
   readonly #entries = new Map<string, T>();
   readonly #log: Logger;
   readonly #changed = new Set<(key: string, value: T | undefined) => void>();
+  readonly #waiting = new Set<() => void>();
   #generation = 0;
   #stopped = false;
+  /** The last change of the bucket that has arrived here. */
+  #revision = 0;
 
   private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger) {
     super(bus, kv, check);
@@ -78,8 +138,8 @@ export class BucketMirror<T> extends BucketWriter<T> {
   }
 
   /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect. */
-  static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger): Promise<BucketMirror<T>> {
-    const mirror = new BucketMirror(bus, await openBucket(bus, name), check, log);
+  static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options?: BucketOptions): Promise<BucketMirror<T>> {
+    const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log);
     await mirror.#follow();
     bus.onRestored(() => void mirror.#followAgain());
     return mirror;
@@ -112,9 +172,35 @@ export class BucketMirror<T> extends BucketWriter<T> {
     this.#apply(key, value);
   }
 
+  /** Resolves when every change that was stored before this call is in memory, or after two seconds without that. */
+  async caughtUp(): Promise<void> {
+    const wanted = await this.#lastRevision();
+    const deadline = Date.now() + catchUpMs;
+    while (this.#revision < wanted && Date.now() < deadline) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, deadline - Date.now());
+        this.#waiting.add(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+  }
+
   override async put(key: string, value: T): Promise<void> {
     await super.put(key, value);
     this.#apply(key, value);
+  }
+
+  override async change(key: string, change: (value: T) => T): Promise<T | undefined> {
+    const value = await super.change(key, change);
+    if (value !== undefined) this.#apply(key, value);
+    return value;
+  }
+
+  override async delete(key: string): Promise<void> {
+    await super.delete(key);
+    this.#apply(key, undefined);
   }
 
   stop(): void {
@@ -137,11 +223,14 @@ export class BucketMirror<T> extends BucketWriter<T> {
     const generation = ++this.#generation;
     const seen = new Set<string>();
     const ready = Promise.withResolvers<void>();
+    // Asked for before: the last change of all may be one that left nothing for the watch to bring.
+    const lastRevision = await this.#lastRevision();
     const watch = await this.kv.watch();
     let pending = true;
     const finishInitial = (): void => {
       if (!pending) return;
       pending = false;
+      this.#arrived(lastRevision);
       for (const key of [...this.#entries.keys()]) if (!seen.has(key)) this.#apply(key, undefined);
       ready.resolve();
     };
@@ -150,6 +239,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
         if (generation !== this.#generation) return void watch.stop();
         if (pending) seen.add(entry.key);
         this.#take(entry);
+        this.#arrived(entry.revision);
         if (pending && entry.delta === 0) finishInitial();
       }
     })().catch((error) => this.#log.warn({ err: error }, "a bucket watch ended"));
@@ -159,6 +249,17 @@ export class BucketMirror<T> extends BucketWriter<T> {
 
   async #isEmpty(): Promise<boolean> {
     return (await this.kv.status()).values === 0;
+  }
+
+  async #lastRevision(): Promise<number> {
+    return this.bus.whileConnected(async () => (await this.kv.status()).streamInfo.state.last_seq);
+  }
+
+  #arrived(revision: number): void {
+    if (revision <= this.#revision) return;
+    this.#revision = revision;
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
   #take(entry: KvEntry): void {

@@ -20,6 +20,7 @@ export class PeerWatch {
   readonly #gone = new Set<(peer: string) => void>();
   #timer: NodeJS.Timeout | undefined;
   #checkedAtMs = Date.now();
+  #version = 0;
 
   /** Listens to the beats of others; its own begin with `start`. */
   constructor(bus: Bus, peer: string, log: Logger, describe: Describe) {
@@ -40,6 +41,11 @@ export class PeerWatch {
   /** The peers that are there now, this process excluded. */
   *present(): IterableIterator<Presence> {
     for (const { presence } of this.#peers.values()) yield presence;
+  }
+
+  /** Changes whenever a peer comes or goes. */
+  get version(): number {
+    return this.#version;
   }
 
   has(peer: string): boolean {
@@ -76,6 +82,7 @@ export class PeerWatch {
     const isNew = !this.#peers.has(presence.peer);
     this.#peers.set(presence.peer, { presence, seenAtMs: Date.now() });
     if (!isNew) return;
+    this.#version++;
     this.#dropPredecessors(presence);
     this.beat();
   }
@@ -106,6 +113,7 @@ export class PeerWatch {
 
   #drop(peer: string): void {
     if (!this.#peers.delete(peer)) return;
+    this.#version++;
     this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
     for (const listener of this.#gone) listener(peer);
   }

@@ -1,12 +1,18 @@
 /** Every NATS subject and bucket name. No other file spells one. */
 
 /** Calls that a worker answers, one subject each. */
-export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs"] as const;
+export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs", "drain"] as const;
 export type WorkerVerb = (typeof workerVerbs)[number];
+
+/** Calls between gateways, one subject each. */
+export const gatewayVerbs = ["take", "return", "reserve", "settle", "held", "takeover", "adopt", "usage"] as const;
+export type GatewayVerb = (typeof gatewayVerbs)[number];
 
 export const subjects = {
   /** Request/reply to one worker, which keeps its id over restarts. */
   worker: (workerId: string, verb: WorkerVerb | "*") => `sandgate.worker.${workerId}.${verb}`,
+  /** From one gateway to another (`peer`). */
+  gateway: (peer: string, verb: GatewayVerb | "*") => `sandgate.gateway.${peer}.${verb}`,
   /** Stream frames and credits to one process (`peer`), which is new at every start. */
   stream: (peer: string, streamId: string) => `sandgate.stream.${peer}.${streamId}`,
   /** Heartbeats of gateways and workers. */
@@ -22,6 +28,10 @@ export function lastToken(subject: string): string {
 export const buckets = {
   accounts: "sandgate_accounts",
   keys: "sandgate_keys",
+  keyUse: "sandgate_key_use",
+  logins: "sandgate_logins",
+  sessions: "sandgate_sessions",
+  idempotency: "sandgate_idempotency",
   sandboxes: "sandgate_sandboxes",
 } as const;
 

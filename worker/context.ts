@@ -1,6 +1,7 @@
 /** What the handlers of a worker work with. Made once in `main.ts`. */
 import type { Config } from "../shared/config.ts";
 import type { Logger } from "../shared/log.ts";
+import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Host } from "./runtime/host.ts";
 import type { OciRuntime } from "./runtime/oci.ts";
@@ -22,6 +23,7 @@ export interface WorkerContext {
   readonly lifecycle: SandboxLifecycle;
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
+  readonly peers: PeerWatch;
   /** Commands started in all, and calls being answered now. */
   readonly counters: { executions: number; calls: number };
   /** Set when a stop was asked for: new work is refused. */

@@ -72,6 +72,7 @@ async function main(): Promise<void> {
     lifecycle: sandboxLifecycle,
     pool,
     usage,
+    peers,
     counters: { executions: 0, calls: 0 },
     draining: true,
   };

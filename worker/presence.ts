@@ -2,13 +2,14 @@
 import type { Presence } from "../shared/schemas/messages.ts";
 import type { WorkerContext } from "./context.ts";
 
-export function describeWorker({ config, workerId, host, sandboxes, usage, counters, draining }: WorkerContext): Omit<Presence, "peer"> {
+export function describeWorker({ config, workerId, host, sandboxes, store, usage, counters, draining }: WorkerContext): Omit<Presence, "peer"> {
   const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
   return {
     worker: {
       id: workerId,
       draining,
-      accepts: !draining && hasRoom,
+      ...(store.cordoned ? { cordoned: true } : {}),
+      accepts: !draining && !store.cordoned && hasRoom,
       sandboxes: sandboxes.size,
       sandboxes_max: config.sandboxesMax,
       executions: sandboxes.activities,

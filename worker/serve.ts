@@ -2,12 +2,13 @@
 import type { TSchema } from "typebox";
 import { SandgateError } from "../shared/errors.ts";
 import type { Bus } from "../shared/nats.ts";
-import { CreateCall, DeleteCall, DownloadCall, ExecuteCall, LogsCall, StatusCall, UploadCall } from "../shared/schemas/messages.ts";
+import { CreateCall, DeleteCall, DownloadCall, DrainCall, ExecuteCall, LogsCall, StatusCall, UploadCall } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, upload } from "./handlers/files.ts";
+import { setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { logs, status } from "./handlers/usage.ts";
 
@@ -26,6 +27,7 @@ const handlers: Readonly<Record<WorkerVerb, Handler>> = {
   download: handler(DownloadCall, download),
   status: handler(StatusCall, status),
   logs: handler(LogsCall, logs),
+  drain: handler(DrainCall, setCordoned),
 };
 
 /** Starts to answer calls. */

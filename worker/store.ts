@@ -27,6 +27,7 @@ export class Store {
   readonly #sandboxes: Database<SandboxRecord, string>;
   readonly #executions: Database<LogEntry, LogKey>;
   readonly #samples: Database<UsageSample, SampleKey>;
+  readonly #flags: Database<boolean, string>;
 
   constructor(dir: string) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -34,6 +35,18 @@ export class Store {
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
     this.#executions = this.#root.openDB({ name: "executions" });
     this.#samples = this.#root.openDB({ name: "samples" });
+    this.#flags = this.#root.openDB({ name: "flags" });
+  }
+
+  /** Whether an operator has asked that this worker gets no new sandboxes. */
+  get cordoned(): boolean {
+    return this.#flags.get("cordoned") ?? false;
+  }
+
+  /** Resolves when that is on disk. */
+  async setCordoned(on: boolean): Promise<void> {
+    await this.#flags.put("cordoned", on);
+    await this.#root.flushed;
   }
 
   sandboxes(): SandboxRecord[] {

@@ -83,9 +83,9 @@ async function start(
   const worker = context.workers.worker(entry.worker_id);
   const executionId = newId("execution");
   const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort(() => receiver.cancel(clientGone()));
+  exchange.onAbort((reason) => receiver.cancel(reason));
   // A cancellation that the worker gets before the call itself would be in vain.
-  if (exchange.aborted) throw clientGone();
+  if (exchange.unwanted) throw exchange.unwanted;
   const request = {
     ...by,
     sandbox_id: entry.id,

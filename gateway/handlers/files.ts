@@ -38,7 +38,7 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   const worker = context.workers.worker(entry.worker_id);
   const source = await openSource(call);
   const outcome = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort(() => outcome.cancel(clientGone()));
+  exchange.onAbort((reason) => outcome.cancel(reason));
   try {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
     const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
@@ -126,7 +126,7 @@ export async function download(context: GatewayContext, { exchange, by, id, quer
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort(() => receiver.cancel(clientGone()));
+  exchange.onAbort((reason) => receiver.cancel(reason));
   try {
     const request = { ...by, sandbox_id: entry.id, path: query.path, archive: query.archive === "tar", to: receiver.target };
     const { size } = await context.workers.call(worker, "download", request, checkSize, startTimeoutMs);

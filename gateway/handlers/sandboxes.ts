@@ -5,6 +5,7 @@ import { Semaphore } from "../../shared/mutex.ts";
 import { type CreateBody, type DeleteBody, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
 import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import type { Caller } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Call } from "../routes.ts";
 
@@ -36,10 +37,10 @@ function presentJson(entry: SandboxEntry): string {
 }
 
 export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<void> {
-  const { body, by, caller } = call;
+  const { body, by, caller, exchange } = call;
   const request = {
     ...by,
-    key_id: caller.key.id,
+    key_id: caller.limitKey,
     ...(body.name ? { name: body.name } : {}),
     image: body.image,
     cpu: body.resources?.cpus ?? sandboxDefaults.cpus,
@@ -49,12 +50,25 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     env_vars: body.env_vars ?? {},
     wait: body.wait_for_ready ?? true,
   };
-  const entry = await context.workers.place(request, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs);
+  const entry = await withReservation(context, caller, (reservation_id) =>
+    context.workers.place({ ...request, reservation_id }, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs),
+  );
   context.sandboxes.noteCreated(entry);
-  call.exchange.sendJson(201, present(entry));
+  exchange.audited.target = entry.id;
+  exchange.sendJson(201, present(entry));
 }
 
-export async function listSandboxes(context: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): Promise<void> {
+/** Makes a sandbox in a place that is reserved until it is there. @throws {SandgateError} also `sandbox_limit_reached`. */
+async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, make: (reservationId: string) => Promise<T>): Promise<T> {
+  const reservation = await reservations.reserve(caller.limitKey, caller.limits.sandboxes);
+  try {
+    return await make(reservation.id);
+  } finally {
+    reservation.settle();
+  }
+}
+
+export function listSandboxes(context: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): void {
   const { page = 1, page_size = pageSizeDefault } = query;
   const all = context.sandboxes.ofAccount(caller.account.id).filter(({ status }) => status === "running" || status === "creating");
   const data = all

@@ -25,6 +25,16 @@ export function readerOf(response: HttpResponse, framing: Framing, onAbort: (lis
   return new UwsBody(response, framing, onAbort);
 }
 
+/** Of a request without a body, or with one that nobody reads: uWS drops its bytes then. */
+export const noBody: BodyReader = {
+  length: undefined,
+  finished: true,
+  restBytes: 0,
+  async *chunks() {},
+  whole: async () => Buffer.alloc(0),
+  discard: () => {},
+};
+
 /** The headers that say whether there is a body. */
 interface Framing {
   readonly length: string;

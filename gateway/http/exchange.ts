@@ -1,22 +1,40 @@
 /** One HTTP request and its response. The only place that touches the uWebSockets.js response. */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
-import type { SandgateError } from "../../shared/errors.ts";
+import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { type BodyReader, readerOf } from "./body.ts";
+import { type BodyReader, noBody, readerOf } from "./body.ts";
 import { statusLine } from "./status.ts";
 
-/** Headers that the gateway reads; uWS forgets them as soon as the handler returns. */
-type ReadHeader = "x-api-key" | "content-type" | "content-length" | "idempotency-key" | "origin" | "transfer-encoding";
+/** Headers that the gateway reads. */
+const readHeaders = [
+  "x-api-key",
+  "cookie",
+  "content-type",
+  "content-length",
+  "transfer-encoding",
+  "idempotency-key",
+  "origin",
+  "host",
+  "sec-fetch-site",
+  "x-csrf-token",
+  "x-forwarded-for",
+  "if-none-match",
+] as const;
+type ReadHeader = (typeof readHeaders)[number];
 
 /**
  * As much of a body that an answer made needless is received and dropped. To close at once would reset the
  * connection, and the client, still sending, would see that instead of the answer.
  */
 const dropBytesMax = 64 * 1024 * 1024;
+/** A cancelled exchange has this long to say why before its connection is closed. */
+const cancelMs = 1_000;
 
 const jsonType = "application/json; charset=utf-8";
 
 export type Headers = Readonly<Record<string, string>>;
+
+const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
 
 export class Exchange {
   readonly requestId = newId("request");
@@ -25,62 +43,114 @@ export class Exchange {
   readonly startedAtMs = performance.now();
   /** Path parameters in the order of the pattern. */
   readonly params: readonly string[];
-  readonly body: BodyReader;
   /** Sent with every answer of this exchange. */
-  commonHeaders: Headers = {};
+  commonHeaders: Headers | undefined;
+  /** Sent as `RateLimit-Policy` and `RateLimit`. */
+  rateLimit: { readonly policy: string; readonly state: string } | undefined;
   /** The status that was sent, 0 before. */
   status = 0;
+  /** The code of the error that was sent. */
+  errorCode: string | undefined;
+  /** What the audit line says beside what the route and the caller tell. */
+  readonly audited: { account?: string; target?: string } = {};
+  /** Whether the client is gone. */
   aborted = false;
+  /** Why nobody wants the answer any more: the client is gone, or we cancelled. */
+  unwanted: SandgateError | undefined;
+  #over = false;
+  /** Only until the server's handler returns: uWS takes it back then. */
+  #request: HttpRequest | undefined;
+  #headers: Readonly<Record<ReadHeader, string>> | undefined;
+  #body: BodyReader | undefined;
   readonly #response: HttpResponse;
-  readonly #headers: Readonly<Record<ReadHeader, string>>;
-  readonly #onAbort: (() => void)[] = [];
+  readonly #onAbort: ((reason: SandgateError) => void)[] = [];
   readonly #onDone: (() => void)[] = [];
 
   constructor(response: HttpResponse, request: HttpRequest, paramCount: number) {
     this.#response = response;
+    this.#request = request;
     this.method = request.getCaseSensitiveMethod();
     this.query = request.getQuery() ?? "";
-    this.params = Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
-    this.#headers = copyHeaders(request);
-    response.onAborted(() => this.#abort());
-    this.body = readerOf(response, { length: this.#headers["content-length"], encoding: this.#headers["transfer-encoding"] }, (listener) =>
-      this.onAbort(listener),
-    );
+    this.params = paramCount === 0 ? none : Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
+  }
+
+  /** To be called when the server's handler returns: what is not answered by then goes on without uWS's request. */
+  detach(): void {
+    if (!this.#over) {
+      this.#headers = copyHeaders(this.#request);
+      this.#response.onAborted(() => this.#abort());
+      this.body; // Its first bytes come right after this and must find somebody.
+    }
+    this.#request = undefined;
   }
 
   header(name: ReadHeader): string {
-    return this.#headers[name];
+    return this.#headers?.[name] ?? this.#request?.getHeader(name) ?? "";
   }
 
-  /** Calls back when the client is gone before the answer was complete, at once if it is gone already. */
-  onAbort(listener: () => void): void {
-    if (this.aborted) listener();
+  /** The path as it was sent; only until the first wait. */
+  get path(): string {
+    return this.#request?.getUrl() ?? "";
+  }
+
+  /** The client's IP address, by the last entry of X-Forwarded-For where a proxy is trusted; empty when it is gone. */
+  address(trustProxy: boolean): string {
+    const forwarded = trustProxy ? this.header("x-forwarded-for").split(",").at(-1)?.trim() : "";
+    if (forwarded) return forwarded;
+    return this.aborted || this.#over ? "" : Buffer.from(this.#response.getRemoteAddressAsText()).toString();
+  }
+
+  get body(): BodyReader {
+    this.#body ??=
+      this.method === "GET" || this.method === "HEAD"
+        ? noBody
+        : readerOf(this.#response, { length: this.header("content-length"), encoding: this.header("transfer-encoding") }, (listener) => this.onAbort(listener));
+    return this.#body;
+  }
+
+  /** Whether the answer is complete or the client is gone. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** Calls back when the answer is not wanted any more: the client is gone, at once if it is already, or we cancel. */
+  onAbort(listener: (reason: SandgateError) => void): void {
+    if (this.unwanted) listener(this.unwanted);
     else this.#onAbort.push(listener);
   }
 
   /** Calls back when the exchange is over, answered or not. */
   onDone(listener: () => void): void {
-    this.#onDone.push(listener);
+    if (this.#over) listener();
+    else this.#onDone.push(listener);
+  }
+
+  /** Ends it from our side. Whoever works on the answer is told why; the connection is closed if that takes long. */
+  cancel(reason: SandgateError): void {
+    if (this.#over || this.unwanted) return;
+    this.#giveUp(reason);
+    const timer = setTimeout(() => !this.#over && this.#response.close(), cancelMs);
+    this.onDone(() => clearTimeout(timer));
   }
 
   /** A whole answer at once. The connection is kept unless too much of the request's body is still to come. */
-  send(status: number, contentType: string, body: string, headers: Headers = {}): void {
+  send(status: number, contentType: string, body: string, headers?: Headers): void {
     if (this.aborted || this.status) return;
-    this.#response.cork(() => {
+    this.corked(() => {
       this.begin(status, contentType, headers);
-      if (status === 204) this.#response.endWithoutBody();
+      if (status === 204 || status === 304) this.#response.endWithoutBody();
       else if (this.method === "HEAD") this.#endHead(Buffer.byteLength(body));
       else this.#response.end(body, this.body.restBytes > dropBytesMax);
     });
     this.finished();
   }
 
-  sendJson(status: number, body: unknown, headers: Headers = {}): void {
+  sendJson(status: number, body: unknown, headers?: Headers): void {
     this.sendJsonText(status, JSON.stringify(body), headers);
   }
 
   /** JSON that is text already. */
-  sendJsonText(status: number, text: string, headers: Headers = {}): void {
+  sendJsonText(status: number, text: string, headers?: Headers): void {
     this.send(status, jsonType, text, headers);
   }
 
@@ -88,26 +158,35 @@ export class Exchange {
   sendError(error: SandgateError, headers: Headers = {}): void {
     const retry: Headers = error.retryAfterS === undefined ? {} : { "retry-after": String(Math.ceil(error.retryAfterS)) };
     const body = { error: { code: error.code, message: error.message, request_id: this.requestId } };
+    this.errorCode = error.code;
     this.sendJson(error.status, body, { ...retry, ...headers });
   }
 
   /** An answer to HEAD: the headers that GET would have. */
-  sendHead(status: number, contentType: string, totalBytes: number | undefined, headers: Headers = {}): void {
+  sendHead(status: number, contentType: string, totalBytes: number | undefined, headers?: Headers): void {
     if (this.aborted || this.status) return;
-    this.#response.cork(() => {
+    this.corked(() => {
       this.begin(status, contentType, headers);
       this.#endHead(totalBytes);
     });
     this.finished();
   }
 
-  /** Status and headers of an answer whose body comes in pieces; to be called inside `cork`. */
-  begin(status: number, contentType: string, headers: Headers): void {
+  /** Status and headers of an answer whose body comes in pieces; to be called inside `corked`. */
+  begin(status: number, contentType: string, headers?: Headers): void {
     this.status = status;
     this.body.discard();
     const response = this.#response.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
     if (contentType) response.writeHeader("content-type", contentType);
-    for (const [name, value] of Object.entries({ ...this.commonHeaders, ...headers })) response.writeHeader(name, value);
+    if (this.rateLimit) response.writeHeader("ratelimit-policy", this.rateLimit.policy).writeHeader("ratelimit", this.rateLimit.state);
+    for (const name in this.commonHeaders) response.writeHeader(name, this.commonHeaders[name] as string);
+    for (const name in headers) response.writeHeader(name, headers[name] as string);
+  }
+
+  /** Writes in one go. As long as the server's handler has not returned, uWS does that by itself. */
+  corked(write: () => void): void {
+    if (this.#request) write();
+    else this.#response.cork(write);
   }
 
   /** For the writers of bodies in this folder. */
@@ -117,6 +196,7 @@ export class Exchange {
 
   /** The answer is complete or was cut off by us. */
   finished(): void {
+    this.#over = true;
     for (const listener of this.#onDone.splice(0)) listener();
   }
 
@@ -128,21 +208,20 @@ export class Exchange {
 
   #abort(): void {
     this.aborted = true;
-    for (const listener of this.#onAbort.splice(0)) listener();
+    if (!this.unwanted) this.#giveUp(clientGone());
     this.finished();
+  }
+
+  #giveUp(reason: SandgateError): void {
+    this.unwanted = reason;
+    for (const listener of this.#onAbort.splice(0)) listener(reason);
   }
 }
 
-/** Spelled out, because this runs for every request and a loop over the names takes ninety times as long. */
-function copyHeaders(request: HttpRequest): Readonly<Record<ReadHeader, string>> {
-  return {
-    "x-api-key": request.getHeader("x-api-key"),
-    "content-type": request.getHeader("content-type"),
-    "content-length": request.getHeader("content-length"),
-    "idempotency-key": request.getHeader("idempotency-key"),
-    origin: request.getHeader("origin"),
-    "transfer-encoding": request.getHeader("transfer-encoding"),
-  };
+const none: readonly string[] = [];
+
+function copyHeaders(request: HttpRequest | undefined): Readonly<Record<ReadHeader, string>> {
+  return Object.fromEntries(readHeaders.map((name) => [name, request?.getHeader(name) ?? ""])) as Record<ReadHeader, string>;
 }
 
 function decode(text: string): string {

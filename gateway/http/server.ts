@@ -11,8 +11,10 @@ export interface ServerOptions {
   readonly routes: readonly Route[];
   readonly corsOrigins: readonly string[];
   readonly log: Logger;
-  /** Answers an exchange by its route; never rejects. */
-  readonly handle: (exchange: Exchange, route: Route) => Promise<void>;
+  /** Answers an exchange by its route; never throws. */
+  readonly handle: (exchange: Exchange, route: Route) => void;
+  /** Sees every exchange at its beginning. */
+  readonly begun?: (exchange: Exchange) => void;
   /** Sees every exchange at its end. */
   readonly observe: (exchange: Exchange, route: Route | undefined) => void;
 }
@@ -30,9 +32,9 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   const app = App();
   for (const [path, routes] of byPath(options.routes)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
-    app.any(path, (response, request) => dispatch(new Exchange(response, request, paramCount), routes, options));
+    app.any(path, (response, request) => serve(new Exchange(response, request, paramCount), routes, options));
   }
-  app.any("/*", (response, request) => dispatch(new Exchange(response, request, 0), [], options));
+  app.any("/*", (response, request) => serve(new Exchange(response, request, 0), [], options));
   return new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
@@ -51,12 +53,19 @@ function byPath(routes: readonly Route[]): Map<string, Route[]> {
   return Map.groupBy(routes, (route) => route.path) as Map<string, Route[]>;
 }
 
+/** uWS wants an answer, or somebody who waits for the client's end, before this returns. */
+function serve(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
+  dispatch(exchange, routes, options);
+  exchange.detach();
+}
+
 function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
   const method = exchange.method === "HEAD" ? "GET" : exchange.method;
   const route = routes.find((candidate) => candidate.method === method);
   exchange.onDone(() => options.observe(exchange, route));
+  options.begun?.(exchange);
   if (options.corsOrigins.length > 0) exchange.commonHeaders = cors(options.corsOrigins, exchange.header("origin"));
-  if (route) return void options.handle(exchange, route);
+  if (route) return options.handle(exchange, route);
   const allowed = routes.flatMap((candidate) => (candidate.method === "GET" ? ["GET", "HEAD"] : [candidate.method]));
   if (allowed.length === 0) return exchange.sendError(new SandgateError("not_found", "no such path"));
   const allow = { allow: [...allowed, "OPTIONS"].join(", ") };

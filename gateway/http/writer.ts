@@ -23,9 +23,9 @@ export class BodyWriter {
     this.#exchange = exchange;
     this.#totalBytes = options.totalBytes;
     this.#stallMs = options.stallMs;
-    exchange.onAbort(() => this.#wait?.reject(clientGone()));
+    exchange.onAbort((reason) => this.#wait?.reject(reason));
     if (exchange.aborted) return;
-    exchange.raw.cork(() => exchange.begin(200, options.contentType, options.headers ?? {}));
+    exchange.corked(() => exchange.begin(200, options.contentType, options.headers));
   }
 
   /** @throws {SandgateError} when the client is gone or takes nothing, or when this is more than was announced. */

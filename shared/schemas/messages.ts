@@ -31,6 +31,8 @@ export const SandboxEntry = Type.Object({
   storage: Count,
   network: Access,
   error: Type.Optional(Type.String()),
+  /** The reservation of the key's limit that this sandbox has used up. */
+  reservation_id: Type.Optional(Id),
 });
 export type SandboxEntry = Static<typeof SandboxEntry>;
 
@@ -46,6 +48,8 @@ export const CreateCall = Type.Object({
   network: Access,
   env_vars: EnvVars,
   wait: Type.Boolean(),
+  /** Comes back in the directory entry, so that the sandbox is known for the one that was reserved. */
+  reservation_id: Type.Optional(Id),
 });
 export type CreateCall = Static<typeof CreateCall>;
 
@@ -138,6 +142,10 @@ export const LogEntry = Type.Object({
 export type LogEntry = Static<typeof LogEntry>;
 export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count });
 
+/** Whether the worker takes new sandboxes; kept over its restarts. */
+export const DrainCall = Type.Object({ request_id: Id, on: Type.Boolean() });
+export type DrainCall = Static<typeof DrainCall>;
+
 export const Empty = Type.Object({});
 
 /** One answer of the host probe. `ok: false` is a limit or feature that this host lacks. */
@@ -148,10 +156,15 @@ export type HostCheck = Static<typeof HostCheck>;
 export const Presence = Type.Object({
   peer: Id,
   gone: Type.Optional(Type.Boolean()),
+  /** Set by gateways, which share out the limits of keys among themselves. */
+  gateway: Type.Optional(Type.Literal(true)),
   worker: Type.Optional(
     Type.Object({
       id: Id,
+      /** It is stopping. */
       draining: Type.Boolean(),
+      /** An operator has asked that it gets no new sandboxes. */
+      cordoned: Type.Optional(Type.Boolean()),
       sandboxes: Count,
       sandboxes_max: Count,
       executions: Count,
@@ -168,11 +181,29 @@ export const Presence = Type.Object({
 export type Presence = Static<typeof Presence>;
 export type WorkerPresence = NonNullable<Presence["worker"]>;
 
+/** Numbers that an operator has given in place of the tier's. */
+const Limits = Type.Object({
+  /** Requests in any minute. */
+  requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  /** Requests at once; a minute's worth when absent. */
+  burst: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  /** Sandboxes at the same time. */
+  sandboxes: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+});
+export type Limits = Static<typeof Limits>;
+
+const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")]);
+
 export const AccountRecord = Type.Object({
   id: Id,
   name: Type.String(),
-  tier: Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")]),
+  /** Absent for the account that the settings make. */
+  email: Type.Optional(Type.String()),
+  tier: Tier,
+  limits: Type.Optional(Limits),
   suspended: Type.Boolean(),
+  /** May use the calls under /v1/admin. */
+  operator: Type.Optional(Type.Boolean()),
   created_at_ms: Millis,
 });
 export type AccountRecord = Static<typeof AccountRecord>;
@@ -185,5 +216,36 @@ export const KeyRecord = Type.Object({
   prefix: Type.String(),
   created_at_ms: Millis,
   revoked_at_ms: Type.Optional(Millis),
+  /** In place of the account's. */
+  tier: Type.Optional(Tier),
+  limits: Type.Optional(Limits),
 });
 export type KeyRecord = Static<typeof KeyRecord>;
+
+/** When a key was last used, under its id: apart from the key's record, so that a use never overwrites a revocation. */
+export const KeyUse = Type.Object({ used_at_ms: Millis });
+export type KeyUse = Static<typeof KeyUse>;
+
+/** How somebody logs in; stored under the SHA-256 (hex) of the e-mail address in lower case. */
+export const LoginRecord = Type.Object({
+  account_id: Id,
+  email: Type.String(),
+  /** `scrypt$N$r$p$salt$hash`, both in base64url. */
+  password: Type.String(),
+  /** Grows with every change of the password; sessions of an older version are over. */
+  password_version: Count,
+  changed_at_ms: Millis,
+});
+export type LoginRecord = Static<typeof LoginRecord>;
+
+/** A logged-in browser; stored under the SHA-256 (hex) of its cookie. */
+export const SessionRecord = Type.Object({
+  account_id: Id,
+  /** The key of the login record. */
+  login: Id,
+  password_version: Count,
+  csrf_token: Type.String(),
+  created_at_ms: Millis,
+  expires_at_ms: Millis,
+});
+export type SessionRecord = Static<typeof SessionRecord>;

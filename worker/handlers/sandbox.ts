@@ -20,26 +20,29 @@ export async function create(context: WorkerContext, call: CreateCall): Promise<
 async function adopt(context: WorkerContext, call: CreateCall, { id, container }: Prepared): Promise<LiveSandbox> {
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id } as const;
   const sandbox = await context.sandboxes.add(record, container);
-  try {
-    await context.sandboxes.announce(sandbox);
-  } catch (error) {
-    await context.lifecycle.delete(sandbox).catch((err) => context.log.error({ err, sandbox: id }, "an unannounced sandbox could not be removed"));
-    throw error;
-  }
+  await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
   context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id, prepared: true }, "a sandbox was created");
   return sandbox;
 }
 
 async function begin(context: WorkerContext, call: CreateCall): Promise<LiveSandbox> {
-  const sandbox = await context.sandboxes.add(recordOf(context, call, newId("sandbox")));
-  const making = context.sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call));
-  if (call.wait) {
-    await making;
-  } else {
-    making.catch(() => {}); // Written to the record and the log by `make`.
-    await context.sandboxes.announce(sandbox);
-  }
+  const { sandboxes } = context;
+  const sandbox = await sandboxes.add(recordOf(context, call, newId("sandbox")));
+  await announce(context, sandbox, () => sandboxes.remove(sandbox));
+  const making = sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call));
+  if (call.wait) await making;
+  else making.catch(() => {}); // Written to the record and the log by `make`.
   return sandbox;
+}
+
+/** From now on gateways count the sandbox, so nothing slow may come before. */
+async function announce({ sandboxes, log }: WorkerContext, sandbox: LiveSandbox, undo: () => Promise<void>): Promise<void> {
+  try {
+    await sandboxes.announce(sandbox);
+  } catch (error) {
+    await undo().catch((err) => log.error({ err, sandbox: sandbox.record.id }, "an unannounced sandbox could not be removed"));
+    throw error;
+  }
 }
 
 function recordOf({ workerId }: WorkerContext, call: CreateCall, id: string): SandboxRecord {
@@ -58,6 +61,7 @@ function recordOf({ workerId }: WorkerContext, call: CreateCall, id: string): Sa
     network: call.network,
     env_vars: call.env_vars,
     acknowledged: !call.wait,
+    ...(call.reservation_id ? { reservation_id: call.reservation_id } : {}),
   };
 }
 
@@ -88,7 +92,8 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCa
   }
 }
 
-function refuseWhenFull({ draining, sandboxes, config, usage }: WorkerContext): void {
+function refuseWhenFull({ draining, sandboxes, store, config, usage }: WorkerContext): void {
+  if (store.cordoned) throw new SandgateError("unavailable", "the worker takes no new sandboxes");
   if (draining) throw new SandgateError("unavailable", "the worker is shutting down");
   if (sandboxes.size >= config.sandboxesMax) throw new SandgateError("unavailable", "the worker has no room for another sandbox");
   if (usage.host.memoryFreeBytes < config.memoryFloorBytes) throw new SandgateError("unavailable", "the worker has too little free memory for another sandbox");

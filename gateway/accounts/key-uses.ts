@@ -1,0 +1,29 @@
+/** When keys were last used: noted at most once a minute for each key, over all gateways. */
+import type { BucketMirror } from "../../shared/kv.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { KeyUse } from "../../shared/schemas/messages.ts";
+import type { Caller } from "../auth.ts";
+
+const everyMs = 60_000;
+
+export class KeyUses {
+  readonly #uses: BucketMirror<KeyUse>;
+  readonly #log: Logger;
+  /** What this gateway has written or is writing. */
+  readonly #notedAtMs = new Map<string, number>();
+
+  constructor(uses: BucketMirror<KeyUse>, log: Logger) {
+    this.#uses = uses;
+    this.#log = log;
+  }
+
+  /** The key of the caller is being used. */
+  note({ key }: Caller): void {
+    if (!key) return;
+    const now = Date.now();
+    if (now - (this.#notedAtMs.get(key.id) ?? 0) < everyMs) return;
+    this.#notedAtMs.set(key.id, now);
+    if (now - (this.#uses.get(key.id)?.used_at_ms ?? 0) < everyMs) return;
+    this.#uses.put(key.id, { used_at_ms: now }).catch((err) => this.#log.debug({ err }, "the use of a key could not be noted"));
+  }
+}

@@ -1,0 +1,78 @@
+/** Logged-in browsers: a random cookie, of which only the hash is stored, until it expires, is ended, or the password changes. */
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import type { Config } from "../../shared/config.ts";
+import type { LoginRecord, SessionRecord } from "../../shared/schemas/messages.ts";
+import { hashKey } from "../auth.ts";
+import type { Records } from "./records.ts";
+
+const cookieName = "sandgate_session";
+/** Sessions that are over are looked for once in this time and dropped from memory; the server forgets them by itself. */
+const sweepMs = 600_000;
+
+export class Sessions {
+  readonly #records: Records;
+  readonly #lifeMs: number;
+  readonly #isSecure: boolean;
+  readonly #timer = setInterval(() => this.#sweep(), sweepMs);
+
+  constructor(records: Records, { sessionMs, publicUrl }: Config) {
+    this.#records = records;
+    this.#lifeMs = sessionMs;
+    this.#isSecure = publicUrl.startsWith("https:");
+    this.#timer.unref();
+  }
+
+  /** The session of a `Cookie` header, unless it is over. */
+  find(cookieHeader: string): SessionRecord | undefined {
+    const token = tokenOf(cookieHeader);
+    const session = token === undefined ? undefined : this.#records.sessions.get(hashKey(token));
+    if (!session || session.expires_at_ms <= Date.now()) return undefined;
+    return this.#records.logins.get(session.login)?.password_version === session.password_version ? session : undefined;
+  }
+
+  /** Logs a browser in. @returns the record, and the `Set-Cookie` header that the browser must get. */
+  async start(loginKey: string, login: LoginRecord): Promise<{ session: SessionRecord; cookie: string }> {
+    const token = randomBytes(32).toString("base64url");
+    const now = Date.now();
+    const session: SessionRecord = {
+      account_id: login.account_id,
+      login: loginKey,
+      password_version: login.password_version,
+      csrf_token: randomBytes(24).toString("base64url"),
+      created_at_ms: now,
+      expires_at_ms: now + this.#lifeMs,
+    };
+    await this.#records.sessions.put(hashKey(token), session);
+    return { session, cookie: this.#cookie(token, Math.floor(this.#lifeMs / 1_000)) };
+  }
+
+  /** Logs the browser out. @returns the `Set-Cookie` header that makes it forget. */
+  async end(cookieHeader: string): Promise<string> {
+    const token = tokenOf(cookieHeader);
+    if (token !== undefined) await this.#records.sessions.delete(hashKey(token));
+    return this.#cookie("", 0);
+  }
+
+  #cookie(value: string, maxAgeS: number): string {
+    return `${cookieName}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${this.#isSecure ? "; Secure" : ""}`;
+  }
+
+  #sweep(): void {
+    const now = Date.now();
+    for (const [key, session] of [...this.#records.sessions.entries()]) if (session.expires_at_ms <= now) this.#records.sessions.note(key, undefined);
+  }
+}
+
+/** Whether a call shows the session's own token, which no other site can read. */
+export function hasCsrfToken(session: SessionRecord, given: string): boolean {
+  const [expected, actual] = [Buffer.from(session.csrf_token), Buffer.from(given)];
+  return expected.length === actual.length && timingSafeEqual(expected, actual);
+}
+
+function tokenOf(cookieHeader: string): string | undefined {
+  for (const part of cookieHeader.split(";")) {
+    const [name, value] = part.trim().split("=", 2);
+    if (name === cookieName && value) return value;
+  }
+  return undefined;
+}

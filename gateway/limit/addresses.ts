@@ -1,0 +1,34 @@
+/** How often something may fail from one address. Counted on each gateway alone: a flood of bad calls must not reach the bus. */
+import { type Policy, TokenBucket } from "./bucket.ts";
+import { rateLimited } from "./rates.ts";
+
+const addressesMax = 50_000;
+
+export class AddressLimit {
+  readonly #policy: Policy;
+  readonly #what: string;
+  /** Oldest first, so that the first is the one to forget. */
+  readonly #buckets = new Map<string, TokenBucket>();
+
+  /** @param what begins the message of the refusal. */
+  constructor(limit: number, windowMs: number, what: string) {
+    this.#policy = { limit, burst: limit, windowMs };
+    this.#what = what;
+  }
+
+  /** @throws {SandgateError} `rate_limited` when this address has no more tries. */
+  take(address: string): void {
+    const now = performance.now();
+    const name = networkOf(address);
+    const bucket = this.#buckets.get(name) ?? new TokenBucket();
+    this.#buckets.delete(name);
+    this.#buckets.set(name, bucket);
+    if (bucket.take(this.#policy, 1, now) === 0) throw rateLimited(this.#what, bucket.level(this.#policy, now));
+    if (this.#buckets.size > addressesMax) this.#buckets.delete(this.#buckets.keys().next().value as string);
+  }
+}
+
+/** An IPv6 client has a whole /64 of addresses to itself. */
+function networkOf(address: string): string {
+  return address.includes(":") && !address.includes(".") ? address.split(":").slice(0, 4).join(":") : address;
+}

@@ -1,0 +1,48 @@
+/** The pipeline's rate step: spends a token of the caller, and says in headers what is left. */
+import type { Caller } from "../auth.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Policy } from "./bucket.ts";
+import { type RateLimiter, rateLimited, type Verdict } from "./rates.ts";
+
+/** `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings costs nothing. */
+export type Allowance = "requests" | "pages";
+
+const pagesPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
+
+export class CallLimits {
+  readonly #rates: RateLimiter;
+  /** What happens to calls, for the charts. */
+  readonly #count: (caller: Caller, granted: boolean) => void;
+
+  constructor(rates: RateLimiter, count: (caller: Caller, granted: boolean) => void) {
+    this.#rates = rates;
+    this.#count = count;
+  }
+
+  /** Lets the call through, at once where nobody has to be asked. @throws {SandgateError} `rate_limited`. */
+  spend(exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
+    const forPages = allowance === "pages" && caller.session !== undefined;
+    const policy = forPages ? pagesPolicy : caller.policy;
+    const verdict = this.#rates.take(forPages ? `${caller.limitKey}:pages` : caller.limitKey, policy);
+    if (verdict instanceof Promise) return verdict.then((later) => this.#apply(exchange, caller, policy, later, forPages));
+    this.#apply(exchange, caller, policy, verdict, forPages);
+  }
+
+  #apply(exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict, forPages: boolean): void {
+    exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
+    if (!forPages) this.#count(caller, verdict.granted);
+    if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
+  }
+}
+
+const policyHeaders = new WeakMap<Policy, string>();
+
+/** `RateLimit-Policy` as the IETF's draft has it: quota and window in seconds. */
+function policyHeader(policy: Policy): string {
+  let header = policyHeaders.get(policy);
+  if (header === undefined) {
+    header = `"requests";q=${policy.limit};w=${policy.windowMs / 1_000}`;
+    policyHeaders.set(policy, header);
+  }
+  return header;
+}

@@ -1,0 +1,184 @@
+/**
+ * Request rates, exact over all gateways: the owner of a key counts in memory; another gateway asks the owner, which
+ * gives a busy one some tokens in advance. An owner that does not answer is replaced by an even share of the limit.
+ */
+import { SandgateError } from "../../shared/errors.ts";
+import { type Bus, encodeJson } from "../../shared/nats.ts";
+import { subjects } from "../../shared/subjects.ts";
+import { type Level, type Policy, TokenBucket } from "./bucket.ts";
+import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
+import type { KeyState, Ownership } from "./ownership.ts";
+
+/** Whether a call may go on, and what is left for the next ones. */
+export interface Verdict extends Level {
+  readonly granted: boolean;
+}
+
+interface Lease extends Level {
+  left: number;
+  readonly untilMs: number;
+}
+
+/** The calls of one key that wait for its owner. */
+interface Asking {
+  readonly policy: Policy;
+  readonly waiting: ((verdict: Verdict) => void)[];
+}
+
+const leaseMs = 500;
+const askMs = 300;
+/** An owner that did not answer is not asked again for this long. */
+const silenceMs = 1_000;
+/** A lease is at most this part of what is left, divided by the number of gateways. */
+const leasePart = 8;
+const sharesMax = 10_000;
+
+export class RateLimiter {
+  readonly #bus: Bus;
+  readonly #ownership: Ownership;
+  readonly #leases = new Map<string, Lease>();
+  readonly #asking = new Map<string, Asking>();
+  readonly #shares = new Map<string, TokenBucket>();
+  readonly #silentUntil = new Map<string, number>();
+
+  constructor(bus: Bus, ownership: Ownership) {
+    this.#bus = bus;
+    this.#ownership = ownership;
+  }
+
+  /** Spends one token of the key. At once on the key's owner and within a lease, else after one round trip. */
+  take(key: string, policy: Policy): Verdict | Promise<Verdict> {
+    const owner = this.#ownership.ownerOf(key);
+    if (owner === this.#ownership.self) {
+      const state = this.#ownership.state(key);
+      return state instanceof Promise ? state.then(({ bucket }) => takeOne(bucket, policy)) : takeOne(state.bucket, policy);
+    }
+    const lease = this.#leases.get(key);
+    if (lease && lease.left > 0 && performance.now() < lease.untilMs) {
+      lease.left--;
+      return { granted: true, remaining: lease.remaining + lease.left, nextMs: lease.nextMs };
+    }
+    return this.#ask(key, policy);
+  }
+
+  /** What is left, without spending anything. */
+  async level(key: string, policy: Policy): Promise<Level> {
+    const { remaining, next_ms } = await this.#taken(key, policy, 0);
+    return { remaining: remaining + (this.#leases.get(key)?.left ?? 0), nextMs: next_ms };
+  }
+
+  /** Gives back a token that was taken a moment ago and not used. */
+  async giveBack(key: string): Promise<void> {
+    const owner = this.#ownership.ownerOf(key);
+    if (owner === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(1);
+    else if (this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "return"), encodeJson({ key, count: 1 }));
+  }
+
+  /** Answers another gateway that takes this one for the key's owner. */
+  async answerTake(body: unknown): Promise<Taken | { moved_to: string }> {
+    const { key, want, policy, by } = checkTake(body);
+    const owner = this.#ownership.ownerOf(key);
+    if (owner !== this.#ownership.self && owner !== by) return { moved_to: owner };
+    return this.#spend(await this.#ownership.state(key), policy, want);
+  }
+
+  /** Takes back tokens that another gateway did not use. */
+  async takeBack(body: unknown): Promise<void> {
+    const { key, count, prepayment } = checkReturn(body);
+    if (this.#ownership.ownerOf(key) === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(count, prepayment);
+  }
+
+  #spend({ bucket }: KeyState, policy: Policy, want: number): Taken {
+    const now = performance.now();
+    const granted = bucket.take(policy, want, now);
+    let { remaining, nextMs } = bucket.level(policy, now);
+    const prepaid = want > 0 && granted === want ? Math.floor(remaining / (leasePart * this.#ownership.gateways().length)) : 0;
+    const prepayment = prepaid > 0 ? bucket.prepay(policy, prepaid, now, leaseMs) : 0;
+    remaining -= prepaid;
+    nextMs = Math.max(1, nextMs);
+    return { granted, remaining, next_ms: nextMs, prepaid, prepayment };
+  }
+
+  #ask(key: string, policy: Policy): Promise<Verdict> {
+    return new Promise((resolve) => {
+      const asking = this.#asking.get(key);
+      if (asking) return void asking.waiting.push(resolve);
+      const started: Asking = { policy, waiting: [resolve] };
+      this.#asking.set(key, started);
+      void this.#askFor(key, started);
+    });
+  }
+
+  /** Asks for all that wait now; those that come meanwhile are the next question. */
+  async #askFor(key: string, asking: Asking): Promise<void> {
+    while (asking.waiting.length > 0) {
+      const waiting = asking.waiting.splice(0);
+      const taken = await this.#taken(key, asking.policy, waiting.length);
+      const unserved = waiting.slice(taken.granted).length;
+      waiting.forEach((resolve, index) =>
+        resolve({ granted: index < taken.granted, remaining: taken.remaining + Math.max(0, taken.granted - index - 1), nextMs: taken.next_ms }),
+      );
+      if (taken.prepaid > 0 && unserved === 0) this.#keepLease(key, taken);
+    }
+    this.#asking.delete(key);
+  }
+
+  #keepLease(key: string, { prepaid, prepayment, remaining, next_ms }: Taken): void {
+    const lease: Lease = { left: prepaid, untilMs: performance.now() + leaseMs, remaining, nextMs: next_ms };
+    this.#leases.set(key, lease);
+    setTimeout(() => {
+      if (this.#leases.get(key) === lease) this.#leases.delete(key);
+      const owner = this.#ownership.ownerOf(key);
+      if (lease.left > 0 && this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "return"), encodeJson({ key, count: lease.left, prepayment }));
+      lease.left = 0;
+    }, leaseMs);
+  }
+
+  /** Never fails: without the owner, this gateway's share of the limit counts. */
+  async #taken(key: string, policy: Policy, want: number): Promise<Taken> {
+    let owner = this.#ownership.ownerOf(key);
+    for (let hop = 0; hop < 2; hop++) {
+      if (owner === this.#ownership.self) return this.#spend(await this.#ownership.state(key), policy, want);
+      const taken = await this.#askOwner(owner, key, policy, want);
+      if (!taken) break;
+      if (!("moved_to" in taken)) return taken;
+      owner = taken.moved_to;
+    }
+    return this.#takeShare(key, policy, want);
+  }
+
+  async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Taken | { moved_to: string } | undefined> {
+    if ((this.#silentUntil.get(owner) ?? 0) > performance.now()) return undefined;
+    try {
+      return await this.#bus.call(subjects.gateway(owner, "take"), { key, want, policy, by: this.#ownership.self }, checkTaken, askMs);
+    } catch {
+      this.#silentUntil.set(owner, performance.now() + silenceMs);
+      return undefined;
+    }
+  }
+
+  #takeShare(key: string, policy: Policy, want: number): Taken {
+    const now = performance.now();
+    const gateways = this.#ownership.gateways().length;
+    const share = { ...policy, limit: Math.ceil(policy.limit / gateways), burst: Math.ceil(policy.burst / gateways) };
+    if (this.#shares.size > sharesMax) this.#shares.clear();
+    const bucket = this.#shares.get(key) ?? new TokenBucket();
+    this.#shares.set(key, bucket);
+    const granted = bucket.take(share, want, now);
+    const { remaining, nextMs } = bucket.level(share, now);
+    return { granted, remaining, next_ms: Math.max(1, nextMs), prepaid: 0, prepayment: 0 };
+  }
+}
+
+function takeOne(bucket: TokenBucket, policy: Policy): Verdict {
+  const now = performance.now();
+  const granted = bucket.take(policy, 1, now) === 1;
+  const { remaining, nextMs } = bucket.level(policy, now);
+  return { granted, remaining, nextMs };
+}
+
+/** The answer to a call beyond the rate. */
+export function rateLimited(what: string, { nextMs }: Level): SandgateError {
+  const retryAfterS = Math.max(1, Math.ceil(nextMs / 1_000));
+  return new SandgateError("rate_limited", `${what}; try again in ${retryAfterS} second${retryAfterS === 1 ? "" : "s"}`, { retryAfterS });
+}

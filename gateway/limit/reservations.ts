@@ -1,0 +1,160 @@
+/**
+ * Sandboxes at the same time, exact over all gateways: before a sandbox is made, its place is reserved with the owner
+ * of the key. A reservation ends when its sandbox is in the directory, when the gateway says that it was not made,
+ * or when the gateway that held it is gone.
+ */
+import { SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import type { Logger } from "../../shared/log.ts";
+import { type Bus, encodeJson } from "../../shared/nats.ts";
+import { subjects } from "../../shared/subjects.ts";
+import type { SandboxDirectory } from "../directory.ts";
+import { checkHeld, checkHeldReply, checkReserve, checkReserved, checkSettle } from "./messages.ts";
+import type { KeyState, Ownership, Pending } from "./ownership.ts";
+
+/** The right to make one sandbox. */
+export interface Reservation {
+  readonly id: string;
+  /** To be called when the sandbox is there, or certainly never will be. */
+  settle(): void;
+}
+
+const reserveMs = 5_000;
+const heldMs = 1_000;
+const sweepMs = 1_000;
+/** Younger reservations are not looked at: their sandbox is still on its way to the worker. */
+const doubtMs = 2_000;
+
+export class Reservations {
+  readonly #bus: Bus;
+  readonly #ownership: Ownership;
+  readonly #directory: SandboxDirectory;
+  readonly #log: Logger;
+  /** What this gateway is making now: reservation to key. */
+  readonly #held = new Map<string, string>();
+  readonly #timer = setInterval(() => void this.#sweep(), sweepMs);
+
+  constructor(bus: Bus, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
+    this.#bus = bus;
+    this.#ownership = ownership;
+    this.#directory = directory;
+    this.#log = log;
+    ownership.heldOf = (key) => [...this.#held].flatMap(([id, of]) => (of === key ? [id] : []));
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** How many places of the key are taken, as far as this gateway knows. */
+  used(key: string): number {
+    return this.#directory.countOfKey(key);
+  }
+
+  /** @throws {SandgateError} `sandbox_limit_reached`, or `unavailable` when the owner of the key cannot be asked. */
+  async reserve(key: string, limit: number): Promise<Reservation> {
+    const id = newId("reservation");
+    this.#held.set(id, key);
+    let granted = false;
+    try {
+      granted = await this.#ask(key, id, limit);
+    } finally {
+      if (!granted) this.#settle(key, id);
+    }
+    if (!granted) {
+      throw new SandgateError("sandbox_limit_reached", `this key may have ${limit} sandbox${limit === 1 ? "" : "es"} at the same time; delete one first`);
+    }
+    return { id, settle: () => this.#settle(key, id) };
+  }
+
+  /** Answers another gateway that takes this one for the key's owner. */
+  async answerReserve(body: unknown): Promise<{ granted: boolean } | { moved_to: string }> {
+    const { key, id, peer, limit } = checkReserve(body);
+    const owner = this.#ownership.ownerOf(key);
+    if (owner !== this.#ownership.self && owner !== peer) return { moved_to: owner };
+    return { granted: await this.#reserveHere(key, { id, peer, atMs: performance.now() }, limit) };
+  }
+
+  /** Another gateway is done with a reservation. */
+  async answerSettle(body: unknown): Promise<void> {
+    const { key, id } = checkSettle(body);
+    await this.#settleHere(key, id);
+  }
+
+  /** Which of these reservations this gateway still works on. */
+  answerHeld(body: unknown): { ids: string[] } {
+    return { ids: checkHeld(body).ids.filter((id) => this.#held.has(id)) };
+  }
+
+  async #ask(key: string, id: string, limit: number): Promise<boolean> {
+    const self = this.#ownership.self;
+    let owner = this.#ownership.ownerOf(key);
+    for (let hop = 0; hop < 3; hop++) {
+      if (owner === self) return this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
+      const reply = await this.#bus.call(subjects.gateway(owner, "reserve"), { key, id, peer: self, limit }, checkReserved, reserveMs);
+      if ("granted" in reply) return reply.granted;
+      owner = reply.moved_to;
+    }
+    throw new SandgateError("unavailable", "the gateways are changing places; try again");
+  }
+
+  async #reserveHere(key: string, pending: Pending, limit: number): Promise<boolean> {
+    const state = await this.#ownership.state(key);
+    if (this.#taken(key, state) >= limit) {
+      // What was deleted a moment ago may not have been heard of yet.
+      await this.#directory.caughtUp();
+      if (this.#taken(key, state) >= limit) return false;
+    }
+    state.pending.set(pending.id, pending);
+    return true;
+  }
+
+  #taken(key: string, { pending }: KeyState): number {
+    let count = this.#directory.countOfKey(key);
+    for (const id of pending.keys()) if (!this.#directory.hasReservation(id)) count++;
+    return count;
+  }
+
+  #settle(key: string, id: string): void {
+    this.#held.delete(id);
+    const owner = this.#ownership.ownerOf(key);
+    if (owner === this.#ownership.self) void this.#settleHere(key, id);
+    else if (this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "settle"), encodeJson({ key, id }));
+  }
+
+  /** The sandbox, if it was made, must be counted before its reservation is not. */
+  async #settleHere(key: string, id: string): Promise<void> {
+    const state = await this.#ownership.state(key);
+    if (!state.pending.has(id)) return;
+    try {
+      if (!this.#directory.hasReservation(id)) await this.#directory.caughtUp();
+      state.pending.delete(id);
+    } catch (err) {
+      this.#log.debug({ err }, "a reservation is settled later");
+    }
+  }
+
+  /** Ends reservations that nobody works on any more: their gateway died, or its word about them was lost. */
+  async #sweep(): Promise<void> {
+    const before = performance.now() - doubtMs;
+    for (const [key, { pending }] of this.#ownership.states()) {
+      const old = [...pending.values()].filter(({ atMs }) => atMs < before);
+      for (const [peer, theirs] of Map.groupBy(old, ({ peer }) => peer)) {
+        const ids = theirs.map(({ id }) => id);
+        const held = new Set(await this.#stillHeld(peer, ids));
+        for (const id of ids) if (!held.has(id)) await this.#settleHere(key, id);
+      }
+    }
+  }
+
+  async #stillHeld(peer: string, ids: string[]): Promise<readonly string[]> {
+    if (peer === this.#ownership.self) return ids.filter((id) => this.#held.has(id));
+    if (!this.#ownership.gateways().includes(peer)) return [];
+    try {
+      return (await this.#bus.call(subjects.gateway(peer, "held"), { ids }, checkHeldReply, heldMs)).ids;
+    } catch {
+      return ids; // It may be busy; if it is gone, its silence will say so.
+    }
+  }
+}
