@@ -7,8 +7,10 @@ import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Records } from "./accounts/records.ts";
 import type { Sessions } from "./accounts/sessions.ts";
 import type { Authenticator } from "./auth.ts";
+import type { Dashboard } from "./dashboard/files.ts";
 import type { SandboxDirectory } from "./directory.ts";
 import type { Dispatcher } from "./dispatch.ts";
+import type { Idempotency } from "./idempotency.ts";
 import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
@@ -30,7 +32,9 @@ export interface GatewayContext {
   /** Accounts made. */
   readonly signUps: AddressLimit;
   readonly reservations: Reservations;
+  readonly idempotency: Idempotency;
   readonly usage: AccountUsage;
+  readonly dashboard: Dashboard;
   /** Bytes that synchronous executions with large outputs may hold. */
   readonly outputMemory: Semaphore;
   readonly isConnected: () => boolean;

@@ -1,8 +1,11 @@
 /** The sandboxes of all workers, from the directory in memory. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
 import type { BucketMirror } from "../shared/kv.ts";
 import type { SandboxEntry } from "../shared/schemas/messages.ts";
+
+const pollMs = 50;
 
 export class SandboxDirectory {
   readonly #mirror: BucketMirror<SandboxEntry>;
@@ -61,8 +64,12 @@ export class SandboxDirectory {
     return this.#reservations.has(id);
   }
 
-  ofReservation(id: string): SandboxEntry | undefined {
-    return this.#reservations.has(id) ? [...this.#entries.values()].find((entry) => entry.reservation_id === id) : undefined;
+  /** The sandbox that was made with this reservation, once it is no longer being made or the time is up. */
+  async settled(reservationId: string, timeoutMs: number): Promise<SandboxEntry | undefined> {
+    await this.caughtUp();
+    const find = (): SandboxEntry | undefined => [...this.#entries.values()].find((entry) => entry.reservation_id === reservationId);
+    for (const deadline = Date.now() + timeoutMs; find()?.status === "creating" && Date.now() < deadline; ) await sleep(pollMs);
+    return find();
   }
 
   /** Resolves when every change that was stored before this call is known here. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, loadConfig } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { BucketMirror } from "../shared/kv.ts";
+import { BucketMirror, BucketWriter } from "../shared/kv.ts";
 import { Lifecycle, stopOnRequest } from "../shared/lifecycle.ts";
 import { createLogger } from "../shared/log.ts";
 import { Semaphore } from "../shared/mutex.ts";
@@ -22,10 +22,12 @@ import { logWhenOver } from "./audit.ts";
 import { Authenticator } from "./auth.ts";
 import { bootstrap } from "./bootstrap.ts";
 import type { GatewayContext } from "./context.ts";
+import { loadDashboard } from "./dashboard/files.ts";
 import { SandboxDirectory } from "./directory.ts";
 import { Dispatcher } from "./dispatch.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { listen } from "./http/server.ts";
+import { Idempotency, IdempotencyRecord, idempotencyMs } from "./idempotency.ts";
 import { AddressLimit } from "./limit/addresses.ts";
 import { CallLimits } from "./limit/calls.ts";
 import { Ownership } from "./limit/ownership.ts";
@@ -50,6 +52,7 @@ async function main(): Promise<void> {
   stopOnRequest(lifecycle, (code) => process.exit(code));
 
   const peer = newId("gateway");
+  const dashboard = await loadDashboard();
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${peer}`, log);
   lifecycle.onStop("bus", () => bus.close());
   const records = await openRecords(bus, config, log);
@@ -63,6 +66,8 @@ async function main(): Promise<void> {
   const ownership = new Ownership(bus, peers, log);
   const rates = new RateLimiter(bus, ownership);
   const reservations = new Reservations(bus, ownership, sandboxes, log);
+  const answers = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
+  const idempotency = new Idempotency(bus, peers, answers);
   const activity = new Activity(sandboxes);
   const sessions = new Sessions(records, config);
   const context: GatewayContext = {
@@ -79,11 +84,13 @@ async function main(): Promise<void> {
     failures: new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address"),
     signUps: new AddressLimit(config.signUpsPerAddress, 60 * minuteMs, "too many new accounts from this address"),
     reservations,
+    idempotency,
     usage: new AccountUsage(bus, ownership, activity),
+    dashboard,
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };
-  servePeers(bus, { ownership, rates, reservations, activity });
+  servePeers(bus, { ownership, rates, reservations, idempotency, activity });
   const admission = new Admission(config.requestsMax);
   endCallsOfRevoked(records, admission);
   await meetPeers(bus, peers);

@@ -7,6 +7,7 @@ import type { GatewayContext } from "./context.ts";
 import { execute, executeAsync } from "./handlers/execute.ts";
 import { download, upload } from "./handlers/files.ts";
 import { health, readiness } from "./handlers/health.ts";
+import { asset, favicon, page, pagePaths } from "./handlers/pages.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
 import type { Exchange } from "./http/exchange.ts";
@@ -90,4 +91,7 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery }, download),
   { access: "open", method: "GET", path: "/healthz", answer: health },
   { access: "open", method: "GET", path: "/readyz", answer: readiness },
+  { access: "open", method: "GET", path: "/favicon.svg", answer: favicon },
+  { access: "open", method: "GET", path: "/assets/*", answer: asset },
+  ...pagePaths.map((path): OpenRoute => ({ access: "open", method: "GET", path, answer: page })),
 ];

@@ -7,6 +7,7 @@ import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "..
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Caller } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../idempotency.ts";
 import type { Call } from "../routes.ts";
 
 const pageSizeDefault = 20;
@@ -38,9 +39,7 @@ function presentJson(entry: SandboxEntry): string {
 
 export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<void> {
   const { body, by, caller, exchange } = call;
-  const request = {
-    ...by,
-    key_id: caller.limitKey,
+  const wanted = {
     ...(body.name ? { name: body.name } : {}),
     image: body.image,
     cpu: body.resources?.cpus ?? sandboxDefaults.cpus,
@@ -50,19 +49,31 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     env_vars: body.env_vars ?? {},
     wait: body.wait_for_ready ?? true,
   };
-  const entry = await withReservation(context, caller, (reservation_id) =>
-    context.workers.place({ ...request, reservation_id }, checkEntry, createTimeoutMs + context.config.imagePullTimeoutMs),
-  );
-  context.sandboxes.noteCreated(entry);
-  exchange.audited.target = entry.id;
-  exchange.sendJson(201, present(entry));
+  const answerWith = (entry: SandboxEntry): Answer => {
+    context.sandboxes.noteCreated(entry);
+    exchange.audited.target = entry.id;
+    return { status: 201, body: presentJson(entry) };
+  };
+  const timeoutMs = createTimeoutMs + context.config.imagePullTimeoutMs;
+  await context.idempotency.answer(exchange, {
+    accountId: by.account_id,
+    wanted: { create: wanted },
+    run: (reservation_id) =>
+      withReservation(context, caller, reservation_id, async () =>
+        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id }, checkEntry, timeoutMs)),
+      ),
+    recover: async (reservationId) => {
+      const entry = await context.sandboxes.settled(reservationId, wanted.wait ? timeoutMs : 0);
+      return entry && answerWith(entry);
+    },
+  });
 }
 
 /** Makes a sandbox in a place that is reserved until it is there. @throws {SandgateError} also `sandbox_limit_reached`. */
-async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, make: (reservationId: string) => Promise<T>): Promise<T> {
-  const reservation = await reservations.reserve(caller.limitKey, caller.limits.sandboxes);
+async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
+  const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
   try {
-    return await make(reservation.id);
+    return await make();
   } finally {
     reservation.settle();
   }

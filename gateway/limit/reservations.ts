@@ -4,12 +4,11 @@
  * or when the gateway that held it is gone.
  */
 import { SandgateError } from "../../shared/errors.ts";
-import { newId } from "../../shared/ids.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Bus, encodeJson } from "../../shared/nats.ts";
 import { subjects } from "../../shared/subjects.ts";
 import type { SandboxDirectory } from "../directory.ts";
-import { checkHeld, checkHeldReply, checkReserve, checkReserved, checkSettle } from "./messages.ts";
+import { checkHeldReply, checkReserve, checkReserved, checkSettle } from "./messages.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 
 /** The right to make one sandbox. */
@@ -52,9 +51,12 @@ export class Reservations {
     return this.#directory.countOfKey(key);
   }
 
-  /** @throws {SandgateError} `sandbox_limit_reached`, or `unavailable` when the owner of the key cannot be asked. */
-  async reserve(key: string, limit: number): Promise<Reservation> {
-    const id = newId("reservation");
+  /**
+   * Reserves a place under an id that the sandbox will carry.
+   *
+   * @throws {SandgateError} `sandbox_limit_reached`, or `unavailable` when the owner of the key cannot be asked.
+   */
+  async reserve(id: string, key: string, limit: number): Promise<Reservation> {
     this.#held.set(id, key);
     let granted = false;
     try {
@@ -82,9 +84,9 @@ export class Reservations {
     await this.#settleHere(key, id);
   }
 
-  /** Which of these reservations this gateway still works on. */
-  answerHeld(body: unknown): { ids: string[] } {
-    return { ids: checkHeld(body).ids.filter((id) => this.#held.has(id)) };
+  /** Whether this gateway still works on the reservation. */
+  holds(id: string): boolean {
+    return this.#held.has(id);
   }
 
   async #ask(key: string, id: string, limit: number): Promise<boolean> {
