@@ -1,0 +1,87 @@
+/** Small parts that many pages show. */
+
+import { ApiError } from "../api.ts";
+import { type Child, h, svg } from "../dom.ts";
+import { fullTime, relativeTime } from "../format.ts";
+import { button, copyButton } from "./button.ts";
+import { type IconName, icon } from "./icons.ts";
+
+const refreshMs = 15_000;
+
+/** A state in words and colour. */
+export function pill(status: string): HTMLElement {
+  return h("span", { class: `pill ${status.replaceAll(/[^a-z-]/g, "")}` }, h("span", { class: "dot", "aria-hidden": "true" }), status);
+}
+
+/** How long ago; the exact time is in the tooltip. */
+export function timeAgo(iso: string): HTMLElement {
+  return h("time", { datetime: iso, title: fullTime(iso), "data-ago": true }, relativeTime(iso));
+}
+
+/** Keeps every `timeAgo` on the page true. */
+export function keepTimesTrue(): void {
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const element of document.querySelectorAll<HTMLTimeElement>("time[data-ago]")) element.textContent = relativeTime(element.dateTime);
+  }, refreshMs);
+}
+
+/** How much of an allowance is used: a bar that turns to warning colours near its end. */
+export function meter(label: string, used: number, limit: number): HTMLElement {
+  const share = limit > 0 ? Math.min(1, Math.max(0, used / limit)) : 0;
+  const level = share >= 1 ? "full" : share >= 0.8 ? "high" : "normal";
+  const attributes = { role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": limit, "aria-valuenow": Math.min(used, limit) };
+  const bar = svg("rect", { class: `meter-bar ${level}`, width: `${share * 100}%`, height: "100%" });
+  return h("span", { class: "meter", ...attributes }, svg("svg", { "aria-hidden": "true", width: "100%", height: "100%" }, bar));
+}
+
+/** What a page shows instead of an empty table. */
+export function emptyState(name: IconName, title: string, words: string, ...actions: Child[]): HTMLElement {
+  return h("div", { class: "empty" }, h("div", { class: "empty-icon" }, icon(name)), h("h2", {}, title), h("p", {}, words), ...actions);
+}
+
+/** An error in place of what could not be loaded or done. */
+export function errorNotice(error: unknown, retry?: () => void): HTMLElement {
+  return h(
+    "div",
+    { class: "notice error", role: "alert" },
+    icon("warning"),
+    h("div", { class: "notice-words" }, messageOf(error), requestIdOf(error)),
+    retry ? button({ label: "Try again", size: "small", onClick: retry }) : null,
+  );
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The number under which the operator finds the error in the log. */
+export function requestIdOf(error: unknown): HTMLElement | null {
+  return error instanceof ApiError && error.requestId ? h("code", { class: "request-id" }, error.requestId) : null;
+}
+
+/** A page's heading with what can be done on it. */
+export function pageHeader(title: string, words: Child, ...actions: Child[]): HTMLElement {
+  const heading = h("h1", { tabindex: -1 }, title);
+  return h(
+    "header",
+    { class: "page-header" },
+    h("div", { class: "page-title" }, heading, words ? h("p", { class: "page-words" }, words) : null),
+    actions.length ? h("div", { class: "actions" }, ...actions) : null,
+  );
+}
+
+/** Text that is meant to be taken along. */
+export function snippet(text: string, label: string): HTMLElement {
+  return h(
+    "div",
+    { class: "snippet" },
+    h("pre", { tabindex: 0, "aria-label": label }, h("code", {}, text)),
+    copyButton(() => text, `Copy ${label}`),
+  );
+}
+
+/** Rows of grey where a table will be. */
+export function skeleton(rows = 4): HTMLElement {
+  return h("div", { class: "skeleton", "aria-hidden": "true" }, ...Array.from({ length: rows }, () => h("span", {})));
+}

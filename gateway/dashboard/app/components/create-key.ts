@@ -1,0 +1,48 @@
+/** Making an API key and showing it, once. */
+import { call } from "../api.ts";
+import { openDialog } from "../dialog.ts";
+import { h } from "../dom.ts";
+import type { CreatedKey } from "../types.ts";
+import { copyButton } from "./button.ts";
+import { field } from "./field.ts";
+import { icon } from "./icons.ts";
+
+/** Asks for a name, makes the key, shows it. `created` runs as soon as the key exists. */
+export function openCreateKey(created: () => void): void {
+  const opener = document.activeElement;
+  const name = field({ label: "Name", hint: "What the key is for, so that you know it again.", attributes: { placeholder: "CI pipeline", maxlength: 100 } });
+  const dialog = openDialog({
+    title: "Create an API key",
+    body: [name.element],
+    submit: { label: "Create key" },
+    onSubmit: async () => {
+      const given = name.value.trim();
+      const key = await call<CreatedKey>("POST", "/v1/account/keys", { body: given ? { name: given } : {} });
+      created();
+      dialog.close();
+      // The browser gives the focus back to what had it when a dialog opened.
+      if (opener instanceof HTMLElement) opener.focus();
+      showKey(key);
+    },
+  });
+}
+
+function showKey({ name, key }: CreatedKey): void {
+  const secret = h(
+    "div",
+    { class: "secret" },
+    h("code", { tabindex: 0, "data-testid": "new-key" }, key),
+    copyButton(() => key, "Copy key"),
+  );
+  const warning = h("div", { class: "notice warning" }, icon("warning"), h("div", {}, "Copy it now: it is not stored and cannot be shown again."));
+  openDialog({
+    title: "Your new API key",
+    words: h("span", {}, "Send it in the header ", h("code", {}, "x-api-key"), ". Its name is ", h("strong", {}, name), "."),
+    body: [secret, warning],
+    submit: { label: "Done" },
+    cancel: "",
+    wide: true,
+    closeOnBackdrop: false,
+    onSubmit: async () => true,
+  });
+}

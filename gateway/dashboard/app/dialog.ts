@@ -1,0 +1,75 @@
+/** Modal dialogs. The browser's own element keeps the focus inside, closes on Escape and gives the focus back. */
+import { errorNotice } from "./components/bits.ts";
+import { type ButtonOptions, button, iconButton, whileBusy } from "./components/button.ts";
+import { type Child, fill, h, uniqueId } from "./dom.ts";
+
+export interface DialogOptions {
+  readonly title: string;
+  readonly words?: Child;
+  readonly body?: readonly Child[];
+  readonly submit: Pick<ButtonOptions, "label" | "kind">;
+  /** The other button's label; none when empty. */
+  readonly cancel?: string;
+  readonly wide?: boolean;
+  /** Whether a click beside the dialog closes it; not where something would be lost. */
+  readonly closeOnBackdrop?: boolean;
+  /** Runs on the submit button; the dialog closes after it, or shows its error. `false` keeps it open. */
+  readonly onSubmit: () => Promise<unknown>;
+}
+
+export interface Dialog {
+  readonly element: HTMLDialogElement;
+  close(): void;
+}
+
+/** Opens a dialog with one form. The first field has the focus, or the safe button where there is no field. */
+export function openDialog(options: DialogOptions): Dialog {
+  const { title, words, body = [], submit, cancel = "Cancel", wide = false, closeOnBackdrop = true, onSubmit } = options;
+  const id = uniqueId("dialog");
+  const trouble = h("div", { class: "dialog-trouble" });
+  const submitButton = button({ kind: "primary", ...submit, type: "submit" });
+  const cancelButton = cancel ? button({ label: cancel, onClick: () => element.close() }) : null;
+  const form = h(
+    "form",
+    { novalidate: true },
+    h(
+      "header",
+      {},
+      h("h2", { id }, title),
+      iconButton("Close", "close", () => element.close()),
+    ),
+    h("div", { class: "dialog-body" }, words ? h("p", { class: "dialog-words" }, words) : null, ...body, trouble),
+    h("footer", {}, cancelButton, submitButton),
+  );
+  const element = h("dialog", { class: `dialog${wide ? " wide" : ""}`, "aria-labelledby": id }, form);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    fill(trouble);
+    void whileBusy(submitButton, onSubmit)
+      .then((result) => result !== false && element.close())
+      .catch((error: unknown) => fill(trouble, errorNotice(error)));
+  });
+  element.addEventListener("close", () => element.remove());
+  if (closeOnBackdrop) closeBeside(element);
+  document.body.append(element);
+  element.showModal();
+  const first = form.querySelector<HTMLElement>(".dialog-body input, .dialog-body textarea");
+  (first ?? cancelButton ?? submitButton).focus();
+  return { element, close: () => element.close() };
+}
+
+/** Asks before something that cannot be taken back; the dialog stays until it is done or has failed. */
+export function confirmDialog(title: string, words: Child, label: string, work: () => Promise<void>): void {
+  openDialog({ title, words, submit: { label, kind: "danger" }, onSubmit: work });
+}
+
+/** Only a click that began and ended on the backdrop: dragging a selection out of a field is not one. */
+function closeBeside(element: HTMLDialogElement): void {
+  let pressed = false;
+  element.addEventListener("pointerdown", (event) => {
+    pressed = event.target === element;
+  });
+  element.addEventListener("click", (event) => {
+    if (pressed && event.target === element) element.close();
+  });
+}

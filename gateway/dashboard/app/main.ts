@@ -1,0 +1,102 @@
+/** Starts the pages: finds out who is logged in, then shows what the address asks for. */
+import { ApiError, ConnectionError, reactWith } from "./api.ts";
+import { keepTimesTrue } from "./components/bits.ts";
+import { createShell, type Shell } from "./components/shell.ts";
+import { fill } from "./dom.ts";
+import { accountPage } from "./pages/account.ts";
+import { loginPage, signupPage } from "./pages/auth.ts";
+import { keysPage } from "./pages/keys.ts";
+import { notFoundPage, suspendedPage, unreachablePage } from "./pages/notices.ts";
+import { overviewPage } from "./pages/overview.ts";
+import { sandboxPage } from "./pages/sandbox.ts";
+import { sandboxesPage } from "./pages/sandboxes.ts";
+import { snapshotsPage } from "./pages/snapshots.ts";
+import { loginPath, navigate, type Route, safePath, startRouter, type View, type Visit } from "./router.ts";
+import { forget, isLoggedIn, loadSession } from "./session.ts";
+import { createToasts } from "./toast.ts";
+
+const app = document.getElementById("app") as HTMLElement;
+let shell: Shell | undefined;
+let shownBefore = false;
+
+const members =
+  (open: (visit: Visit) => View) =>
+  (visit: Visit): View | undefined => {
+    if (isLoggedIn()) return open(visit);
+    queueMicrotask(() => navigate(loginPath(), { replace: true }));
+    return undefined;
+  };
+
+const guests =
+  (open: (visit: Visit) => View) =>
+  (visit: Visit): View | undefined => {
+    if (!isLoggedIn()) return open(visit);
+    queueMicrotask(() => navigate(safePath(visit.query.get("next")), { replace: true }));
+    return undefined;
+  };
+
+const toKeys = (): undefined => queueMicrotask(() => navigate("/settings/keys", { replace: true })) as undefined;
+
+const routes: readonly Route[] = [
+  { path: "/", open: members(overviewPage) },
+  { path: "/login", open: guests(loginPage) },
+  { path: "/signup", open: guests(signupPage) },
+  { path: "/sandboxes", open: members(sandboxesPage) },
+  { path: "/sandboxes/:id", open: members(sandboxPage) },
+  { path: "/snapshots", open: members(snapshotsPage) },
+  { path: "/settings", open: toKeys },
+  { path: "/settings/keys", open: members(keysPage) },
+  { path: "/settings/account", open: members(accountPage) },
+];
+
+/** Puts a page into the frame, or in its place. Where a page takes over from another one the focus goes to its heading. */
+function show(view: View, path: string): void {
+  document.title = `${view.title} · Sandgate`;
+  if (view.layout === "bare" || !isLoggedIn()) {
+    shell = undefined;
+    fill(app, view.element);
+  } else {
+    if (!shell) {
+      shell = createShell();
+      fill(app, shell.element);
+    }
+    shell.show(view.element, path);
+  }
+  const wanted = view.element.querySelector<HTMLElement>("[data-autofocus]") ?? (shownBefore ? view.element.querySelector("h1") : null);
+  wanted?.focus({ preventScroll: true });
+  shownBefore = true;
+}
+
+function alone(view: View): void {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+  show({ ...view, layout: "bare" }, location.pathname);
+}
+
+async function start(): Promise<void> {
+  createToasts();
+  keepTimesTrue();
+  reactWith({
+    unauthorized: () => {
+      if (!isLoggedIn()) return;
+      for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+      forget();
+      navigate(loginPath(), { replace: true });
+    },
+    suspended: (message) => alone(suspendedPage(message)),
+  });
+  try {
+    await loadSession();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return; // The notice is there already.
+    if (error instanceof ConnectionError || !(error instanceof ApiError && error.status === 401)) return waitForServer(error);
+  }
+  startRouter({ routes, otherwise: notFoundPage, show });
+}
+
+/** Nothing can be shown before it is known who asks. */
+function waitForServer(error: unknown): void {
+  alone(unreachablePage(error));
+  document.addEventListener("sandgate:reconnected", () => location.reload(), { once: true });
+}
+
+await start();

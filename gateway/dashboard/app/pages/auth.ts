@@ -1,0 +1,86 @@
+/** Logging in and signing up. */
+import { call } from "../api.ts";
+import { errorNotice } from "../components/bits.ts";
+import { button, whileBusy } from "../components/button.ts";
+import { type Field, field, focusProblem } from "../components/field.ts";
+import { mark } from "../components/icons.ts";
+import { themeChoice } from "../components/shell.ts";
+import { type Child, fill, h } from "../dom.ts";
+import { navigate, safePath, type View, type Visit } from "../router.ts";
+import { begin } from "../session.ts";
+import type { Session } from "../types.ts";
+
+export const passwordCharactersMin = 10;
+
+const emailField = (): Field =>
+  field({ label: "E-mail", attributes: { type: "email", name: "email", autocomplete: "username", inputmode: "email", "data-autofocus": true } });
+
+export function loginPage(visit: Visit): View {
+  const email = emailField();
+  const password = field({ label: "Password", attributes: { type: "password", name: "password", autocomplete: "current-password" } });
+  const submit = async (): Promise<void> => {
+    if (!email.value.trim()) email.complain("Enter your e-mail address.");
+    if (!password.value) password.complain("Enter your password.");
+    if (focusProblem([email, password])) return;
+    const body = { email: email.value.trim(), password: password.value };
+    try {
+      enter(await call<Session>("POST", "/v1/auth/login", { body, anonymous: true }), visit);
+    } catch (error) {
+      password.input.select();
+      throw error;
+    }
+  };
+  const more = h("p", { class: "auth-more" });
+  whenSignUpIs(true, visit, () => fill(more, "New here? ", h("a", { href: `/signup${location.search}` }, "Create an account")));
+  return frame("Log in", "Log in to Sandgate", authForm([email, password], "Log in", submit), more);
+}
+
+export function signupPage(visit: Visit): View {
+  const email = emailField();
+  const name = field({ label: "Name", optional: true, attributes: { name: "name", autocomplete: "name", maxlength: 100 } });
+  const attributes = { type: "password", name: "password", autocomplete: "new-password" };
+  const password = field({ label: "Password", hint: `At least ${passwordCharactersMin} characters.`, attributes });
+  const submit = async (): Promise<void> => {
+    if (!email.value.includes("@")) email.complain("Enter an e-mail address.");
+    if (password.value.length < passwordCharactersMin) password.complain(`Use at least ${passwordCharactersMin} characters.`);
+    if (focusProblem([email, password])) return;
+    const given = name.value.trim();
+    const body = { email: email.value.trim(), password: password.value, ...(given ? { name: given } : {}) };
+    enter(await call<Session>("POST", "/v1/auth/signup", { body, anonymous: true }), visit);
+  };
+  const more = h("p", { class: "auth-more" }, "Have an account? ", h("a", { href: `/login${location.search}` }, "Log in"));
+  const form = authForm([email, name, password], "Create account", submit);
+  const view = frame("Sign up", "Create your account", form, more);
+  whenSignUpIs(false, visit, () => fill(form, h("p", { class: "notice" }, "Signing up is closed on this server. Ask its operator for an account.")));
+  return view;
+}
+
+function enter(session: Session, visit: Visit): void {
+  begin(session);
+  navigate(safePath(visit.query.get("next")), { replace: true });
+}
+
+function authForm(fields: readonly Field[], label: string, submit: () => Promise<void>): HTMLFormElement {
+  const trouble = h("div", { class: "form-trouble" });
+  const send = button({ label, kind: "primary", type: "submit" });
+  const form = h("form", { class: "auth-form", novalidate: true }, ...fields.map(({ element }) => element), trouble, send);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    fill(trouble);
+    whileBusy(send, submit).catch((error: unknown) => fill(trouble, errorNotice(error)));
+  });
+  return form;
+}
+
+/** Without an answer the pages stay as they are; the server has the last word anyway. */
+function whenSignUpIs(open: boolean, { signal }: Visit, then: () => void): void {
+  call<{ sign_up: boolean }>("GET", "/v1/auth/settings", { signal, anonymous: true }).then(
+    ({ sign_up }) => sign_up === open && then(),
+    () => {},
+  );
+}
+
+function frame(title: string, heading: string, ...content: Child[]): View {
+  const box = h("div", { class: "auth-box" }, mark(), h("h1", { tabindex: -1 }, heading), ...content);
+  return { title, element: h("main", { class: "bare auth" }, box, themeChoice()), layout: "bare" };
+}

@@ -1,0 +1,77 @@
+/** API keys: making, seeing and revoking them. */
+import { call } from "../api.ts";
+import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
+import { button } from "../components/button.ts";
+import { openCreateKey } from "../components/create-key.ts";
+import { settingsFrame } from "../components/settings-frame.ts";
+import { table } from "../components/table.ts";
+import { confirmDialog } from "../dialog.ts";
+import { type Child, fill, h } from "../dom.ts";
+import type { View, Visit } from "../router.ts";
+import { session } from "../session.ts";
+import { toast } from "../toast.ts";
+import type { ApiKey } from "../types.ts";
+
+export function keysPage({ signal }: Visit): View {
+  const place = h("div", {}, skeleton());
+  const active = h("span", { class: "quiet", role: "status" });
+  const create = button({ label: "Create key", icon: "plus", kind: "primary", onClick: () => openCreateKey(() => void load()) });
+  const list = table("API keys", columns(askToRevoke), (key: ApiKey) => key.id);
+  const load = async (): Promise<void> => {
+    try {
+      show((await call<{ data: ApiKey[] }>("GET", "/v1/account/keys", { signal })).data);
+    } catch (error) {
+      if (!signal.aborted)
+        fill(
+          place,
+          errorNotice(error, () => void load()),
+        );
+    }
+  };
+  const show = (keys: readonly ApiKey[]): void => {
+    const used = keys.filter(({ revoked_at }) => !revoked_at).length;
+    const max = session().keys_max;
+    active.textContent = `${used} of ${max} active`;
+    create.disabled = used >= max;
+    create.title = used >= max ? "Revoke a key to make room for another one." : "";
+    list.show(keys);
+    const none = emptyState("key", "No API keys yet", "Programs that use this server send a key with every request.");
+    if (!keys.length) fill(place, none);
+    else if (!list.element.isConnected) fill(place, list.element);
+  };
+  function askToRevoke(key: ApiKey): void {
+    const words: Child = h(
+      "span",
+      {},
+      "Requests with the key ",
+      h("code", {}, `${key.prefix}…`),
+      " (",
+      h("strong", {}, key.name),
+      ") fail from now on. This cannot be undone.",
+    );
+    confirmDialog("Revoke this key?", words, "Revoke key", async () => {
+      await call("DELETE", `/v1/account/keys/${encodeURIComponent(key.id)}`);
+      toast(`The key ${key.prefix}… is revoked`);
+      await load();
+    });
+  }
+  void load();
+  document.addEventListener("sandgate:reconnected", () => void load(), { signal });
+  const head = h("div", { class: "section-head" }, h("div", {}, h("h2", {}, "API keys"), active), h("div", { class: "actions" }, create));
+  return { title: "API keys", element: settingsFrame("/settings/keys", head, place) };
+}
+
+function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>>[1] {
+  return [
+    { title: "Name", cell: ({ name }) => h("span", { class: "strong clip" }, name) },
+    { title: "Key", cell: ({ prefix }) => h("code", {}, `${prefix}…`) },
+    { title: "Created", cell: ({ created_at }) => timeAgo(created_at), wide: true },
+    { title: "Last used", cell: ({ last_used_at }) => (last_used_at ? timeAgo(last_used_at) : h("span", { class: "quiet" }, "Never")), wide: true },
+    { title: "Status", cell: ({ revoked_at }) => pill(revoked_at ? "revoked" : "active") },
+    {
+      title: "",
+      align: "end",
+      cell: (key) => !key.revoked_at && button({ label: "Revoke", kind: "danger-quiet", size: "small", onClick: () => revoke(key) }),
+    },
+  ];
+}

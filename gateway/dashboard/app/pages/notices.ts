@@ -1,0 +1,39 @@
+/** Pages that stand for one that cannot be shown. */
+import { errorNotice } from "../components/bits.ts";
+import { button, linkButton } from "../components/button.ts";
+import { mark } from "../components/icons.ts";
+import { type Child, h } from "../dom.ts";
+import { navigate, type View } from "../router.ts";
+import { isLoggedIn, logOut } from "../session.ts";
+import { toastError } from "../toast.ts";
+
+export function notFoundPage(): View {
+  const way = isLoggedIn() ? linkButton("Go to the overview", "/") : linkButton("Log in", "/login");
+  const layout = isLoggedIn() ? "shell" : "bare";
+  return { title: "Page not found", element: notice("Page not found", ["There is nothing at this address."], way, layout), layout };
+}
+
+/** The account exists, but may not be used. */
+export function suspendedPage(message: string): View {
+  const leave = button({ label: "Log out", onClick: () => void logOut().then(() => navigate("/login"), toastError) });
+  const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", { class: "quiet" }, message)];
+  return { title: "Account suspended", element: notice("Account suspended", words, leave, "bare"), layout: "bare" };
+}
+
+/** The server did not answer when the page was opened. */
+export function unreachablePage(error: unknown): View {
+  const again = button({ label: "Try again", onClick: () => location.reload() });
+  return { title: "Not reachable", element: notice("Sandgate is not reachable", [errorNotice(error)], again, "bare"), layout: "bare" };
+}
+
+function notice(title: string, words: readonly Child[], action: Child, layout: "shell" | "bare"): HTMLElement {
+  const content = h(
+    "div",
+    { class: "notice-page" },
+    layout === "bare" ? mark() : null,
+    h("h1", { tabindex: -1 }, title),
+    ...words.map((word) => h("div", {}, word)),
+    action,
+  );
+  return layout === "bare" ? h("main", { class: "bare" }, content) : content;
+}

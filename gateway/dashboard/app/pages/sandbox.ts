@@ -1,0 +1,101 @@
+/** One sandbox: its state, a console, its use, its files, what ran in it. */
+import { ApiError, call } from "../api.ts";
+import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
+import { button, copyButton, linkButton } from "../components/button.ts";
+import { openClone, openSnapshot } from "../components/snapshot-dialogs.ts";
+import { tabs } from "../components/tabs.ts";
+import { type Child, fill, h } from "../dom.ts";
+import { mebibytes } from "../format.ts";
+import { poll } from "../poll.ts";
+import { navigate, type View, type Visit } from "../router.ts";
+import { hasFeature } from "../session.ts";
+import type { Sandbox } from "../types.ts";
+import { consolePanel } from "./sandbox/console.ts";
+import { filesPanel } from "./sandbox/files.ts";
+import { logsPanel } from "./sandbox/logs.ts";
+import { usagePanel } from "./sandbox/usage.ts";
+import { confirmDelete, imageName, networkWords } from "./sandboxes.ts";
+
+const everyMs = 15_000;
+const soonMs = 1_000;
+
+export function sandboxPage(visit: Visit): View {
+  const { params, signal } = visit;
+  const id = params.id ?? "";
+  const place = h("div", { class: "stack" }, skeleton(6));
+  const heading = h("h1", { tabindex: -1 }, "Sandbox");
+  const head = h("div", { class: "sandbox-head" }, h("div", { class: "title-line" }, heading));
+  let status: Sandbox["status"] | undefined;
+  const show = (sandbox: Sandbox): void => {
+    if (status === undefined) fill(place, parts(sandbox.id, signal));
+    if (status !== sandbox.status) fill(head, ...headOf(sandbox, heading));
+    status = sandbox.status;
+    heading.textContent = sandbox.name;
+    document.title = `${sandbox.name} · Sandgate`;
+  };
+  const turns = poll({
+    everyMs: () => (status === "creating" || status === "deleting" ? soonMs : everyMs),
+    signal,
+    work: async () => show(await call<Sandbox>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
+    failed: (error) => {
+      if (error instanceof ApiError && error.status === 404) return fill(place, gone(status));
+      if (status === undefined)
+        fill(
+          place,
+          errorNotice(error, () => turns.now()),
+        );
+    },
+  });
+  const crumbs = h(
+    "nav",
+    { class: "crumbs", "aria-label": "Breadcrumb" },
+    h("a", { href: "/sandboxes" }, "Sandboxes"),
+    h("span", { "aria-hidden": "true" }, "/"),
+  );
+  return { title: "Sandbox", element: h("div", { class: "page" }, crumbs, head, place) };
+}
+
+function headOf(sandbox: Sandbox, heading: HTMLElement): Child[] {
+  const { id, name, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
+  const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete({ id, name }, () => navigate("/sandboxes")) });
+  const copies = hasFeature("snapshots")
+    ? [
+        button({ label: "Snapshot", icon: "snapshots", onClick: () => openSnapshot(id) }),
+        button({ label: "Clone", icon: "clone", onClick: () => openClone(id) }),
+      ]
+    : [];
+  const facts: readonly (readonly [string, Child])[] = [
+    ["Image", h("span", { title: image }, imageName(image))],
+    ["CPU", `${cpu}`],
+    ["Memory", mebibytes(memory)],
+    ["Storage", `${storage} GB`],
+    ["Network", networkWords(network.access)],
+    ["Created", timeAgo(created_at)],
+  ];
+  return [
+    h("div", { class: "title-line" }, heading, pill(status), h("div", { class: "actions" }, ...copies, remove)),
+    h(
+      "div",
+      { class: "id" },
+      h("code", {}, id),
+      copyButton(() => id, "Copy id"),
+    ),
+    error ? errorNotice(new Error(error)) : null,
+    h("dl", { class: "facts" }, ...facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
+  ];
+}
+
+function parts(id: string, signal: AbortSignal): HTMLElement {
+  const logs = logsPanel(id, signal);
+  return tabs("Sandbox", [
+    { name: "console", label: "Console", panel: consolePanel(id, signal, logs.changed) },
+    { name: "usage", label: "Usage", panel: usagePanel(id, signal) },
+    { name: "files", label: "Files", panel: filesPanel(id, signal) },
+    { name: "logs", label: "Logs", panel: logs },
+  ]);
+}
+
+function gone(status: Sandbox["status"] | undefined): HTMLElement {
+  const words = status === undefined ? "There is no such sandbox. It may have been deleted." : "This sandbox has been deleted.";
+  return h("div", { class: "empty" }, h("h2", {}, words), linkButton("All sandboxes", "/sandboxes"));
+}

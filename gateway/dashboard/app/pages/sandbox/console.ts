@@ -1,0 +1,100 @@
+/** A place to run commands and watch them. */
+import { button } from "../../components/button.ts";
+import { field, focusProblem } from "../../components/field.ts";
+import type { Panel } from "../../components/tabs.ts";
+import { h, uniqueId } from "../../dom.ts";
+import { type Run, startRun } from "./run.ts";
+import type { Execution } from "./stream.ts";
+
+/** Older runs leave the page: each may hold megabytes. */
+const runsMax = 10;
+
+export function consolePanel(id: string, signal: AbortSignal, finished: () => void): Panel {
+  const command = commandBox();
+  const timeout = field({ label: "Timeout", unit: "s", attributes: { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "none" } });
+  const folder = field({ label: "Working directory", attributes: { class: "input mono", placeholder: "the image's own" } });
+  const run = button({ label: "Run", icon: "play", kind: "primary", type: "submit" });
+  const runs = h("div", { class: "runs" });
+  let current: Run | undefined;
+  const start = (): void => {
+    if (!command.input.value.trim() || current) return command.input.focus();
+    timeout.complain(/^[1-9]\d*$|^$/.test(timeout.value.trim()) ? "" : "A whole number from 1");
+    folder.complain(/^\/|^$/.test(folder.value.trim()) ? "" : "Starts with “/”");
+    if (focusProblem([timeout, folder])) return;
+    const seconds = Number(timeout.value);
+    const workingDir = folder.value.trim();
+    const execution: Execution = { command: command.input.value, ...(seconds ? { timeout: seconds } : {}), ...(workingDir ? { working_dir: workingDir } : {}) };
+    command.remember();
+    run.disabled = true;
+    current = startRun(id, execution, signal);
+    runs.querySelector("details[open]")?.removeAttribute("open");
+    runs.prepend(current.element);
+    while (runs.children.length > runsMax) runs.lastElementChild?.remove();
+    void current.done.finally(() => {
+      current = undefined;
+      run.disabled = false;
+      finished();
+    });
+  };
+  const options = h("div", { class: "run-options" }, folder.element, timeout.element, run);
+  const form = h("form", { class: "run-form card", novalidate: true }, command.element, options);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    start();
+  });
+  command.input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    start();
+  });
+  return { element: h("div", { class: "stack" }, h("h2", { class: "visually-hidden" }, "Console"), form, runs) };
+}
+
+interface CommandBox {
+  readonly element: HTMLElement;
+  readonly input: HTMLTextAreaElement;
+  remember(): void;
+}
+
+/** A box that grows with its command; the arrow keys bring back earlier ones while it holds a single line. */
+function commandBox(): CommandBox {
+  const id = uniqueId("command");
+  const attributes = {
+    rows: 1,
+    class: "command",
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    placeholder: "Type a command, such as uname -a",
+  };
+  const input = h("textarea", { id, ...attributes, "aria-describedby": `${id}-hint` });
+  const earlier: string[] = [];
+  let at = 0;
+  const fit = (): void => {
+    input.rows = Math.min(10, input.value.split("\n").length);
+  };
+  const recall = (step: number): void => {
+    at = Math.max(0, Math.min(earlier.length, at + step));
+    input.value = earlier[at] ?? "";
+    fit();
+  };
+  input.addEventListener("input", fit);
+  input.addEventListener("keydown", (event) => {
+    if (input.value.includes("\n") || !["ArrowUp", "ArrowDown"].includes(event.key) || !earlier.length) return;
+    event.preventDefault();
+    recall(event.key === "ArrowUp" ? -1 : 1);
+  });
+  const prompt = h("span", { class: "prompt", "aria-hidden": "true" }, "$");
+  const label = h("label", { class: "visually-hidden", for: id }, "Command");
+  const hint = h("p", { id: `${id}-hint`, class: "visually-hidden" }, "Enter runs it, Shift and Enter begins a new line.");
+  return {
+    element: h("div", { class: "command-line" }, label, prompt, input, hint),
+    input,
+    remember: () => {
+      if (earlier.at(-1) !== input.value) earlier.push(input.value);
+      at = earlier.length;
+      input.value = "";
+      fit();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** What ran in a sandbox, from here and from everywhere else. */
+import { call } from "../../api.ts";
+import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../../components/bits.ts";
+import { button, whileBusy } from "../../components/button.ts";
+import { icon } from "../../components/icons.ts";
+import type { Panel } from "../../components/tabs.ts";
+import { fill, h } from "../../dom.ts";
+import { count, duration } from "../../format.ts";
+import type { LogEntry } from "../../types.ts";
+
+const dayMs = 86_400_000;
+const entriesMax = 100;
+
+/** `changed` says that something new has run. */
+export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly changed: () => void } {
+  const place = h("div", {}, skeleton());
+  const total = h("span", { class: "quiet", role: "status" });
+  let visible = false;
+  const load = async (): Promise<void> => {
+    const from = new Date(Date.now() - dayMs).toISOString();
+    const path = `/v1/sandboxes/logs?sandbox_id=${encodeURIComponent(id)}&limit=${entriesMax}&from=${encodeURIComponent(from)}`;
+    try {
+      const answer = await call<{ logs: LogEntry[]; total: number }>("GET", path, { signal });
+      total.textContent = `${count(answer.total)} in the last 24 hours${answer.total > entriesMax ? `, the newest ${entriesMax} shown` : ""}`;
+      if (answer.logs.length) fill(place, h("div", { class: "log-list" }, ...answer.logs.map(entryRow)));
+      else fill(place, emptyState("file", "Nothing has run yet", "Commands appear here, whether they came from these pages or from your programs."));
+    } catch (error) {
+      if (!signal.aborted)
+        fill(
+          place,
+          errorNotice(error, () => void load()),
+        );
+    }
+  };
+  const refresh = button({ label: "Refresh", icon: "refresh", size: "small", onClick: (element) => void whileBusy(element, load) });
+  const head = h("div", { class: "section-head" }, h("div", {}, h("h2", {}, "Logs"), total), refresh);
+  return {
+    element: h("div", { class: "stack" }, head, place),
+    shown: () => {
+      visible = true;
+      void load();
+    },
+    hidden: () => {
+      visible = false;
+    },
+    changed: () => {
+      if (visible) void load();
+    },
+  };
+}
+
+function entryRow(entry: LogEntry): HTMLElement {
+  const { command, status, exit_code, execution_time_ms, timestamp, source, working_dir, request_id } = entry;
+  const failed = status === "completed" && exit_code !== 0;
+  const head = h(
+    "summary",
+    { class: "log-head" },
+    icon("chevron"),
+    h("code", { class: "log-command" }, command),
+    pill(failed ? "failed" : status),
+    h("span", { class: "log-exit number wide-only" }, exit_code === null || status === "running" ? "" : `exit ${exit_code}`),
+    h("span", { class: "log-time number wide-only" }, execution_time_ms === null ? "" : duration(execution_time_ms)),
+    timeAgo(timestamp),
+  );
+  const facts = [source, working_dir, `exit code ${exit_code ?? "none"}`, request_id].filter(Boolean).join(" · ");
+  return h(
+    "details",
+    { class: "log-entry" },
+    head,
+    h(
+      "div",
+      { class: "log-body" },
+      h("pre", { class: "log-text", tabindex: 0, "aria-label": "Command" }, command),
+      ...outputs(entry),
+      h("p", { class: "quiet" }, facts),
+    ),
+  );
+}
+
+function outputs({ stdout, stderr, stdout_truncated, stderr_truncated }: LogEntry): HTMLElement[] {
+  const streams = [
+    ["stdout", stdout, stdout_truncated],
+    ["stderr", stderr, stderr_truncated],
+  ] as const;
+  const blocks = streams
+    .filter(([, text]) => text)
+    .map(([name, text, cut]) =>
+      h("div", {}, h("h3", {}, name, cut ? " (its beginning)" : ""), h("pre", { class: `log-text ${name}`, tabindex: 0, "aria-label": name }, text ?? "")),
+    );
+  return blocks.length ? blocks : [h("p", { class: "quiet" }, "It printed nothing.")];
+}

@@ -1,0 +1,40 @@
+/** An upload with its progress, which only XMLHttpRequest tells. */
+import { ApiError, ConnectionError, changeHeaders, report } from "../../api.ts";
+
+export interface Upload {
+  readonly id: string;
+  readonly path: string;
+  readonly file: File;
+  readonly signal: AbortSignal;
+  /** Told which share of the file is on its way, from 0 to 1. */
+  readonly onProgress: (share: number) => void;
+}
+
+/** @throws {ApiError} with the server's words; {ConnectionError} when the connection breaks. */
+export function uploadFile({ id, path, file, signal, onProgress }: Upload): Promise<{ path: string; size: number }> {
+  const request = new XMLHttpRequest();
+  request.open("POST", `/v1/sandboxes/${encodeURIComponent(id)}/upload?path=${encodeURIComponent(path)}`);
+  for (const [name, value] of Object.entries(changeHeaders())) request.setRequestHeader(name, value);
+  request.setRequestHeader("content-type", "application/octet-stream");
+  request.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total ? loaded / total : 1));
+  signal.addEventListener("abort", () => request.abort());
+  return new Promise((resolve, reject) => {
+    request.addEventListener("error", () => reject(new ConnectionError()));
+    request.addEventListener("abort", () => reject(new DOMException("The page was left.", "AbortError")));
+    request.addEventListener("load", () => {
+      const body = parse(request.responseText);
+      if (request.status < 300) return resolve(body as { path: string; size: number });
+      const headers = new Headers({ "x-request-id": request.getResponseHeader("x-request-id") ?? "" });
+      reject(report(new ApiError(request.status, body.error, headers)));
+    });
+    request.send(file);
+  });
+}
+
+function parse(text: string): { error?: { code?: string; message?: string; request_id?: string } } {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

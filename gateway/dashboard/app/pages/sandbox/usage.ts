@@ -1,0 +1,131 @@
+/** What a sandbox uses, now and over the last hours. */
+import { call } from "../../api.ts";
+import { chart, type Point } from "../../charts.ts";
+import { errorNotice, meter } from "../../components/bits.ts";
+import { choice } from "../../components/field.ts";
+import type { Panel } from "../../components/tabs.ts";
+import { fill, h } from "../../dom.ts";
+import { clockTime, count, mebibytes } from "../../format.ts";
+import { type Poll, poll } from "../../poll.ts";
+import type { Sample, SandboxStatus } from "../../types.ts";
+
+const everyMs = 10_000;
+const hourMs = 3_600_000;
+/** More than the chart has pixels for shows nothing more. */
+const pointsMax = 240;
+
+type Hours = "1" | "6" | "24";
+
+export function usagePanel(id: string, signal: AbortSignal): Panel {
+  let hours: Hours = "1";
+  let samples: readonly Sample[] = [];
+  let turns: Poll | undefined;
+  let stop = new AbortController();
+  const figures = h("div", { class: "figures" });
+  const trouble = h("div", {});
+  const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
+  const cpu = chart({
+    title: "CPU",
+    kind: "line",
+    least: 100,
+    scale: (value) => `${value}%`,
+    ends: clockOf,
+    read: ({ at, value }) => `${clockOf(at)}  ${percent(value)}`,
+  });
+  const memory = chart({
+    title: "Memory",
+    kind: "line",
+    least: 16,
+    scale: (value) => `${value} MB`,
+    ends: clockOf,
+    read: ({ at, value }) => `${clockOf(at)}  ${mebibytes(value)}`,
+  });
+  const range = choice<Hours>(
+    "Period",
+    [
+      ["1", "1 hour"],
+      ["6", "6 hours"],
+      ["24", "24 hours"],
+    ],
+    hours,
+    (chosen) => {
+      hours = chosen;
+      samples = [];
+      turns?.now();
+    },
+  );
+  const draw = (): void => {
+    const to = Date.now();
+    const from = to - Number(hours) * hourMs;
+    const within = samples.filter(({ timestamp }) => Date.parse(timestamp) >= from);
+    cpu.show(
+      thinned(within, ({ cpu_percent }) => cpu_percent),
+      from,
+      to,
+    );
+    memory.show(
+      thinned(within, ({ memory_mb }) => memory_mb),
+      from,
+      to,
+    );
+  };
+  const load = async (): Promise<void> => {
+    const asked = hours;
+    // Only what is new since the last time: a day has thousands of samples.
+    const last = samples.at(-1)?.timestamp;
+    const from = last ? new Date(Date.parse(last) + 1) : new Date(Date.now() - Number(asked) * hourMs);
+    const path = `/v1/sandboxes/${encodeURIComponent(id)}/status?from=${encodeURIComponent(from.toISOString())}`;
+    const { current, history } = await call<SandboxStatus>("GET", path, { signal: stop.signal });
+    if (asked !== hours) return;
+    samples = [...samples, ...history];
+    fill(trouble);
+    fill(figures, ...figuresOf(current));
+    draw();
+  };
+  const head = h("div", { class: "section-head" }, h("h2", {}, "Usage"), range.element);
+  return {
+    element: h("div", { class: "stack" }, head, trouble, figures, h("div", { class: "charts" }, cpu.element, memory.element)),
+    shown: () => {
+      stop = new AbortController();
+      const over = AbortSignal.any([signal, stop.signal]);
+      turns = poll({
+        everyMs,
+        signal: over,
+        work: load,
+        failed: (error) =>
+          fill(
+            trouble,
+            errorNotice(error, () => turns?.now()),
+          ),
+      });
+    },
+    hidden: () => stop.abort(),
+  };
+}
+
+function figuresOf({ cpu_percent, memory_mb, memory_percent, disk_mb, processes }: SandboxStatus["current"]): HTMLElement[] {
+  return [
+    figure("CPU", percent(cpu_percent), meter("CPU", cpu_percent, 100)),
+    figure("Memory", mebibytes(memory_mb), meter("Memory", memory_percent, 100)),
+    figure("Disk", mebibytes(disk_mb)),
+    figure("Processes", count(processes)),
+  ];
+}
+
+function figure(title: string, value: string, bar?: HTMLElement): HTMLElement {
+  return h("div", { class: "figure card" }, h("div", { class: "figure-title" }, title), h("div", { class: "figure-value" }, value), bar ?? null);
+}
+
+const percent = (value: number): string => `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)}%`;
+
+/** Averages of neighbours, as many as a chart can show. */
+function thinned(samples: readonly Sample[], pick: (sample: Sample) => number): Point[] {
+  const size = Math.max(1, Math.ceil(samples.length / pointsMax));
+  const points: Point[] = [];
+  for (let at = 0; at < samples.length; at += size) {
+    const group = samples.slice(at, at + size);
+    const sum = group.reduce((total, sample) => total + pick(sample), 0);
+    points.push({ at: Date.parse(group[Math.floor(group.length / 2)]?.timestamp ?? ""), value: sum / group.length });
+  }
+  return points;
+}

@@ -1,0 +1,64 @@
+/** Asking again and again, as seldom as will do. */
+import { ApiError } from "./api.ts";
+
+export interface Poll {
+  /** Asks at once instead of waiting for the next turn. */
+  now(): void;
+}
+
+export interface PollOptions {
+  readonly everyMs: number | (() => number);
+  readonly signal: AbortSignal;
+  readonly work: () => Promise<void>;
+  /** Told of every turn that fails; polling goes on. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** Runs `work` now and then while the page is visible. A server that says when to come back is obeyed. */
+export function poll({ everyMs, signal, work, failed }: PollOptions): Poll {
+  let wake: () => void = () => {};
+  const now = (): void => wake();
+  const turns = async (): Promise<void> => {
+    while (!signal.aborted) {
+      let waitMs = typeof everyMs === "number" ? everyMs : everyMs();
+      try {
+        await work();
+        if (typeof everyMs !== "number") waitMs = everyMs();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof ApiError && error.retryAfterS) waitMs = Math.max(waitMs, error.retryAfterS * 1_000);
+        failed(error);
+      }
+      await pause(waitMs, signal, (woken) => {
+        wake = woken;
+      });
+    }
+  };
+  void turns();
+  return { now };
+}
+
+/** Ends after the time while the page is visible, when it becomes visible later than that, or when woken. */
+function pause(waitMs: number, signal: AbortSignal, wakeable: (wake: () => void) => void): Promise<void> {
+  return new Promise((resolve) => {
+    let due = false;
+    const end = (): void => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+      document.removeEventListener("sandgate:reconnected", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const seen = (): void => {
+      if (due && !document.hidden) end();
+    };
+    const timer = setTimeout(() => {
+      due = true;
+      seen();
+    }, waitMs);
+    document.addEventListener("visibilitychange", seen);
+    document.addEventListener("sandgate:reconnected", end);
+    signal.addEventListener("abort", end);
+    wakeable(end);
+  });
+}

@@ -1,0 +1,51 @@
+/** Who is logged in. */
+import { call, setCsrfToken } from "./api.ts";
+import type { Account, Session } from "./types.ts";
+
+let current: Session | undefined;
+
+/** @throws {Error} when nobody is logged in; pages of the shell are only shown when somebody is. */
+export function account(): Account {
+  return session().account;
+}
+
+export function session(): Session {
+  if (!current) throw new Error("nobody is logged in");
+  return current;
+}
+
+export function isLoggedIn(): boolean {
+  return current !== undefined;
+}
+
+/** Whether this server has an optional part. */
+export function hasFeature(name: string): boolean {
+  return current?.features.includes(name) ?? false;
+}
+
+/** Takes over what a successful log-in, sign-up or `GET /v1/account` answered. */
+export function begin(answer: Session): void {
+  current = answer;
+  setCsrfToken(answer.csrf_token);
+}
+
+/** The session was replaced by one with another token. */
+export function renew(csrf_token: string): void {
+  if (current) begin({ ...current, csrf_token });
+}
+
+export function forget(): void {
+  current = undefined;
+  setCsrfToken("");
+}
+
+/** Asks the server who is logged in. @throws {ApiError} with status 401 when nobody is. */
+export async function loadSession(): Promise<void> {
+  begin(await call<Session>("GET", "/v1/account", { anonymous: true }));
+}
+
+/** Ends the session on the server, then here. */
+export async function logOut(): Promise<void> {
+  await call("POST", "/v1/auth/logout", { body: {} });
+  forget();
+}

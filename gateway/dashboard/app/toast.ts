@@ -1,0 +1,41 @@
+/** Short messages at the edge of the window. */
+import { ApiError, ConnectionError } from "./api.ts";
+import { messageOf, requestIdOf } from "./components/bits.ts";
+import { iconButton } from "./components/button.ts";
+import { icon } from "./components/icons.ts";
+import { type Child, h } from "./dom.ts";
+
+const shownMs = 6_000;
+const shownMax = 4;
+
+/** Says that something worked. */
+export function toast(words: string): void {
+  show("info", words);
+}
+
+/** Says what did not work, with the server's words. */
+export function toastError(error: unknown): void {
+  // The bar at the top says that the server is away, and the log-in page that nobody is logged in.
+  if (error instanceof ConnectionError || (error instanceof ApiError && error.status === 401)) return;
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  show("error", messageOf(error), requestIdOf(error));
+}
+
+/** The live regions have to be there before something is said in them. */
+export function createToasts(): void {
+  document.body.append(h("div", { id: "toasts", class: "toasts", role: "status", "aria-label": "Messages" }));
+}
+
+function show(kind: "info" | "error", ...words: Child[]): void {
+  const region = document.getElementById("toasts");
+  if (!region) return;
+  const element = h("div", { class: `toast ${kind}` }, icon(kind === "error" ? "warning" : "check"), h("div", { class: "toast-words" }, ...words));
+  const close = (): void => {
+    clearTimeout(timer);
+    element.remove();
+  };
+  const timer = setTimeout(close, kind === "error" ? 2 * shownMs : shownMs);
+  element.append(iconButton("Dismiss", "close", close));
+  region.append(element);
+  while (region.children.length > shownMax) region.firstElementChild?.remove();
+}
