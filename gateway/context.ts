@@ -4,6 +4,7 @@ import type { Logger } from "../shared/log.ts";
 import type { Semaphore } from "../shared/mutex.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Passwords } from "./accounts/passwords.ts";
 import type { Records } from "./accounts/records.ts";
 import type { Sessions } from "./accounts/sessions.ts";
 import type { Authenticator } from "./auth.ts";
@@ -25,6 +26,7 @@ export interface GatewayContext {
   readonly sandboxes: SandboxDirectory;
   readonly records: Records;
   readonly sessions: Sessions;
+  readonly passwords: Passwords;
   readonly authenticator: Authenticator;
   readonly rates: RateLimiter;
   /** Failed authentications, by key, cookie or password. */

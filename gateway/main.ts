@@ -14,6 +14,7 @@ import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
 import { KeyUses } from "./accounts/key-uses.ts";
+import { Passwords } from "./accounts/passwords.ts";
 import { openRecords, type Records } from "./accounts/records.ts";
 import { Sessions } from "./accounts/sessions.ts";
 import { Activity, minuteMs } from "./activity.ts";
@@ -79,6 +80,7 @@ async function main(): Promise<void> {
     sandboxes,
     records,
     sessions,
+    passwords: new Passwords(),
     authenticator: new Authenticator(records, sessions, config),
     rates,
     failures: new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address"),
@@ -115,7 +117,7 @@ async function main(): Promise<void> {
     corsOrigins: config.corsOrigins,
     log,
     handle: (exchange, route) => handle(pipeline, exchange, route),
-    observe: (exchange, route) => metrics.observe(exchange, route),
+    observe: (exchange) => metrics.observe(exchange),
     ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
   lifecycle.onStop("server", () => server.close());

@@ -16,6 +16,12 @@ export class AddressLimit {
     this.#what = what;
   }
 
+  /** Spends nothing. @throws {SandgateError} `rate_limited` when this address has no more tries. */
+  refuseExhausted(address: string): void {
+    const level = this.#buckets.get(networkOf(address))?.level(this.#policy, performance.now());
+    if (level?.remaining === 0) throw rateLimited(this.#what, level);
+  }
+
   /** @throws {SandgateError} `rate_limited` when this address has no more tries. */
   take(address: string): void {
     const now = performance.now();
