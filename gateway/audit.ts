@@ -9,12 +9,12 @@ const secretParameters = new Set(["api_key", "token"]);
 
 /** One line for a call that is over. */
 export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
-  const target = exchange.params[0] ?? exchange.audited.target;
+  const target = exchange.params[0] ?? exchange.audited?.target;
   log.info(
     {
       event: "audit",
       action: `${route.method} ${route.path}`,
-      account: caller?.account.id ?? exchange.audited.account,
+      account: caller?.account.id ?? exchange.audited?.account,
       by: caller?.label,
       request_id: exchange.requestId,
       ...(target ? { target } : {}),

@@ -11,6 +11,8 @@ import type { Answer } from "../idempotency.ts";
 import type { Call } from "../routes.ts";
 
 const pageSizeDefault = 20;
+/** Above the largest page, so that page and size make one number. */
+const pageSizeMax = 1_000;
 const createTimeoutMs = 120_000;
 const deleteTimeoutMs = 60_000;
 const deletesAtOnce = 8;
@@ -51,7 +53,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
   };
   const answerWith = (entry: SandboxEntry): Answer => {
     context.sandboxes.noteCreated(entry);
-    exchange.audited.target = entry.id;
+    exchange.audited = { target: entry.id };
     return { status: 201, body: presentJson(entry) };
   };
   const timeoutMs = createTimeoutMs + context.config.imagePullTimeoutMs;
@@ -81,13 +83,28 @@ async function withReservation<T>({ reservations }: GatewayContext, caller: Call
 
 export function listSandboxes(context: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): void {
   const { page = 1, page_size = pageSizeDefault } = query;
-  const all = context.sandboxes.ofAccount(caller.account.id).filter(({ status }) => status === "running" || status === "creating");
-  const data = all
-    .slice((page - 1) * page_size, page * page_size)
+  exchange.sendJsonText(200, pageOf(context.sandboxes.ofAccount(caller.account.id), page, page_size));
+}
+
+// A list is made anew when one of its sandboxes changes; until then its pages are the same bytes.
+const pagesOf = new WeakMap<readonly SandboxEntry[], Map<number, Uint8Array>>();
+const pagesKeptMax = 16;
+
+function pageOf(list: readonly SandboxEntry[], page: number, size: number): Uint8Array {
+  const pages = pagesOf.get(list) ?? new Map<number, Uint8Array>();
+  const name = page * pageSizeMax + size;
+  const known = pages.get(name);
+  if (known) return known;
+  const shown = list.filter(({ status }) => status === "running" || status === "creating");
+  const data = shown
+    .slice((page - 1) * size, page * size)
     .map(presentJson)
     .join(",");
-  const pagination = JSON.stringify({ page, page_size, total_items: all.length, total_pages: Math.ceil(all.length / page_size) });
-  exchange.sendJsonText(200, `{"data":[${data}],"pagination":${pagination}}`);
+  const pagination = JSON.stringify({ page, page_size: size, total_items: shown.length, total_pages: Math.ceil(shown.length / size) });
+  const body = Buffer.from(`{"data":[${data}],"pagination":${pagination}}`);
+  if (pages.size >= pagesKeptMax) pages.clear();
+  pagesOf.set(list, pages.set(name, body));
+  return body;
 }
 
 export async function getSandbox(context: GatewayContext, { exchange, caller, id }: Call<unknown, unknown>): Promise<void> {

@@ -2,6 +2,7 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
+import type { Route } from "../routes.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
 import { statusLine } from "./status.ts";
 
@@ -51,8 +52,10 @@ export class Exchange {
   status = 0;
   /** The code of the error that was sent. */
   errorCode: string | undefined;
+  /** The route that answers it; undefined for a path that there is not. */
+  route: Route | undefined;
   /** What the audit line says beside what the route and the caller tell. */
-  readonly audited: { account?: string; target?: string } = {};
+  audited: { account?: string; target?: string } | undefined;
   /** Whether the client is gone. */
   aborted = false;
   /** Why nobody wants the answer any more: the client is gone, or we cancelled. */
@@ -63,11 +66,15 @@ export class Exchange {
   #headers: Readonly<Record<ReadHeader, string>> | undefined;
   #body: BodyReader | undefined;
   readonly #response: HttpResponse;
-  readonly #onAbort: ((reason: SandgateError) => void)[] = [];
-  readonly #onDone: (() => void)[] = [];
+  readonly #observe: (exchange: Exchange) => void;
+  // Made when first needed: an exchange that is answered at once has no use for them.
+  #onAbort: ((reason: SandgateError) => void)[] | undefined;
+  #onDone: (() => void)[] | undefined;
 
-  constructor(response: HttpResponse, request: HttpRequest, paramCount: number) {
+  /** @param observe sees the exchange at its end. */
+  constructor(response: HttpResponse, request: HttpRequest, paramCount: number, observe: (exchange: Exchange) => void) {
     this.#response = response;
+    this.#observe = observe;
     this.#request = request;
     this.method = request.getCaseSensitiveMethod();
     this.query = request.getQuery() ?? "";
@@ -116,13 +123,15 @@ export class Exchange {
   /** Calls back when the answer is not wanted any more: the client is gone, at once if it is already, or we cancel. */
   onAbort(listener: (reason: SandgateError) => void): void {
     if (this.unwanted) listener(this.unwanted);
-    else this.#onAbort.push(listener);
+    else if (this.#onAbort) this.#onAbort.push(listener);
+    else this.#onAbort = [listener];
   }
 
   /** Calls back when the exchange is over, answered or not. */
   onDone(listener: () => void): void {
     if (this.#over) listener();
-    else this.#onDone.push(listener);
+    else if (this.#onDone) this.#onDone.push(listener);
+    else this.#onDone = [listener];
   }
 
   /** Ends it from our side. Whoever works on the answer is told why; the connection is closed if that takes long. */
@@ -134,7 +143,7 @@ export class Exchange {
   }
 
   /** A whole answer at once. The connection is kept unless too much of the request's body is still to come. */
-  send(status: number, contentType: string, body: string, headers?: Headers): void {
+  send(status: number, contentType: string, body: string | Uint8Array, headers?: Headers): void {
     if (this.aborted || this.status) return;
     this.corked(() => {
       this.begin(status, contentType, headers);
@@ -149,8 +158,8 @@ export class Exchange {
     this.sendJsonText(status, JSON.stringify(body), headers);
   }
 
-  /** JSON that is text already. */
-  sendJsonText(status: number, text: string, headers?: Headers): void {
+  /** JSON that is text, or its bytes, already. */
+  sendJsonText(status: number, text: string | Uint8Array, headers?: Headers): void {
     this.send(status, jsonType, text, headers);
   }
 
@@ -196,8 +205,10 @@ export class Exchange {
 
   /** The answer is complete or was cut off by us. */
   finished(): void {
+    if (this.#over) return;
     this.#over = true;
-    for (const listener of this.#onDone.splice(0)) listener();
+    if (this.#onDone) for (const listener of this.#onDone) listener();
+    this.#observe(this);
   }
 
   /** Told the length itself, uWS takes the answer for unfinished and drops the connection's next request. */
@@ -214,7 +225,7 @@ export class Exchange {
 
   #giveUp(reason: SandgateError): void {
     this.unwanted = reason;
-    for (const listener of this.#onAbort.splice(0)) listener(reason);
+    if (this.#onAbort) for (const listener of this.#onAbort) listener(reason);
   }
 }
 

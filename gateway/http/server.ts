@@ -16,7 +16,7 @@ export interface ServerOptions {
   /** Sees every exchange at its beginning. */
   readonly begun?: (exchange: Exchange) => void;
   /** Sees every exchange at its end. */
-  readonly observe: (exchange: Exchange, route: Route | undefined) => void;
+  readonly observe: (exchange: Exchange) => void;
 }
 
 export interface Server {
@@ -32,9 +32,9 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   const app = App();
   for (const [path, routes] of byPath(options.routes)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
-    app.any(path, (response, request) => serve(new Exchange(response, request, paramCount), routes, options));
+    app.any(path, (response, request) => serve(new Exchange(response, request, paramCount, options.observe), routes, options));
   }
-  app.any("/*", (response, request) => serve(new Exchange(response, request, 0), [], options));
+  app.any("/*", (response, request) => serve(new Exchange(response, request, 0, options.observe), [], options));
   return new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
@@ -61,8 +61,9 @@ function serve(exchange: Exchange, routes: readonly Route[], options: ServerOpti
 
 function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
   const method = exchange.method === "HEAD" ? "GET" : exchange.method;
-  const route = routes.find((candidate) => candidate.method === method);
-  exchange.onDone(() => options.observe(exchange, route));
+  let route: Route | undefined;
+  for (const candidate of routes) if (candidate.method === method) route = candidate;
+  exchange.route = route;
   options.begun?.(exchange);
   if (options.corsOrigins.length > 0) exchange.commonHeaders = cors(options.corsOrigins, exchange.header("origin"));
   if (route) return options.handle(exchange, route);

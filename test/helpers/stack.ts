@@ -96,7 +96,8 @@ export class Stack {
     await this.nats.kill9();
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
-    rmSync(this.dataDir, { recursive: true, force: true });
+    // Podman may still be leaving its home.
+    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
 }
 
