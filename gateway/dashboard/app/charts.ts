@@ -34,14 +34,14 @@ interface Frame {
 }
 
 const height = 132;
-const margin = { top: 8, right: 2, bottom: 18, left: 40 };
+const margin = { top: 8, right: 2, bottom: 18, left: 48 };
 /** A longer gap between two samples is drawn as one: nothing was measured. */
 const gapFactor = 6;
 
 export function chart(options: ChartOptions): Chart {
   const id = uniqueId("chart");
   const reading = h("span", { class: "chart-reading" });
-  const picture = svg("svg", { role: "img", "aria-labelledby": id, height, class: `chart-picture ${options.kind}` });
+  const picture = svg("svg", { role: "img", "aria-labelledby": id, height, class: "chart-picture" });
   const head = h("figcaption", { class: "chart-head" }, h("span", { id, class: "chart-title" }, options.title), reading);
   const element = h("figure", { class: "chart card" }, head, h("div", { class: "chart-frame" }, picture));
   let shown: { points: readonly Point[]; from: number; to: number } = { points: [], from: 0, to: 1 };
@@ -94,7 +94,8 @@ function drawChart(picture: SVGElement, options: ChartOptions, shown: { points: 
 /** Half the top has to be a round number too, because it is written beside its line. */
 function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
-  return ([1, 2, 4, 6, 8, 10].find((step) => step * power >= value) ?? 10) * power;
+  const steps = power > 1 ? [1, 2, 3, 4, 5, 6, 8, 10] : [1, 2, 4, 6, 8, 10];
+  return (steps.find((step) => step * power >= value) ?? 10) * power;
 }
 
 function scaleLines({ width, y }: Frame, top: number, scale: (value: number) => string): SVGElement[] {

@@ -63,8 +63,8 @@ export function keysPage({ signal }: Visit): View {
 
 function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>>[1] {
   return [
-    { title: "Name", cell: ({ name }) => h("span", { class: "strong clip" }, name) },
-    { title: "Key", cell: ({ prefix }) => h("code", {}, `${prefix}…`) },
+    { title: "Name", cell: nameCell },
+    { title: "Key", cell: ({ prefix }) => h("code", {}, `${prefix}…`), wide: true },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), wide: true },
     { title: "Last used", cell: ({ last_used_at }) => (last_used_at ? timeAgo(last_used_at) : h("span", { class: "quiet" }, "Never")), wide: true },
     { title: "Status", cell: ({ revoked_at }) => pill(revoked_at ? "revoked" : "active") },
@@ -74,4 +74,9 @@ function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>
       cell: (key) => !key.revoked_at && button({ label: "Revoke", kind: "danger-quiet", size: "small", onClick: () => revoke(key) }),
     },
   ];
+}
+
+/** On narrow screens the prefix has no column of its own. */
+function nameCell({ name, prefix }: ApiKey): HTMLElement {
+  return h("div", { class: "two-lines" }, h("span", { class: "strong clip" }, name), h("code", { class: "narrow-only" }, `${prefix}…`));
 }

@@ -32,7 +32,7 @@ export function overviewPage({ signal }: Visit): View {
         );
     },
   });
-  const header = pageHeader("Overview", null, linkButton("Sandboxes", "/sandboxes"));
+  const header = pageHeader("Overview", null, linkButton("New sandbox", "/sandboxes?new", "primary"));
   return { title: "Overview", element: h("div", { class: "page" }, header, place) };
 }
 

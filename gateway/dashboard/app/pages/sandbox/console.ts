@@ -12,7 +12,7 @@ const runsMax = 10;
 export function consolePanel(id: string, signal: AbortSignal, finished: () => void): Panel {
   const command = commandBox();
   const timeout = field({ label: "Timeout", unit: "s", attributes: { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "none" } });
-  const folder = field({ label: "Working directory", attributes: { class: "input mono", placeholder: "the image's own" } });
+  const folder = field({ label: "Working directory", attributes: { class: "input mono", placeholder: "default" } });
   const run = button({ label: "Run", icon: "play", kind: "primary", type: "submit" });
   const runs = h("div", { class: "runs" });
   let current: Run | undefined;

@@ -22,7 +22,7 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   let turns: Poll | undefined;
   let stop = new AbortController();
   const figures = h("div", { class: "figures" });
-  const trouble = h("div", {});
+  const trouble = h("div", { class: "form-trouble" });
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
   const cpu = chart({
     title: "CPU",
