@@ -21,7 +21,7 @@ const checkEntry = checker(SandboxEntrySchema);
 const checkEmpty = checker(Empty);
 
 /** A sandbox as every response shows it. */
-function present(entry: SandboxEntry): object {
+export function present(entry: SandboxEntry): object {
   const { id, name, status, image, created_at_ms, cpu, memory, storage, network, error } = entry;
   const created_at = new Date(created_at_ms).toISOString();
   return { id, name, status, image, created_at, cpu, memory, storage, disk_size: storage, network: { access: network }, ...(error ? { error } : {}) };
@@ -137,7 +137,7 @@ export async function deleteAllSandboxes(context: GatewayContext, { exchange, by
   exchange.sendJson(200, { deleted_count: deleted.length, deleted_ids: deleted, message, ...(errors.length > 0 ? { errors } : {}) });
 }
 
-async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by"], entry: SandboxEntry): Promise<void> {
+export async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by"], entry: SandboxEntry): Promise<void> {
   try {
     await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);
   } catch (error) {
