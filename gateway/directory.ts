@@ -7,6 +7,8 @@ import type { SandboxEntry } from "../shared/schemas/messages.ts";
 
 const pollMs = 50;
 
+const notFound = (id: string): SandgateError => new SandgateError("not_found", `Sandbox not found: ${id.slice(0, 64)}`);
+
 export class SandboxDirectory {
   readonly #mirror: BucketMirror<SandboxEntry>;
   /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
@@ -34,9 +36,31 @@ export class SandboxDirectory {
 
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
   async find(id: string, accountId: string): Promise<SandboxEntry> {
-    const entry = isId("sandbox", id) ? await this.#mirror.find(id) : undefined;
-    if (!entry || entry.account_id !== accountId) throw new SandgateError("not_found", `Sandbox not found: ${id.slice(0, 64)}`);
+    const entry = await this.findOfAny(id);
+    if (entry.account_id !== accountId) throw notFound(id);
     return entry;
+  }
+
+  /** A sandbox of any account. @throws {SandgateError} `not_found`. */
+  async findOfAny(id: string): Promise<SandboxEntry> {
+    const entry = isId("sandbox", id) ? await this.#mirror.find(id) : undefined;
+    if (!entry) throw notFound(id);
+    return entry;
+  }
+
+  /**
+   * Removes what a worker that is gone has left here, and returns how many sandboxes that was.
+   *
+   * @param check is asked before each one and throws when the worker has come back
+   */
+  async forgetWorker(workerId: string, check: () => void): Promise<number> {
+    await this.caughtUp();
+    const left = [...this.#entries.values()].filter(({ worker_id }) => worker_id === workerId);
+    for (const { id } of left) {
+      check();
+      await this.#mirror.delete(id);
+    }
+    return left.length;
   }
 
   /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */

@@ -1,9 +1,27 @@
 /** The table of routes: the only declaration of a path. Method, path, who may, what is checked, who answers. */
 import Type, { type Static, type TObject, type TSchema } from "typebox";
+import {
+  AccountChange,
+  AccountsQuery,
+  DrainBody,
+  KeyBody,
+  KeyChange,
+  KeysQuery,
+  LogInBody,
+  PasswordBody,
+  SandboxesQuery,
+  SignUpBody,
+} from "../shared/schemas/accounts.ts";
 import { CreateBody, DeleteBody, DownloadQuery, ExecuteAsyncBody, ExecuteBody, LogsQuery, PageQuery, StatusQuery, UploadQuery } from "../shared/schemas/api.ts";
 import { type Check, checker } from "../shared/schemas/validate.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayContext } from "./context.ts";
+import { endKey, getAccount, getUsage, listKeys, makeKey } from "./handlers/account.ts";
+import { changeAccount, getAnyAccount, listAccounts } from "./handlers/admin/accounts.ts";
+import { changeKey, endAnyKey, listAllKeys } from "./handlers/admin/keys.ts";
+import { deleteAnySandbox, listAllSandboxes } from "./handlers/admin/sandboxes.ts";
+import { drainWorker, forgetWorker, listWorkers } from "./handlers/admin/workers.ts";
+import { authSettings, changePassword, logIn, logOut, signUp } from "./handlers/auth.ts";
 import { execute, executeAsync } from "./handlers/execute.ts";
 import { download, upload } from "./handlers/files.ts";
 import { health, readiness } from "./handlers/health.ts";
@@ -77,6 +95,11 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
   };
 }
 
+const forAnyone = { access: "anyone" } as const;
+const forPeople = { access: "person", allowance: "pages" } as const;
+const forAccounts = { access: "account", allowance: "pages" } as const;
+const forOperators = { access: "operator", allowance: "pages" } as const;
+
 export const routes: readonly Route[] = [
   route("POST", "/v1/sandboxes/create", { body: CreateBody }, createSandbox),
   route("GET", "/v1/sandboxes/list", { query: PageQuery }, listSandboxes),
@@ -89,6 +112,27 @@ export const routes: readonly Route[] = [
   route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody }, executeAsync),
   route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file" }, upload),
   route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery }, download),
+  route("GET", "/v1/auth/settings", {}, authSettings, forAnyone),
+  route("POST", "/v1/auth/signup", { body: SignUpBody }, signUp, forAnyone),
+  route("POST", "/v1/auth/login", { body: LogInBody }, logIn, forAnyone),
+  route("POST", "/v1/auth/logout", {}, logOut, forPeople),
+  route("GET", "/v1/account", {}, getAccount, forAccounts),
+  route("POST", "/v1/account/password", { body: PasswordBody }, changePassword, forPeople),
+  route("GET", "/v1/account/keys", {}, listKeys, forAccounts),
+  route("POST", "/v1/account/keys", { body: KeyBody }, makeKey, forPeople),
+  route("DELETE", "/v1/account/keys/:id", {}, endKey, forPeople),
+  route("GET", "/v1/account/usage", {}, getUsage, forAccounts),
+  route("GET", "/v1/admin/accounts", { query: AccountsQuery }, listAccounts, forOperators),
+  route("GET", "/v1/admin/accounts/:id", {}, getAnyAccount, forOperators),
+  route("POST", "/v1/admin/accounts/:id", { body: AccountChange }, changeAccount, forOperators),
+  route("GET", "/v1/admin/keys", { query: KeysQuery }, listAllKeys, forOperators),
+  route("POST", "/v1/admin/keys/:id", { body: KeyChange }, changeKey, forOperators),
+  route("DELETE", "/v1/admin/keys/:id", {}, endAnyKey, forOperators),
+  route("GET", "/v1/admin/workers", {}, listWorkers, forOperators),
+  route("POST", "/v1/admin/workers/:id/drain", { body: DrainBody }, drainWorker, forOperators),
+  route("DELETE", "/v1/admin/workers/:id", {}, forgetWorker, forOperators),
+  route("GET", "/v1/admin/sandboxes", { query: SandboxesQuery }, listAllSandboxes, forOperators),
+  route("DELETE", "/v1/admin/sandboxes/:id", {}, deleteAnySandbox, forOperators),
   { access: "open", method: "GET", path: "/healthz", answer: health },
   { access: "open", method: "GET", path: "/readyz", answer: readiness },
   { access: "open", method: "GET", path: "/favicon.svg", answer: favicon },

@@ -182,7 +182,7 @@ export type Presence = Static<typeof Presence>;
 export type WorkerPresence = NonNullable<Presence["worker"]>;
 
 /** Numbers that an operator has given in place of the tier's. */
-const Limits = Type.Object({
+export const Limits = Type.Object({
   /** Requests in any minute. */
   requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
   /** Requests at once; a minute's worth when absent. */
@@ -192,7 +192,7 @@ const Limits = Type.Object({
 });
 export type Limits = Static<typeof Limits>;
 
-const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")]);
+export const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")], { takes: '"beta", "pro" or "enterprise"' });
 
 export const AccountRecord = Type.Object({
   id: Id,

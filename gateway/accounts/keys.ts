@@ -1,0 +1,94 @@
+/** The API keys of accounts: made, found, revoked. */
+import { randomBytes } from "node:crypto";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import type { KeyRecord } from "../../shared/schemas/messages.ts";
+import { hashKey, keyPrefix } from "../auth.ts";
+import type { Records } from "./records.ts";
+import { newestFirst } from "./view.ts";
+
+/** 36 bytes are 48 characters of base64url. */
+const keyBytes = 36;
+
+/** All keys of an account, newest first, also the revoked ones. */
+export function keysOf({ keys }: Records, accountId: string): KeyRecord[] {
+  return newestFirst([...keys.values()].filter((key) => key.account_id === accountId));
+}
+
+export function isActive({ revoked_at_ms }: KeyRecord): boolean {
+  return revoked_at_ms === undefined;
+}
+
+/**
+ * Makes a key; resolves when it is stored. The key itself is only in the answer.
+ *
+ * @throws {SandgateError} `conflict` when the account has `activeMax` active keys, counted over all gateways.
+ */
+export async function createKey(records: Records, accountId: string, name: string, activeMax: number): Promise<{ record: KeyRecord; apiKey: string }> {
+  await records.keys.caughtUp();
+  const before = new Set(activeHashes(records, accountId));
+  if (before.size >= activeMax) throw tooMany(activeMax);
+  const apiKey = `sg_${randomBytes(keyBytes).toString("base64url")}`;
+  const hash = hashKey(apiKey);
+  const record: KeyRecord = { id: newId("key"), account_id: accountId, name, prefix: keyPrefix(apiKey), created_at_ms: Date.now() };
+  await records.keys.put(hash, record);
+  if (await isOneTooMany(records, hash, accountId, before, activeMax)) {
+    await records.keys.delete(hash);
+    throw tooMany(activeMax);
+  }
+  return { record, apiKey };
+}
+
+/**
+ * Whether a key that was just stored has `activeMax` active ones before it. Of keys that are being made at the same
+ * time, by whatever gateways, the server's numbering of its changes tells which came first: every gateway sees the same.
+ */
+async function isOneTooMany(records: Records, hash: string, accountId: string, before: ReadonlySet<string>, activeMax: number): Promise<boolean> {
+  await records.keys.caughtUp();
+  const active = activeHashes(records, accountId);
+  if (active.length <= activeMax) return false;
+  const mine = await records.keys.readVersion(hash);
+  let earlier = 0;
+  for (const other of active) {
+    if (other === hash) continue;
+    // What was there before may have a high number only because an operator has changed it since.
+    if (before.has(other)) earlier++;
+    else if (mine && ((await records.keys.readVersion(other))?.revision ?? Number.POSITIVE_INFINITY) < mine.revision) earlier++;
+  }
+  return earlier >= activeMax;
+}
+
+function activeHashes({ keys }: Records, accountId: string): string[] {
+  return [...keys.entries()].flatMap(([hash, key]) => (key.account_id === accountId && isActive(key) ? [hash] : []));
+}
+
+const tooMany = (max: number): SandgateError =>
+  new SandgateError("conflict", `An account can have at most ${max} active key${max === 1 ? "" : "s"}; revoke one first.`);
+
+/**
+ * A key by its id, and the hash that it is stored under.
+ *
+ * @param accountId keys of other accounts are not found; absent for operators
+ * @throws {SandgateError} `not_found`
+ */
+export async function findKey({ keys }: Records, id: string, accountId?: string): Promise<{ hash: string; key: KeyRecord }> {
+  const look = () => [...keys.entries()].find(([, key]) => key.id === id && (accountId === undefined || key.account_id === accountId));
+  let found = look();
+  if (!found) {
+    // Another gateway may have made it a moment ago.
+    await keys.caughtUp();
+    found = look();
+  }
+  if (!found) throw keyNotFound(id);
+  return { hash: found[0], key: found[1] };
+}
+
+/** Ends a key for good; one that was revoked before stays as it is. @throws {SandgateError} `not_found`. */
+export async function revokeKey(records: Records, id: string, accountId?: string): Promise<KeyRecord> {
+  const { hash } = await findKey(records, id, accountId);
+  const stored = await records.keys.change(hash, (key) => (isActive(key) ? { ...key, revoked_at_ms: Date.now() } : key));
+  if (!stored) throw keyNotFound(id);
+  return stored;
+}
+
+export const keyNotFound = (id: string): SandgateError => new SandgateError("not_found", `API key not found: ${id.slice(0, 64)}`);

@@ -1,0 +1,46 @@
+/** Making an account with a login. */
+import type { Config } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/messages.ts";
+import type { Records } from "./records.ts";
+
+/** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */
+const firstOperatorKey = "first-operator";
+
+export interface NewLogin {
+  readonly loginKey: string;
+  readonly email: string;
+  readonly name: string;
+  /** As it is stored. */
+  readonly password: string;
+}
+
+export const alreadyRegistered = (): SandgateError => new SandgateError("conflict", "This e-mail address is already registered.");
+
+/**
+ * Stores an account of the tier beta and its login.
+ *
+ * @throws {SandgateError} `conflict` when somebody else, on whatever gateway, has just taken the e-mail address.
+ */
+export async function makeAccount(records: Records, { firstAccountOperator }: Config, { loginKey, email, name, password }: NewLogin) {
+  const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
+  const now = Date.now();
+  const account: AccountRecord = { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: now };
+  const login: LoginRecord = { account_id: account.id, email, password, password_version: 1, changed_at_ms: now };
+  // First the account, so that no login ever leads nowhere.
+  await records.accounts.put(account.id, account);
+  if (!(await records.logins.create(loginKey, login))) {
+    await records.accounts.delete(account.id);
+    throw alreadyRegistered();
+  }
+  records.logins.note(loginKey, login);
+  return { login, account: mayBeFirst ? await asFirstOperator(records, account, login) : account };
+}
+
+/** Of several first accounts made at the same time one becomes the operator: the one whose entry the server takes. */
+async function asFirstOperator(records: Records, account: AccountRecord, login: LoginRecord): Promise<AccountRecord> {
+  const isFirst = await records.logins.create(firstOperatorKey, { ...login, password: "" });
+  if (!isFirst) return account;
+  return (await records.accounts.change(account.id, (record) => ({ ...record, operator: true }))) ?? account;
+}

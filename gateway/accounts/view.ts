@@ -1,0 +1,48 @@
+/** Accounts and keys as answers show them. */
+import type { AccountRecord, KeyRecord } from "../../shared/schemas/messages.ts";
+import type { KeyLimits } from "../../shared/tiers.ts";
+import type { GatewayContext } from "../context.ts";
+
+interface LimitsView {
+  readonly requests_per_minute: number;
+  readonly burst: number;
+  readonly sandboxes: number;
+}
+
+/** An account as its owner sees it; the limits are those of its browsers and of keys without numbers of their own. */
+export function accountView({ authenticator }: GatewayContext, account: AccountRecord) {
+  const { id, email, name, tier, operator, created_at_ms } = account;
+  const limits = limitsView(authenticator.limits(account));
+  return { id, email: email ?? null, name, tier, operator: operator ?? false, created_at: iso(created_at_ms), limits };
+}
+
+/** A key as its owner sees it. */
+export function keyView({ authenticator, records }: GatewayContext, account: AccountRecord, key: KeyRecord) {
+  const { id, name, prefix, created_at_ms, revoked_at_ms } = key;
+  const limits = authenticator.limits(account, key);
+  const usedAtMs = records.keyUse.get(id)?.used_at_ms;
+  return {
+    id,
+    name,
+    prefix,
+    created_at: iso(created_at_ms),
+    last_used_at: usedAtMs === undefined ? null : iso(usedAtMs),
+    revoked_at: revoked_at_ms === undefined ? null : iso(revoked_at_ms),
+    tier: limits.tier,
+    limits: limitsView(limits),
+  };
+}
+
+/** Milliseconds since 1970 as ISO 8601. */
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function limitsView({ requestsPerMinute, burst, sandboxes }: KeyLimits): LimitsView {
+  return { requests_per_minute: requestsPerMinute, burst, sandboxes };
+}
+
+/** Sorts what has an id and a time, newest first; ids are sortable by time, so equal times keep one order. */
+export function newestFirst<T extends { readonly id: string; readonly created_at_ms: number }>(items: T[]): T[] {
+  return items.sort((a, b) => b.created_at_ms - a.created_at_ms || (a.id < b.id ? 1 : -1));
+}

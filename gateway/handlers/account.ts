@@ -1,0 +1,76 @@
+/** What an account sees and does about itself: its limits, keys and usage. */
+import type { Static } from "typebox";
+import type { KeyBody } from "../../shared/schemas/accounts.ts";
+import type { AccountRecord, KeyRecord, SandboxEntry, SessionRecord } from "../../shared/schemas/messages.ts";
+import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
+import { accountView, iso, keyView } from "../accounts/view.ts";
+import { policyOf } from "../auth.ts";
+import type { GatewayContext } from "../context.ts";
+import { features } from "../features.ts";
+import type { Call } from "../routes.ts";
+
+/** Answers with tokens and keys are for nobody's cache. */
+export const noStore = { "cache-control": "no-store" } as const;
+
+const keyNameDefault = "API key";
+
+/** Who one is; browsers are also told the token that their changes must carry. */
+export function sessionAnswer(context: GatewayContext, account: AccountRecord, session: SessionRecord | undefined): object {
+  const token = session ? { csrf_token: session.csrf_token } : {};
+  return { account: accountView(context, account), ...token, features, keys_max: context.config.keysPerAccount };
+}
+
+export function getAccount(context: GatewayContext, { exchange, caller }: Call<unknown, unknown>): void {
+  exchange.sendJson(200, sessionAnswer(context, caller.account, caller.session), noStore);
+}
+
+export function listKeys(context: GatewayContext, { exchange, caller: { account } }: Call<unknown, unknown>): void {
+  exchange.sendJson(200, { data: keysOf(context.records, account.id).map((key) => keyView(context, account, key)) }, noStore);
+}
+
+/** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many. */
+export async function makeKey({ records, config }: GatewayContext, { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>): Promise<void> {
+  const name = body.name?.trim() || keyNameDefault;
+  const { record, apiKey } = await createKey(records, caller.account.id, name, config.keysPerAccount);
+  exchange.audited = { target: record.id };
+  const { id, prefix, created_at_ms } = record;
+  exchange.sendJson(201, { id, name, prefix, created_at: iso(created_at_ms), key: apiKey }, noStore);
+}
+
+/** @throws {SandgateError} `not_found`, also for a key of another account. */
+export async function endKey({ records }: GatewayContext, { exchange, caller, id }: Call<unknown, unknown>): Promise<void> {
+  const { revoked_at_ms = 0 } = await revokeKey(records, id, caller.account.id);
+  exchange.sendJson(200, { id, message: "API key revoked", revoked_at: iso(revoked_at_ms) });
+}
+
+/** What is used and left of the limits now, and the last hour minute by minute. */
+export async function getUsage(context: GatewayContext, { exchange, caller: { account } }: Call<unknown, unknown>): Promise<void> {
+  const keys = keysOf(context.records, account.id).filter(isActive);
+  const [history, ...allowances] = await Promise.all([
+    context.usage.lastHour(account.id),
+    ...keys.map((key) => allowance(context, account, key)),
+    allowance(context, account, undefined),
+  ]);
+  const sandboxes = countByStatus(context.sandboxes.ofAccount(account.id));
+  exchange.sendJson(200, { timestamp: iso(Date.now()), sandboxes, keys: allowances, history }, noStore);
+}
+
+/** Of a key, or of all browsers of the account together. */
+async function allowance({ authenticator, rates, reservations }: GatewayContext, account: AccountRecord, key: KeyRecord | undefined): Promise<object> {
+  const limits = authenticator.limits(account, key);
+  const id = key?.id ?? account.id;
+  const { remaining } = await rates.level(id, policyOf(limits));
+  return {
+    id,
+    name: key?.name ?? "Dashboard",
+    prefix: key?.prefix ?? null,
+    dashboard: key === undefined,
+    requests: { limit: limits.requestsPerMinute, remaining },
+    sandboxes: { used: reservations.used(id), limit: limits.sandboxes },
+  };
+}
+
+function countByStatus(sandboxes: readonly SandboxEntry[]): object {
+  const count = (wanted: SandboxEntry["status"]): number => sandboxes.filter(({ status }) => status === wanted).length;
+  return { running: count("running"), creating: count("creating"), error: count("error"), total: sandboxes.length };
+}

@@ -1,0 +1,92 @@
+/** The operator's calls about accounts. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../../shared/errors.ts";
+import type { AccountChange, AccountsQuery } from "../../../shared/schemas/accounts.ts";
+import type { AccountRecord } from "../../../shared/schemas/messages.ts";
+import { isActive, keysOf } from "../../accounts/keys.ts";
+import { accountView, newestFirst } from "../../accounts/view.ts";
+import type { GatewayContext } from "../../context.ts";
+import type { Call } from "../../routes.ts";
+import { paginate } from "../paginate.ts";
+import { adminKeyView } from "./keys.ts";
+
+/** How many of something each account has. */
+type Counts = ReadonlyMap<string, number>;
+
+/** All accounts, newest first; with `email`, those whose address contains it. */
+export function listAccounts(context: GatewayContext, { exchange, query }: Call<Static<typeof AccountsQuery>, unknown>): void {
+  const { records, sandboxes } = context;
+  const part = query.email?.trim().toLowerCase();
+  const accounts = [...records.accounts.values()].filter(({ email }) => !part || email?.toLowerCase().includes(part));
+  const keys = countByAccount([...records.keys.values()].filter(isActive));
+  const boxes = countByAccount(sandboxes.all());
+  exchange.sendJson(
+    200,
+    paginate(newestFirst(accounts), query, (account) => adminAccountView(context, account, keys, boxes)),
+  );
+}
+
+/** One account with all of its keys. @throws {SandgateError} `not_found`. */
+export async function getAnyAccount(context: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<void> {
+  const account = await context.records.accounts.find(checkedId(id));
+  if (!account) throw accountNotFound(id);
+  exchange.sendJson(200, withKeys(context, account));
+}
+
+/** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
+export async function changeAccount(context: GatewayContext, call: Call<unknown, Static<typeof AccountChange>>): Promise<void> {
+  const { exchange, id, body, caller } = call;
+  const { tier, limits, suspended, operator } = body;
+  if (tier === undefined && limits === undefined && suspended === undefined && operator === undefined) {
+    throw new SandgateError("invalid_request", "Name at least one of tier, limits, suspended and operator");
+  }
+  if (id === caller.account.id && (suspended || operator === false)) {
+    throw new SandgateError("conflict", "You cannot suspend your own account or stop being an operator; another operator can do that.");
+  }
+  const changed = await context.records.accounts.change(checkedId(id), (account) => changedAccount(account, body));
+  if (!changed) throw accountNotFound(id);
+  exchange.sendJson(200, withKeys(context, changed));
+}
+
+function changedAccount(account: AccountRecord, { tier, limits, suspended, operator }: Static<typeof AccountChange>): AccountRecord {
+  const { limits: former, ...rest } = account;
+  const next = limits === null ? undefined : limits ? { ...former, ...limits } : former;
+  return {
+    ...rest,
+    ...(next ? { limits: next } : {}),
+    ...(tier === undefined ? {} : { tier }),
+    ...(suspended === undefined ? {} : { suspended }),
+    ...(operator === undefined ? {} : { operator }),
+  };
+}
+
+function withKeys(context: GatewayContext, account: AccountRecord): object {
+  const keys = keysOf(context.records, account.id);
+  const counts = [countByAccount(keys.filter(isActive)), countByAccount(context.sandboxes.ofAccount(account.id))] as const;
+  return { ...adminAccountView(context, account, ...counts), api_keys: keys.map((key) => adminKeyView(context, account, key)) };
+}
+
+function adminAccountView(context: GatewayContext, account: AccountRecord, keys: Counts, sandboxes: Counts): object {
+  const { id, limits, suspended } = account;
+  return {
+    ...accountView(context, account),
+    custom_limits: limits ?? null,
+    suspended,
+    keys: keys.get(id) ?? 0,
+    sandboxes: sandboxes.get(id) ?? 0,
+  };
+}
+
+function countByAccount(items: Iterable<{ readonly account_id: string }>): Counts {
+  const counts = new Map<string, number>();
+  for (const { account_id } of items) counts.set(account_id, (counts.get(account_id) ?? 0) + 1);
+  return counts;
+}
+
+/** What cannot be a key of the bucket is no account either. */
+function checkedId(id: string): string {
+  if (!/^acct_[0-9a-z]{1,64}$/.test(id)) throw accountNotFound(id);
+  return id;
+}
+
+const accountNotFound = (id: string): SandgateError => new SandgateError("not_found", `Account not found: ${id.slice(0, 64)}`);

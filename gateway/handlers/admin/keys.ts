@@ -1,0 +1,58 @@
+/** The operator's calls about API keys. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../../shared/errors.ts";
+import type { KeyChange, KeysQuery } from "../../../shared/schemas/accounts.ts";
+import type { AccountRecord, KeyRecord } from "../../../shared/schemas/messages.ts";
+import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
+import { iso, keyView, newestFirst } from "../../accounts/view.ts";
+import type { GatewayContext } from "../../context.ts";
+import type { Call } from "../../routes.ts";
+import { paginate } from "../paginate.ts";
+
+/** A key as operators see it. */
+export function adminKeyView(context: GatewayContext, account: AccountRecord, key: KeyRecord): object {
+  const { account_id, tier, limits, id } = key;
+  return {
+    ...keyView(context, account, key),
+    account_id,
+    custom_tier: tier ?? null,
+    custom_limits: limits ?? null,
+    sandboxes: context.sandboxes.countOfKey(id),
+  };
+}
+
+/** The keys of all accounts or of one, newest first. */
+export function listAllKeys(context: GatewayContext, { exchange, query }: Call<Static<typeof KeysQuery>, unknown>): void {
+  const { accounts, keys } = context.records;
+  const owned = [...keys.values()].flatMap((key) => {
+    const account = query.account_id === undefined || query.account_id === key.account_id ? accounts.get(key.account_id) : undefined;
+    return account ? [{ id: key.id, created_at_ms: key.created_at_ms, account, key }] : [];
+  });
+  exchange.sendJson(
+    200,
+    paginate(newestFirst(owned), query, ({ account, key }) => adminKeyView(context, account, key)),
+  );
+}
+
+/** Gives a key a tier or numbers of its own, or takes them away. @throws {SandgateError} `not_found`. */
+export async function changeKey(context: GatewayContext, { exchange, id, body }: Call<unknown, Static<typeof KeyChange>>): Promise<void> {
+  const { records } = context;
+  if (body.tier === undefined && body.limits === undefined) throw new SandgateError("invalid_request", "Name at least one of tier and limits");
+  const { hash } = await findKey(records, id);
+  const changed = await records.keys.change(hash, (key) => changedKey(key, body));
+  const account = changed && (await records.accounts.find(changed.account_id));
+  if (!changed || !account) throw keyNotFound(id);
+  exchange.sendJson(200, adminKeyView(context, account, changed));
+}
+
+/** @throws {SandgateError} `not_found` */
+export async function endAnyKey({ records }: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<void> {
+  const { revoked_at_ms = 0, account_id } = await revokeKey(records, id);
+  exchange.sendJson(200, { id, account_id, message: "API key revoked", revoked_at: iso(revoked_at_ms) });
+}
+
+function changedKey({ tier: formerTier, limits: formerLimits, ...rest }: KeyRecord, { tier, limits }: Static<typeof KeyChange>): KeyRecord {
+  const nextTier = tier === undefined ? formerTier : (tier ?? undefined);
+  const nextLimits = limits === null ? undefined : limits ? { ...formerLimits, ...limits } : formerLimits;
+  return { ...rest, ...(nextTier ? { tier: nextTier } : {}), ...(nextLimits ? { limits: nextLimits } : {}) };
+}

@@ -1,0 +1,95 @@
+/** Signing up, logging in and out, and changing the password. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/messages.ts";
+import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
+import { alreadyRegistered, makeAccount } from "../accounts/sign-up.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Call } from "../routes.ts";
+import { noStore, sessionAnswer } from "./account.ts";
+
+/** What the log-in page asks before anybody is logged in. */
+export function authSettings({ config }: GatewayContext, { exchange }: Call<unknown, unknown>): void {
+  exchange.sendJson(200, { sign_up: config.signUp });
+}
+
+/** @throws {SandgateError} `forbidden` where signing up is closed, `conflict` for an e-mail address that is taken. */
+export async function signUp(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof SignUpBody>>): Promise<void> {
+  const { config, records, passwords, signUps } = context;
+  if (!config.signUp) throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.");
+  const email = body.email.trim();
+  refuseAddressAsPassword("password", body.password, email);
+  const loginKey = loginKeyOf(email);
+  await refuseRegistered(context, exchange, loginKey);
+  signUps.take(exchange.address(config.trustProxy));
+  const name = body.name?.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
+  const { account, login } = await makeAccount(records, config, { loginKey, email, name, password: await passwords.hash(body.password) });
+  exchange.audited = { account: account.id, target: account.id };
+  await enter(context, exchange, 201, { account, loginKey, login });
+}
+
+/** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
+export async function logIn(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof LogInBody>>): Promise<void> {
+  const loginKey = loginKeyOf(body.email);
+  const login = await checkPassword(context, exchange, loginKey, body.password);
+  const account = login && (await context.records.accounts.find(login.account_id));
+  if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
+  exchange.audited = { account: account.id };
+  if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+  await enter(context, exchange, 200, { account, loginKey, login });
+}
+
+export async function logOut({ sessions }: GatewayContext, { exchange }: Call<unknown, unknown>): Promise<void> {
+  const cookie = await sessions.end(exchange.header("cookie"));
+  exchange.sendJson(200, { message: "Logged out" }, { ...noStore, "set-cookie": cookie });
+}
+
+/** Ends all sessions of the account but the one that it answers with. @throws {SandgateError} `forbidden`. */
+export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<void> {
+  const { records, sessions, passwords } = context;
+  const { exchange, caller, body } = call;
+  const loginKey = caller.session?.login;
+  if (loginKey === undefined) throw wrongPassword();
+  refuseAddressAsPassword("new_password", body.new_password, caller.account.email ?? "");
+  const login = await checkPassword(context, exchange, loginKey, body.current_password);
+  if (!login) throw wrongPassword();
+  const password = await passwords.hash(body.new_password);
+  const changed = await records.logins.change(loginKey, (record) => {
+    // Somebody else was faster, so that the password that was checked is not the current one any more.
+    if (record.password !== login.password) throw wrongPassword();
+    return { ...record, password, password_version: record.password_version + 1, changed_at_ms: Date.now() };
+  });
+  if (!changed) throw wrongPassword();
+  await sessions.end(exchange.header("cookie"));
+  const { session, cookie } = await sessions.start(loginKey, changed);
+  const answer = { message: "Password changed; all other sessions of this account have ended", csrf_token: session.csrf_token };
+  exchange.sendJson(200, answer, { ...noStore, "set-cookie": cookie });
+}
+
+const wrongPassword = (): SandgateError => new SandgateError("forbidden", "The current password is wrong.");
+
+interface Entering {
+  readonly account: AccountRecord;
+  readonly loginKey: string;
+  readonly login: LoginRecord;
+}
+
+async function enter(context: GatewayContext, exchange: Exchange, status: number, { account, loginKey, login }: Entering): Promise<void> {
+  const { session, cookie } = await context.sessions.start(loginKey, login);
+  exchange.sendJson(status, sessionAnswer(context, account, session), { ...noStore, "set-cookie": cookie });
+}
+
+/** Asking which addresses are registered counts as guessing. @throws {SandgateError} `conflict` or `rate_limited`. */
+async function refuseRegistered({ records, failures, config }: GatewayContext, exchange: Exchange, loginKey: string): Promise<void> {
+  const address = exchange.address(config.trustProxy);
+  failures.refuseExhausted(address);
+  if (!(await records.logins.read(loginKey))) return;
+  failures.take(address);
+  throw alreadyRegistered();
+}
+
+function refuseAddressAsPassword(field: string, password: string, email: string): void {
+  if (email && password.trim().toLowerCase() === email.toLowerCase()) throw new SandgateError("invalid_request", `${field} must not be the e-mail address`);
+}
