@@ -42,8 +42,8 @@ export function printReady(terminal: Terminal, url: string, apiKey: string): voi
   terminal.line();
   terminal.line(terminal.paint("bold", "Sandgate is ready."));
   terminal.line();
-  terminal.line(`  URL      ${terminal.paint("cyan", url)}`);
-  terminal.line(`  API key  ${terminal.paint("cyan", apiKey)}`);
+  terminal.line(`  URL      ${terminal.paint("cyan", url)}  ${terminal.paint("dim", "in a browser: sign up, make keys, watch")}`);
+  terminal.line(`  API key  ${terminal.paint("cyan", apiKey)}  ${terminal.paint("dim", "of the operator")}`);
   terminal.line();
   terminal.line("Create a sandbox, then run a command in it:");
   terminal.line();

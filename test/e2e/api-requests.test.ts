@@ -191,7 +191,7 @@ test("HEAD answers with the headers of GET and no body", async () => {
     assert.equal(head.status, status, path);
     if (status === 405) continue;
     assert.equal(get.status, status, path);
-    const headers = ({ headers: all }: typeof get) => Object.fromEntries([...all].filter(([name]) => !["x-request-id", "date"].includes(name)));
+    const headers = ({ headers: all }: typeof get) => Object.fromEntries([...all].filter(([name]) => !["x-request-id", "date", "ratelimit"].includes(name)));
     assert.deepEqual(headers(head), headers(get), path);
     assert.equal(wire.unread, "", "HEAD brought a body");
   }
@@ -199,7 +199,6 @@ test("HEAD answers with the headers of GET and no body", async () => {
 
 test("paths that are none are not found, with or without a key", async () => {
   for (const path of [
-    "/",
     "/v1",
     "/v1/sandboxes",
     "/v2/sandboxes/list",
