@@ -29,7 +29,7 @@ export class ConnectionError extends Error {
 export interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
-  /** A 401 is an answer like any other here, not the end of the session. */
+  /** Whether somebody is logged in is the question: a 401 or 403 is an answer like any other, not the end of the session. */
   readonly anonymous?: boolean;
 }
 
@@ -90,9 +90,11 @@ export async function errorOf(response: Response): Promise<ApiError> {
 /** Tells the page about errors that concern all of it; returns the error. */
 export function report(error: ApiError, { anonymous = false }: Pick<CallOptions, "anonymous"> = {}): ApiError {
   if (error.status === 401 && !anonymous) reactions.unauthorized();
-  if (error.status === 403 && /suspended/i.test(error.message)) reactions.suspended(error.message);
+  if (isSuspension(error) && !anonymous) reactions.suspended(error.message);
   return error;
 }
+
+export const isSuspension = (error: unknown): boolean => error instanceof ApiError && error.status === 403 && /suspended/i.test(error.message);
 
 async function checked(response: Response, options: CallOptions): Promise<Response> {
   if (response.ok) return response;

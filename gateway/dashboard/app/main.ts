@@ -1,5 +1,5 @@
 /** Starts the pages: finds out who is logged in, then shows what the address asks for. */
-import { ApiError, ConnectionError, reactWith } from "./api.ts";
+import { ApiError, isSuspension, reactWith } from "./api.ts";
 import { keepTimesTrue } from "./components/bits.ts";
 import { createShell, type Shell } from "./components/shell.ts";
 import { fill } from "./dom.ts";
@@ -87,8 +87,9 @@ async function start(): Promise<void> {
   try {
     await loadSession();
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return; // The notice is there already.
-    if (error instanceof ConnectionError || !(error instanceof ApiError && error.status === 401)) return waitForServer(error);
+    const asksToEnter = ["/login", "/signup"].includes(location.pathname);
+    if (isSuspension(error) && !asksToEnter) return alone(suspendedPage((error as ApiError).message));
+    if (!isSuspension(error) && !(error instanceof ApiError && error.status === 401)) return waitForServer(error);
   }
   startRouter({ routes, otherwise: notFoundPage, show });
 }

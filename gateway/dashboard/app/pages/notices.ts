@@ -3,9 +3,8 @@ import { errorNotice } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
 import { mark } from "../components/icons.ts";
 import { type Child, h } from "../dom.ts";
-import { navigate, type View } from "../router.ts";
-import { isLoggedIn, logOut } from "../session.ts";
-import { toastError } from "../toast.ts";
+import type { View } from "../router.ts";
+import { isLoggedIn } from "../session.ts";
 
 export function notFoundPage(): View {
   const way = isLoggedIn() ? linkButton("Go to the overview", "/") : linkButton("Log in", "/login");
@@ -15,9 +14,10 @@ export function notFoundPage(): View {
 
 /** The account exists, but may not be used. */
 export function suspendedPage(message: string): View {
-  const leave = button({ label: "Log out", onClick: () => void logOut().then(() => navigate("/login"), toastError) });
+  // Loaded anew, because nothing of this session is of use any more.
+  const other = button({ label: "Log in with another account", onClick: () => location.assign("/login") });
   const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", { class: "quiet" }, message)];
-  return { title: "Account suspended", element: notice("Account suspended", words, leave, "bare"), layout: "bare" };
+  return { title: "Account suspended", element: notice("Account suspended", words, other, "bare"), layout: "bare" };
 }
 
 /** The server did not answer when the page was opened. */
