@@ -180,6 +180,9 @@ export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
+/** Set in the shells of people who call the API; they say nothing to the parts, which must not get to know the key. */
+export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SANDGATE_API_KEY", "SANDGATE_KEY"]);
+
 /**
  * Reads and checks all settings.
  *
@@ -188,7 +191,7 @@ export class ConfigError extends Error {
 export function loadConfig(environment: Environment = process.env): Config {
   const known = new Set(Object.values(settings).map((setting) => setting.name));
   for (const name of Object.keys(environment)) {
-    if (name.startsWith("SANDGATE_") && !known.has(name)) {
+    if (name.startsWith("SANDGATE_") && !known.has(name) && !clientVariables.has(name)) {
       throw new ConfigError(`${name} is not a setting of Sandgate; npm start -- --help lists them`);
     }
   }

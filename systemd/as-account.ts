@@ -1,6 +1,7 @@
 /** Running things as the service account, with nothing of the caller's environment but what is listed here. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { clientVariables } from "../shared/config.ts";
 import { type Account, type Instance, sessionBusOf } from "./instance.ts";
 import { searchPath } from "./search-path.ts";
 
@@ -42,9 +43,9 @@ export function proxyEnvironment(): Environment {
   return pick((name) => inherited.test(name));
 }
 
-/** The settings as the caller gave them; no other variable of the product exists. */
+/** The settings as the caller gave them. */
 export function givenSettings(): Environment {
-  return pick((name) => name.startsWith("SANDGATE_"));
+  return pick((name) => name.startsWith("SANDGATE_") && !clientVariables.has(name));
 }
 
 function pick(wanted: (name: string) => boolean): Environment {

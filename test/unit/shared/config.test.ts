@@ -55,6 +55,10 @@ test("an unknown setting is refused by name, other variables are none of our bus
   assert.ok(loadConfig({ ...home, PORT: "80", SANDGATEPORT: "80" }));
 });
 
+test("what clients of the API have in their shells is no setting and no mistake", () => {
+  assert.ok(loadConfig({ ...home, SANDGATE_URL: "http://127.0.0.1:8080", SANDGATE_API_KEY: "sg_x", SANDGATE_KEY: "sg_x" }));
+});
+
 test("the settings of a process cannot be changed", () => {
   const config = loadConfig(home);
   assert.ok(Object.isFrozen(config));
