@@ -162,6 +162,18 @@ export const settings = {
     1024 * 1024 * MiB,
     "No sandbox is created and no file taken while the worker has less free disk.",
   ),
+  snapshotArchive: flag(
+    "SANDGATE_SNAPSHOT_ARCHIVE",
+    true,
+    "Copy snapshots to the JetStream object store, so that any worker can restore them; otherwise they are lost with their worker.",
+  ),
+  snapshotArchiveBytesPerS: integer(
+    "SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S",
+    32 * MiB,
+    64 * 1024,
+    10_240 * MiB,
+    "How fast one worker copies snapshots to the object store, in bytes a second.",
+  ),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",

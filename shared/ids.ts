@@ -14,6 +14,7 @@ const prefixes = {
   gateway: "gw_",
   stream: "st_",
   reservation: "rsv_",
+  layer: "layer_",
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -1,7 +1,7 @@
 /** Every NATS subject and bucket name. No other file spells one. */
 
 /** Calls that a worker answers, one subject each. */
-export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs", "drain"] as const;
+export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs", "drain", "snapshot", "restore", "deleteSnapshot"] as const;
 export type WorkerVerb = (typeof workerVerbs)[number];
 
 /** Calls between gateways, one subject each. */
@@ -32,7 +32,11 @@ export const buckets = {
   logins: "sandgate_logins",
   sessions: "sandgate_sessions",
   idempotency: "sandgate_idempotency",
+  snapshots: "sandgate_snapshots",
   sandboxes: "sandgate_sandboxes",
 } as const;
+
+/** The JetStream object store of snapshot layers, one object each under the layer's id. */
+export const layerStore = "sandgate_layers";
 
 export type Bucket = (typeof buckets)[keyof typeof buckets];

@@ -50,6 +50,24 @@ export const CreateBody = Type.Object({
 
 export const DeleteBody = Type.Object({ create_snapshot: Type.Optional(Type.Boolean()), snapshot_name: Type.Optional(Name) });
 
+export const SnapshotBody = Type.Object({ name: Type.Optional(Name), quick: Type.Optional(Type.Boolean()) });
+
+export const CloneBody = Type.Object({
+  name: Type.Optional(Name),
+  snapshot_name: Type.Optional(Name),
+  resources: Type.Optional(Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory) })),
+  image: Type.Optional(Image),
+  wait_for_ready: Type.Optional(Type.Boolean()),
+});
+
+export const RestoreBody = Type.Object({
+  name: Type.Optional(Name),
+  resources: Type.Optional(Resources),
+  image: Type.Optional(Image),
+  env_vars: Type.Optional(EnvVars),
+  wait_for_ready: Type.Optional(Type.Boolean()),
+});
+
 const Command = Type.String({ pattern: "^[^\\u0000]+$", takes: `a string of 1 to ${commandBytesMax} bytes without NUL` });
 const WorkingDir = Type.String({ pattern: "^/[^\\u0000]*$", maxLength: 4_096, takes: "an absolute path of at most 4096 characters" });
 

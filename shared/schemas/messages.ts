@@ -2,6 +2,7 @@
 import Type, { type Static } from "typebox";
 import { errorCodes } from "../errors.ts";
 import { sandboxStates } from "../sandbox.ts";
+import { snapshotStates } from "../snapshot.ts";
 import { EnvVars, ExecutionStatus, FileMode, FilePath } from "./api.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
@@ -142,6 +143,92 @@ export const LogEntry = Type.Object({
 export type LogEntry = Static<typeof LogEntry>;
 export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count });
 
+/** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
+const Layer = Type.Object({ id: Id, size_bytes: Count });
+export type Layer = Static<typeof Layer>;
+
+/** The image below the layers, with the part of its configuration that a container without an image must be given. */
+const BaseImage = Type.Object({
+  /** The image's own id (SHA-256 in hex): names move, this does not. */
+  id: Type.String(),
+  env: Type.Array(Type.String()),
+  working_dir: Type.String(),
+  user: Type.String(),
+});
+export type BaseImage = Static<typeof BaseImage>;
+
+/** Everything that a sandbox is made again from. */
+export const Manifest = Type.Object({
+  image: Type.String(),
+  base: BaseImage,
+  /** Topmost first. */
+  layers: Type.Array(Layer),
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  network: Access,
+  env_vars: EnvVars,
+});
+export type Manifest = Static<typeof Manifest>;
+
+/** A snapshot as the directory has it: any worker can restore it from this, and from the archives of its layers. */
+export const SnapshotEntry = Type.Object({
+  id: Id,
+  name: Type.String(),
+  account_id: Id,
+  /** The worker that made it and has its layers. */
+  worker_id: Id,
+  source_sandbox_id: Id,
+  source_sandbox_name: Type.String(),
+  status: Type.Enum([...snapshotStates]),
+  created_at_ms: Millis,
+  consistency: Type.Union([Type.Literal("application"), Type.Literal("crash")]),
+  /** Of its own layer. */
+  size_bytes: Count,
+  memory: Type.Boolean(),
+  /** How long the processes of the sandbox stood still. */
+  pause_ms: Type.Number(),
+  /** Whether all layers are in the object store; `local`: a setting keeps them on the worker. */
+  archived: Type.Union([Type.Literal("local"), Type.Literal("pending"), Type.Literal("done"), Type.Literal("failed")]),
+  /** The call that made it, so that a repetition finds it. */
+  attempt_id: Type.Optional(Id),
+  manifest: Manifest,
+});
+export type SnapshotEntry = Static<typeof SnapshotEntry>;
+
+/** Takes a snapshot; replies with its entry when it is durable. */
+export const SnapshotCall = Type.Object({
+  ...caller,
+  sandbox_id: Id,
+  /** Made from the sandbox's name when absent. */
+  name: Type.Optional(Type.String()),
+  quick: Type.Boolean(),
+  attempt_id: Id,
+});
+export type SnapshotCall = Static<typeof SnapshotCall>;
+
+/** Makes a sandbox from a snapshot, with the same answers as a create. */
+export const RestoreCall = Type.Object({
+  ...caller,
+  key_id: Id,
+  /** Made from the id when absent. */
+  name: Type.Optional(Type.String()),
+  snapshot_id: Id,
+  manifest: Manifest,
+  /** Lays the layers over another image. */
+  image: Type.Optional(Type.String()),
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  env_vars: EnvVars,
+  wait: Type.Boolean(),
+  reservation_id: Id,
+});
+export type RestoreCall = Static<typeof RestoreCall>;
+
+export const DeleteSnapshotCall = Type.Object({ ...caller, snapshot_id: Id });
+export type DeleteSnapshotCall = Static<typeof DeleteSnapshotCall>;
+
 /** Whether the worker takes new sandboxes; kept over its restarts. */
 export const DrainCall = Type.Object({ request_id: Id, on: Type.Boolean() });
 export type DrainCall = Static<typeof DrainCall>;
@@ -173,6 +260,8 @@ export const Presence = Type.Object({
       disk_free_bytes: Count,
       load_per_cpu: Type.Number(),
       rss_bytes: Count,
+      /** Snapshots since the worker's start, and how long their sandboxes stood still, in all and at most. */
+      snapshots: Type.Optional(Type.Object({ taken: Count, pause_ms_total: Type.Number(), pause_ms_max: Type.Number(), archive_pending_bytes: Count })),
       accepts: Type.Boolean(),
       host: Type.Array(HostCheck),
     }),
