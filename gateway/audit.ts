@@ -18,6 +18,7 @@ export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller:
       by: caller?.label,
       request_id: exchange.requestId,
       ...(target ? { target } : {}),
+      ...(exchange.audited?.made ? { made: exchange.audited.made } : {}),
       status: exchange.status,
       result: exchange.errorCode ?? (exchange.status ? "ok" : "aborted"),
       duration_ms: Math.round(performance.now() - exchange.startedAtMs),

@@ -15,6 +15,7 @@ import type { Idempotency } from "./idempotency.ts";
 import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
+import type { SnapshotDirectory } from "./snapshots.ts";
 import type { AccountUsage } from "./usage.ts";
 
 export interface GatewayContext {
@@ -24,6 +25,7 @@ export interface GatewayContext {
   readonly hub: StreamHub;
   readonly workers: Dispatcher;
   readonly sandboxes: SandboxDirectory;
+  readonly snapshots: SnapshotDirectory;
   readonly records: Records;
   readonly sessions: Sessions;
   readonly passwords: Passwords;

@@ -28,6 +28,11 @@ export class Dispatcher {
     });
   }
 
+  /** Whether a worker is there. */
+  has(id: string): boolean {
+    return this.workers().some(({ worker }) => worker.id === id);
+  }
+
   /** The workers that are there now. */
   workers(): { peer: string; worker: WorkerPresence }[] {
     return [...this.#peers.present()].flatMap(({ peer, worker }) => (worker ? [{ peer, worker }] : []));
@@ -56,14 +61,17 @@ export class Dispatcher {
     }
   }
 
-  /** Asks the best worker for a new sandbox; the next one only where the first was certainly never reached. */
-  async place<T>(body: object, check: Check<T>, timeoutMs: number): Promise<T> {
-    const candidates = rankWorkers(this.workers());
-    if (candidates.length === 0) throw new SandgateError("unavailable", "no worker has room for another sandbox");
-    let unreached: unknown;
+  /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room. */
+  place<T>(body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    return this.placeOn(rankWorkers(this.workers()), "create", body, check, timeoutMs);
+  }
+
+  /** Asks the first worker for a sandbox; the next one only where the one before was certainly never reached. */
+  async placeOn<T>(candidates: readonly WorkerRef[], verb: "create" | "restore", body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    let unreached: unknown = new SandgateError("unavailable", "no worker has room for another sandbox");
     for (const candidate of candidates) {
       try {
-        return await this.call(candidate, "create", body, check, timeoutMs);
+        return await this.call(candidate, verb, body, check, timeoutMs);
       } catch (error) {
         if (!(error instanceof NoResponder)) throw error;
         unreached = error;

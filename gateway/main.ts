@@ -9,7 +9,7 @@ import { createLogger } from "../shared/log.ts";
 import { Semaphore } from "../shared/mutex.ts";
 import { Bus } from "../shared/nats.ts";
 import { PeerWatch } from "../shared/presence.ts";
-import { SandboxEntry } from "../shared/schemas/messages.ts";
+import { SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
@@ -38,6 +38,7 @@ import { Metrics } from "./metrics.ts";
 import { servePeers } from "./peers.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
+import { SnapshotDirectory } from "./snapshots.ts";
 import { AccountUsage } from "./usage.ts";
 
 /** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
@@ -58,7 +59,8 @@ async function main(): Promise<void> {
   lifecycle.onStop("bus", () => bus.close());
   const records = await openRecords(bus, config, log);
   const mirror = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
-  lifecycle.onStop("mirrors", () => [records, mirror].forEach((part) => part.stop()));
+  const snapshotMirror = await BucketMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
+  lifecycle.onStop("mirrors", () => [records, mirror, snapshotMirror].forEach((part) => part.stop()));
   await bootstrap(config, records, log);
 
   const peers = new PeerWatch(bus, peer, log, () => ({ gateway: true }));
@@ -78,6 +80,7 @@ async function main(): Promise<void> {
     hub,
     workers: new Dispatcher(bus, peers),
     sandboxes,
+    snapshots: new SnapshotDirectory(snapshotMirror),
     records,
     sessions,
     passwords: new Passwords(),

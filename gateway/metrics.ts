@@ -39,6 +39,10 @@ export class Metrics {
     ofWorkers("sandgate_worker_memory_free_bytes", "Free memory of the worker's host.", (worker) => worker.memory_free_bytes);
     ofWorkers("sandgate_worker_disk_free_bytes", "Free disk of the worker's host.", (worker) => worker.disk_free_bytes);
     ofWorkers("sandgate_worker_resident_bytes", "Memory of the worker process.", (worker) => worker.rss_bytes);
+    ofWorkers("sandgate_worker_snapshots_taken", "Snapshots taken since the worker's start.", ({ snapshots }) => snapshots?.taken ?? 0);
+    ofWorkers("sandgate_worker_snapshot_pause_ms", "How long sandboxes stood still for snapshots, in all.", ({ snapshots }) => snapshots?.pause_ms_total ?? 0);
+    ofWorkers("sandgate_worker_snapshot_pause_max_ms", "The longest time that a sandbox stood still.", ({ snapshots }) => snapshots?.pause_ms_max ?? 0);
+    ofWorkers("sandgate_worker_archive_pending_bytes", "Snapshot layers to be archived.", ({ snapshots }) => snapshots?.archive_pending_bytes ?? 0);
     gauge(registers, "sandgate_worker_limit_enforced", "Whether the worker's kernel enforces the limit.", ["worker", "limit"], (set) => {
       for (const { worker } of context.workers.workers()) {
         for (const check of worker.host) if (check.name.endsWith("_limit")) set({ worker: worker.id, limit: check.name }, check.ok ? 1 : 0);

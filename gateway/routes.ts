@@ -12,7 +12,20 @@ import {
   SandboxesQuery,
   SignUpBody,
 } from "../shared/schemas/accounts.ts";
-import { CreateBody, DeleteBody, DownloadQuery, ExecuteAsyncBody, ExecuteBody, LogsQuery, PageQuery, StatusQuery, UploadQuery } from "../shared/schemas/api.ts";
+import {
+  CloneBody,
+  CreateBody,
+  DeleteBody,
+  DownloadQuery,
+  ExecuteAsyncBody,
+  ExecuteBody,
+  LogsQuery,
+  PageQuery,
+  RestoreBody,
+  SnapshotBody,
+  StatusQuery,
+  UploadQuery,
+} from "../shared/schemas/api.ts";
 import { type Check, checker } from "../shared/schemas/validate.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayContext } from "./context.ts";
@@ -22,11 +35,14 @@ import { changeKey, endAnyKey, listAllKeys } from "./handlers/admin/keys.ts";
 import { deleteAnySandbox, listAllSandboxes } from "./handlers/admin/sandboxes.ts";
 import { drainWorker, forgetWorker, listWorkers } from "./handlers/admin/workers.ts";
 import { authSettings, changePassword, logIn, logOut, signUp } from "./handlers/auth.ts";
+import { cloneSandbox } from "./handlers/clone.ts";
 import { execute, executeAsync } from "./handlers/execute.ts";
 import { download, upload } from "./handlers/files.ts";
 import { health, readiness } from "./handlers/health.ts";
 import { asset, favicon, page, pagePaths } from "./handlers/pages.ts";
+import { restoreSnapshot } from "./handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
+import { createSnapshot, deleteAllSnapshots, deleteSnapshot, getSnapshot, listSnapshots } from "./handlers/snapshots.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Allowance } from "./limit/calls.ts";
@@ -112,6 +128,13 @@ export const routes: readonly Route[] = [
   route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody }, executeAsync),
   route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file" }, upload),
   route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery }, download),
+  route("POST", "/v1/sandboxes/:id/snapshot", { body: SnapshotBody }, createSnapshot),
+  route("POST", "/v1/sandboxes/:id/clone", { body: CloneBody }, cloneSandbox),
+  route("GET", "/v1/snapshots/list", { query: PageQuery }, listSnapshots),
+  route("DELETE", "/v1/snapshots/delete-all", {}, deleteAllSnapshots),
+  route("GET", "/v1/snapshots/:id", {}, getSnapshot),
+  route("POST", "/v1/snapshots/:id/restore", { body: RestoreBody }, restoreSnapshot),
+  route("DELETE", "/v1/snapshots/:id", {}, deleteSnapshot),
   route("GET", "/v1/auth/settings", {}, authSettings, forAnyone),
   route("POST", "/v1/auth/signup", { body: SignUpBody }, signUp, forAnyone),
   route("POST", "/v1/auth/login", { body: LogInBody }, logIn, forAnyone),

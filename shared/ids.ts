@@ -45,3 +45,12 @@ export function isId(kind: IdKind, text: string): boolean {
 export function shortOf(id: string): string {
   return id.slice(-8);
 }
+
+/** As the bound of names in the API's schemas. */
+const nameLengthMax = 63;
+
+/** A name for what is made from something else and was given none: `web-clone-4k2m9q1a`, the first part cut where it is too long. */
+export function derivedName(sourceName: string, kind: "clone" | "snap", id: string): string {
+  const tail = `-${kind}-${shortOf(id)}`;
+  return sourceName.slice(0, nameLengthMax - tail.length) + tail;
+}

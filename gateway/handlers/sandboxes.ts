@@ -1,7 +1,7 @@
 /** create, list, get, delete, delete-all. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
-import { Semaphore } from "../../shared/mutex.ts";
+import { newId } from "../../shared/ids.ts";
 import { type CreateBody, type DeleteBody, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
 import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -9,13 +9,14 @@ import type { Caller } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
 import type { Call } from "../routes.ts";
+import { deleteAll } from "./delete-all.ts";
+import { takeSnapshot } from "./snapshots.ts";
 
 const pageSizeDefault = 20;
 /** Above the largest page, so that page and size make one number. */
 const pageSizeMax = 1_000;
 const createTimeoutMs = 120_000;
 const deleteTimeoutMs = 60_000;
-const deletesAtOnce = 8;
 
 const checkEntry = checker(SandboxEntrySchema);
 const checkEmpty = checker(Empty);
@@ -30,7 +31,8 @@ export function present(entry: SandboxEntry): object {
 // Entries never change, only get replaced, so the JSON of each is made once.
 const jsonOf = new WeakMap<SandboxEntry, string>();
 
-function presentJson(entry: SandboxEntry): string {
+/** A sandbox as responses show it, as JSON text. */
+export function presentJson(entry: SandboxEntry): string {
   let json = jsonOf.get(entry);
   if (json === undefined) {
     json = JSON.stringify(present(entry));
@@ -72,7 +74,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
 }
 
 /** Makes a sandbox in a place that is reserved until it is there. @throws {SandgateError} also `sandbox_limit_reached`. */
-async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
+export async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
   const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
   try {
     return await make();
@@ -112,31 +114,20 @@ export async function getSandbox(context: GatewayContext, { exchange, caller, id
 }
 
 export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof DeleteBody>>): Promise<void> {
-  if (body.create_snapshot) throw new SandgateError("unprocessable", "create_snapshot is not available; the sandbox was not deleted");
-  await deleteOne(context, by, await context.sandboxes.find(id, by.account_id));
-  exchange.sendJson(200, { id, message: "Sandbox deleted", storage_deleted: true });
+  const entry = await context.sandboxes.find(id, by.account_id);
+  const wanted = { sandboxId: id, attemptId: newId("reservation"), name: body.snapshot_name, quick: false };
+  const snapshot = body.create_snapshot ? await takeSnapshot(context, by, wanted) : undefined;
+  if (snapshot) exchange.audited = { made: [snapshot.id] };
+  await deleteOne(context, by, entry);
+  const taken = snapshot ? { snapshot_created: true, snapshot_name: snapshot.name } : {};
+  exchange.sendJson(200, { id, message: "Sandbox deleted", ...taken, storage_deleted: true });
 }
 
 export async function deleteAllSandboxes(context: GatewayContext, { exchange, by }: Call<unknown, unknown>): Promise<void> {
-  const slots = new Semaphore(deletesAtOnce);
-  const errors: { id: string; error: string }[] = [];
-  const deleted: string[] = [];
-  await Promise.all(
-    context.sandboxes.ofAccount(by.account_id).map((entry) =>
-      slots.run(async () => {
-        try {
-          await deleteOne(context, by, entry);
-          deleted.push(entry.id);
-        } catch (error) {
-          errors.push({ id: entry.id, error: SandgateError.from(error).message });
-        }
-      }),
-    ),
-  );
-  const message = `${deleted.length} sandbox${deleted.length === 1 ? "" : "es"} deleted`;
-  exchange.sendJson(200, { deleted_count: deleted.length, deleted_ids: deleted, message, ...(errors.length > 0 ? { errors } : {}) });
+  exchange.sendJson(200, await deleteAll("sandbox", context.sandboxes.ofAccount(by.account_id), (entry) => deleteOne(context, by, entry)));
 }
 
+/** Ends and removes a sandbox. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
 export async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by"], entry: SandboxEntry): Promise<void> {
   try {
     await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);

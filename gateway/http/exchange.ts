@@ -54,8 +54,8 @@ export class Exchange {
   errorCode: string | undefined;
   /** The route that answers it; undefined for a path that there is not. */
   route: Route | undefined;
-  /** What the audit line says beside what the route and the caller tell. */
-  audited: { account?: string; target?: string } | undefined;
+  /** What the audit line says beside what the route and the caller tell; `made`: what has come of the target in the path. */
+  audited: { account?: string; target?: string; made?: readonly string[] } | undefined;
   /** Whether the client is gone. */
   aborted = false;
   /** Why nobody wants the answer any more: the client is gone, or we cancelled. */

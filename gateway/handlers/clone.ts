@@ -1,0 +1,78 @@
+/** Making a sandbox like another one: a snapshot, and a sandbox from it at once. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import { derivedName, newId } from "../../shared/ids.ts";
+import type { CloneBody } from "../../shared/schemas/api.ts";
+import type { SandboxEntry, SnapshotEntry } from "../../shared/schemas/messages.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../idempotency.ts";
+import type { Call } from "../routes.ts";
+import { type RestoreFor, restore, restoreTimeout, type SandboxWanted } from "./restore.ts";
+import { present, withReservation } from "./sandboxes.ts";
+import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
+
+interface Clone {
+  readonly sandbox: SandboxEntry;
+  readonly snapshot: SnapshotEntry;
+}
+
+export async function cloneSandbox(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof CloneBody>>): Promise<void> {
+  const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
+  const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
+  const answerWith = ({ sandbox, snapshot }: Clone): Answer => {
+    context.sandboxes.noteCreated(sandbox);
+    exchange.audited = { made: [sandbox.id, snapshot.id] };
+    return { status: 201, body: JSON.stringify({ sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) }) };
+  };
+  await context.idempotency.answer(exchange, {
+    accountId: by.account_id,
+    wanted: { clone: { sandbox_id: id, snapshot_name, ...wanted } },
+    run: (reservationId) =>
+      // The place first: a snapshot that cannot be made use of would stop the sandbox's processes for nothing.
+      withReservation(context, caller, reservationId, async () => answerWith(await clone(context, { by, caller, reservationId }, id, snapshot_name, wanted))),
+    recover: async (attemptId) => {
+      const found = await attempted(context, attemptId, wait);
+      return found && answerWith(found);
+    },
+  });
+}
+
+async function clone(context: GatewayContext, who: RestoreFor, id: string, snapshotName: string | undefined, wanted: SandboxWanted): Promise<Clone> {
+  const { by, reservationId: attemptId } = who;
+  const source = await context.sandboxes.find(id, by.account_id);
+  refuseIfFull(context, source);
+  // There is one already when this goes on with an attempt whose gateway died between the two steps.
+  const known = context.snapshots.byAttempt(attemptId);
+  const snapshot = known?.status === "ready" ? known : await takeSnapshot(context, by, { sandboxId: id, attemptId, name: snapshotName, quick: false });
+  try {
+    const name = wanted.name ?? derivedName(source.name, "clone", newId("sandbox"));
+    return { sandbox: await restore(context, who, snapshot, { ...wanted, name }), snapshot };
+  } catch (error) {
+    await dropUnused(context, who, snapshot);
+    throw error;
+  }
+}
+
+/** The snapshot of a clone is not archived yet when it is restored, so only the source's worker can do it. */
+function refuseIfFull({ workers }: GatewayContext, { worker_id }: SandboxEntry): void {
+  const presence = workers.workers().find(({ worker }) => worker.id === worker_id);
+  if (presence && !presence.worker.accepts) throw new SandgateError("unavailable", "the worker of this sandbox has no room for another sandbox");
+}
+
+/** Deletes the snapshot of a clone that failed, unless a sandbox may have come of it after all. */
+async function dropUnused(context: GatewayContext, { by, reservationId }: RestoreFor, snapshot: SnapshotEntry): Promise<void> {
+  try {
+    await context.sandboxes.caughtUp();
+    if (!context.sandboxes.hasReservation(reservationId)) await removeSnapshot(context, by, snapshot);
+  } catch (err) {
+    context.log.warn({ err, snapshot: snapshot.id, request_id: by.request_id }, "the snapshot of a failed clone could not be deleted");
+  }
+}
+
+/** What an attempt has made after all. A snapshot alone is kept for `clone` to go on with. */
+async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Clone | undefined> {
+  const snapshot = await attemptedSnapshot(context, attemptId);
+  const sandbox = await context.sandboxes.settled(attemptId, wait ? restoreTimeout(context) : 0);
+  if (sandbox && !snapshot) throw new SandgateError("conflict", `the clone was made, it is ${sandbox.id}; its snapshot has been deleted since`);
+  return sandbox && snapshot && { sandbox, snapshot };
+}

@@ -1,0 +1,111 @@
+/** Making a sandbox from a snapshot. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import type { RestoreBody } from "../../shared/schemas/api.ts";
+import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { Caller } from "../auth.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../idempotency.ts";
+import { workersFor } from "../placement.ts";
+import type { Call } from "../routes.ts";
+import { presentJson, withReservation } from "./sandboxes.ts";
+
+/** Another worker than the snapshot's own copies its layers from the object store first. */
+const restoreTimeoutMs = 600_000;
+const bytesPerGB = 1024 ** 3;
+
+const checkEntry = checker(SandboxEntry);
+
+/** What a caller says of the new sandbox; what is undefined is as the snapshot has it. */
+export interface SandboxWanted {
+  readonly name: string | undefined;
+  readonly image: string | undefined;
+  readonly cpu: number | undefined;
+  readonly memory: number | undefined;
+  readonly storage?: number | undefined;
+  /** Over those of the snapshot. */
+  readonly env_vars?: Readonly<Record<string, string>> | undefined;
+  readonly wait: boolean;
+}
+
+/** On whose behalf, and in which reserved place. */
+export interface RestoreFor {
+  readonly by: Call<unknown, unknown>["by"];
+  readonly caller: Caller;
+  readonly reservationId: string;
+}
+
+export async function restoreSnapshot(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof RestoreBody>>): Promise<void> {
+  const { name, image, resources, env_vars, wait_for_ready: wait = true } = body;
+  const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };
+  const answerWith = (entry: SandboxEntry): Answer => {
+    context.sandboxes.noteCreated(entry);
+    exchange.audited = { made: [entry.id] };
+    return { status: 201, body: presentJson(entry) };
+  };
+  await context.idempotency.answer(exchange, {
+    accountId: by.account_id,
+    wanted: { restore: { snapshot_id: id, ...wanted } },
+    run: async (reservationId) => {
+      const snapshot = await context.snapshots.find(id, by.account_id);
+      refuseNotReady(snapshot);
+      refuseTooSmall(snapshot.manifest, wanted.storage);
+      return withReservation(context, caller, reservationId, async () => answerWith(await restore(context, { by, caller, reservationId }, snapshot, wanted)));
+    },
+    recover: async (reservationId) => {
+      const entry = await context.sandboxes.settled(reservationId, wait ? restoreTimeout(context) : 0);
+      return entry && answerWith(entry);
+    },
+  });
+}
+
+/**
+ * Has a worker that can get at the snapshot's layers make a sandbox of them.
+ *
+ * @throws {SandgateError} `unavailable` when there is no such worker, else as for a new sandbox
+ */
+export async function restore(
+  context: GatewayContext,
+  { by, caller, reservationId }: RestoreFor,
+  snapshot: SnapshotEntry,
+  wanted: SandboxWanted,
+): Promise<SandboxEntry> {
+  const { id, manifest } = snapshot;
+  const { name, image, wait } = wanted;
+  const made = { name, snapshot_id: id, manifest, image, ...settingsOf(manifest, wanted), wait };
+  const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId };
+  return context.workers.placeOn(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
+}
+
+/** The snapshot's settings with those of the caller over them. */
+export function settingsOf(manifest: Manifest, wanted: Pick<SandboxWanted, "cpu" | "memory" | "storage" | "env_vars">) {
+  return {
+    cpu: wanted.cpu ?? manifest.cpu,
+    memory: wanted.memory ?? manifest.memory,
+    storage: wanted.storage ?? manifest.storage,
+    env_vars: { ...manifest.env_vars, ...wanted.env_vars },
+  };
+}
+
+/**
+ * A sandbox never begins over its size. One as large as the snapshot's is always taken, because a file that several
+ * layers have counts more than once here.
+ *
+ * @throws {SandgateError} `unprocessable`
+ */
+export function refuseTooSmall({ layers, storage }: Pick<Manifest, "layers" | "storage">, wantedGB: number | undefined): void {
+  const usedBytes = layers.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  if (wantedGB === undefined || wantedGB >= storage || wantedGB * bytesPerGB >= usedBytes) return;
+  const usedGB = Math.ceil((usedBytes / bytesPerGB) * 10) / 10;
+  throw new SandgateError("unprocessable", `resources.storage of ${wantedGB} GB is less than the ${usedGB} GB that the snapshot uses`);
+}
+
+function refuseNotReady({ status }: SnapshotEntry): void {
+  if (status !== "ready") throw new SandgateError("conflict", `the snapshot is not ready, it is in state "${status}"`);
+}
+
+/** How long a restore may take, in milliseconds. */
+export function restoreTimeout({ config }: GatewayContext): number {
+  return restoreTimeoutMs + config.imagePullTimeoutMs;
+}

@@ -1,0 +1,120 @@
+/** Snapshots: take, list, get, delete, delete-all. What is made from them is in restore.ts and clone.ts. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import type { PageQuery, SnapshotBody } from "../../shared/schemas/api.ts";
+import { Empty, SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { iso } from "../accounts/view.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../idempotency.ts";
+import type { Call } from "../routes.ts";
+import { deleteAll } from "./delete-all.ts";
+import { paginate } from "./paginate.ts";
+
+/** Gigabytes of changed files are copied while the caller waits. */
+export const snapshotTimeoutMs = 600_000;
+const deleteTimeoutMs = 60_000;
+const pollMs = 100;
+
+const checkEntry = checker(SnapshotEntry);
+const checkEmpty = checker(Empty);
+
+type By = Call<unknown, unknown>["by"];
+
+/** A snapshot as every response shows it. */
+export function presentSnapshot(entry: SnapshotEntry): object {
+  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, memory } = entry;
+  return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
+}
+
+export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof SnapshotBody>>): Promise<void> {
+  const wanted = { name: body.name, quick: body.quick ?? false };
+  const answerWith = (entry: SnapshotEntry): Answer => {
+    exchange.audited = { made: [entry.id] };
+    return { status: 201, body: JSON.stringify(presentSnapshot(entry)) };
+  };
+  await context.idempotency.answer(exchange, {
+    accountId: by.account_id,
+    wanted: { snapshot: { sandbox_id: id, ...wanted } },
+    run: async (attemptId) => answerWith(await takeSnapshot(context, by, { sandboxId: id, attemptId, ...wanted })),
+    recover: async (attemptId) => {
+      const entry = await attemptedSnapshot(context, attemptId);
+      return entry && answerWith(entry);
+    },
+  });
+}
+
+/** What a snapshot is taken of, and how. */
+interface SnapshotWanted {
+  readonly sandboxId: string;
+  readonly attemptId: string;
+  /** The worker makes one when it is undefined. */
+  readonly name: string | undefined;
+  readonly quick: boolean;
+}
+
+/**
+ * Has the sandbox's worker take a snapshot; it is ready and durable when this resolves.
+ *
+ * @throws {SandgateError} `not_found`, `conflict` when the sandbox does not run, `insufficient_storage`, `unavailable`
+ */
+export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId, attemptId, name, quick }: SnapshotWanted): Promise<SnapshotEntry> {
+  const { worker_id } = await context.sandboxes.find(sandboxId, by.account_id);
+  const call = { ...by, sandbox_id: sandboxId, name, quick, attempt_id: attemptId };
+  const entry = await context.workers.call(context.workers.worker(worker_id), "snapshot", call, checkEntry, snapshotTimeoutMs);
+  context.snapshots.note(entry);
+  return entry;
+}
+
+/**
+ * The snapshot that an attempt has made after all, once it is ready.
+ *
+ * @throws {SandgateError} `unavailable` while nobody can say whether it will be
+ */
+export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, attemptId: string): Promise<SnapshotEntry | undefined> {
+  await snapshots.caughtUp();
+  const isInTheMaking = (entry: SnapshotEntry | undefined): boolean => entry?.status === "creating" && workers.has(entry.worker_id);
+  for (const deadline = Date.now() + snapshotTimeoutMs; isInTheMaking(snapshots.byAttempt(attemptId)) && Date.now() < deadline; ) await sleep(pollMs);
+  const entry = snapshots.byAttempt(attemptId);
+  if (entry?.status === "creating") throw new SandgateError("unavailable", "the snapshot is not ready and its worker is gone or busy; try again");
+  return entry?.status === "ready" ? entry : undefined;
+}
+
+/** Those that can be restored, newest first. */
+export function listSnapshots({ snapshots }: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): void {
+  const ready = snapshots.ofAccount(caller.account.id).filter(({ status }) => status === "ready");
+  exchange.sendJson(200, paginate(ready, query, presentSnapshot));
+}
+
+export async function getSnapshot({ snapshots }: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+  exchange.sendJson(200, presentSnapshot(await snapshots.find(id, by.account_id)));
+}
+
+export async function deleteSnapshot(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+  const entry = await context.snapshots.find(id, by.account_id);
+  await removeSnapshot(context, by, entry);
+  exchange.sendJson(200, { message: "Snapshot deleted", name: entry.name, deferred: false });
+}
+
+export async function deleteAllSnapshots(context: GatewayContext, { exchange, by }: Call<unknown, unknown>): Promise<void> {
+  const removed = await deleteAll("snapshot", context.snapshots.ofAccount(by.account_id), (entry) => removeSnapshot(context, by, entry));
+  exchange.sendJson(200, removed);
+}
+
+/**
+ * Deletes a snapshot. Where its worker is gone its entry is removed, and the worker drops its copy when it is back.
+ *
+ * @throws {SandgateError} `not_found` when somebody else was faster, `conflict` while it is being taken, `unavailable`
+ */
+export async function removeSnapshot({ snapshots, workers }: GatewayContext, by: By, { id, worker_id }: SnapshotEntry): Promise<void> {
+  if (!workers.has(worker_id)) return snapshots.remove(id);
+  try {
+    await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+  } catch (error) {
+    // The worker does not know it: our memory was behind.
+    if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);
+    throw error;
+  }
+  snapshots.gone(id);
+}

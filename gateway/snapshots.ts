@@ -1,0 +1,73 @@
+/** The snapshots of all workers, from the directory in memory. */
+import { SandgateError } from "../shared/errors.ts";
+import { isId } from "../shared/ids.ts";
+import type { BucketMirror } from "../shared/kv.ts";
+import type { SnapshotEntry } from "../shared/schemas/messages.ts";
+import { newestFirst } from "./accounts/view.ts";
+
+const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`);
+
+export class SnapshotDirectory {
+  readonly #mirror: BucketMirror<SnapshotEntry>;
+  /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
+  readonly #sorted = new Map<string, readonly SnapshotEntry[]>();
+  /** Whose list an entry is in, which a deletion does not say. */
+  readonly #accountOf = new Map<string, string>();
+
+  constructor(mirror: BucketMirror<SnapshotEntry>) {
+    this.#mirror = mirror;
+    for (const entry of mirror.values()) this.#changed(entry.id, entry);
+    mirror.onChange((id, entry) => this.#changed(id, entry));
+  }
+
+  /** All snapshots of an account in every state, newest first. */
+  ofAccount(accountId: string): readonly SnapshotEntry[] {
+    const known = this.#sorted.get(accountId);
+    if (known) return known;
+    const entries = newestFirst([...this.#mirror.values()].filter((entry) => entry.account_id === accountId));
+    this.#sorted.set(accountId, entries);
+    return entries;
+  }
+
+  /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
+  async find(id: string, accountId: string): Promise<SnapshotEntry> {
+    const entry = isId("snapshot", id) ? await this.#mirror.find(id) : undefined;
+    if (entry?.account_id !== accountId) throw notFound(id);
+    return entry;
+  }
+
+  /** What an attempt has made so far; one that is ready comes before those that failed. */
+  byAttempt(attemptId: string): SnapshotEntry | undefined {
+    const made = [...this.#mirror.values()].filter(({ attempt_id }) => attempt_id === attemptId);
+    return made.find(({ status }) => status === "ready") ?? made.find(({ status }) => status === "creating") ?? made[0];
+  }
+
+  /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
+  note(entry: SnapshotEntry): void {
+    const known = this.#mirror.get(entry.id);
+    if (!known || known.status === "creating") this.#mirror.note(entry.id, entry);
+  }
+
+  /** Forgets a snapshot that its worker says is gone, before the directory does. */
+  gone(id: string): void {
+    this.#mirror.note(id, undefined);
+  }
+
+  /** Removes the entry of a snapshot whose worker cannot do it. @throws {SandgateError} `unavailable`. */
+  remove(id: string): Promise<void> {
+    return this.#mirror.delete(id);
+  }
+
+  /** Resolves when every change that was stored before this call is known here. */
+  caughtUp(): Promise<void> {
+    return this.#mirror.caughtUp();
+  }
+
+  #changed(id: string, entry: SnapshotEntry | undefined): void {
+    const accountId = entry?.account_id ?? this.#accountOf.get(id);
+    if (accountId === undefined) return;
+    this.#sorted.delete(accountId);
+    if (entry) this.#accountOf.set(id, accountId);
+    else this.#accountOf.delete(id);
+  }
+}
