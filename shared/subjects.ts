@@ -39,4 +39,12 @@ export const buckets = {
 /** The JetStream object store of snapshot layers, one object each under the layer's id. */
 export const layerStore = "sandgate_layers";
 
+/** What an object store consists of: a stream with a record of each object, and its bytes in pieces. */
+export const layerSubjects = {
+  stream: `OBJ_${layerStore}`,
+  record: (layerId: string) => `$O.${layerStore}.M.${Buffer.from(layerId).toString("base64").replaceAll("+", "-").replaceAll("/", "_")}`,
+  /** The pieces of one attempt to store the layer, named by what the record calls `nuid`; `*` for those of all attempts. */
+  pieces: (layerId: string, attempt: string) => `$O.${layerStore}.C.${layerId}.${attempt}`,
+} as const;
+
 export type Bucket = (typeof buckets)[keyof typeof buckets];

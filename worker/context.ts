@@ -5,9 +5,15 @@ import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Host } from "./runtime/host.ts";
 import type { OciRuntime } from "./runtime/oci.ts";
+import type { Podman } from "./runtime/podman.ts";
+import type { SnapshotDriver } from "./runtime/snapshot-driver.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import type { WarmPool } from "./sandboxes/pool.ts";
 import type { Sandboxes } from "./sandboxes/registry.ts";
+import type { LayerArchive } from "./snapshots/archive.ts";
+import type { Layers } from "./snapshots/layers.ts";
+import type { Snapshots } from "./snapshots/registry.ts";
+import type { Replicator } from "./snapshots/replicator.ts";
 import type { Store } from "./store.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
 
@@ -23,9 +29,17 @@ export interface WorkerContext {
   readonly lifecycle: SandboxLifecycle;
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
+  readonly podman: Podman;
+  readonly driver: SnapshotDriver;
+  readonly layers: Layers;
+  readonly snapshots: Snapshots;
+  readonly archive: LayerArchive;
+  readonly replicator: Replicator;
+  /** Removes the layers of this worker that no snapshot and no sandbox needs. */
+  readonly collectLayers: () => Promise<void>;
   readonly peers: PeerWatch;
-  /** Commands started in all, and calls being answered now. */
-  readonly counters: { executions: number; calls: number };
+  /** Commands started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
+  readonly counters: { executions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
   /** Set when a stop was asked for: new work is refused. */
   draining: boolean;
 }

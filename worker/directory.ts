@@ -48,6 +48,6 @@ export class Directory {
 
 /** The part of a record that others may see. */
 export function entryOf(record: SandboxRecord): SandboxEntry {
-  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, ...entry } = record;
+  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, ...entry } = record;
   return entry;
 }

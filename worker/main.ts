@@ -9,7 +9,7 @@ import { Lifecycle, stopOnRequest } from "../shared/lifecycle.ts";
 import { createLogger } from "../shared/log.ts";
 import { Bus } from "../shared/nats.ts";
 import { PeerWatch } from "../shared/presence.ts";
-import { SandboxEntry } from "../shared/schemas/messages.ts";
+import { SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
@@ -22,11 +22,18 @@ import { HostUnfit, probeHost } from "./runtime/host.ts";
 import { OciRuntime } from "./runtime/oci.ts";
 import { PipePool } from "./runtime/pipes.ts";
 import { Podman } from "./runtime/podman.ts";
+import { FilesystemDriver } from "./runtime/snapshot-driver.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
+import { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
+import { LayerArchive } from "./snapshots/archive.ts";
+import { Layers, layersInUse } from "./snapshots/layers.ts";
+import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
+import { Snapshots } from "./snapshots/registry.ts";
+import { Replicator } from "./snapshots/replicator.ts";
 import { Store } from "./store.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
@@ -54,7 +61,22 @@ async function main(): Promise<void> {
   const podman = new Podman(config, host, log);
   const directory = new Directory(await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)), workerId, log);
   const sandboxes = new Sandboxes(store, directory);
-  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, oci, host, log, workerId, atOnce: config.createsAtOnce });
+  const snapshots = new Snapshots(store, await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)));
+  const layers = await Layers.open(join(dataDir, "layers"), log);
+  const collectLayers = async (): Promise<void> => {
+    const inUse = layersInUse(snapshots, sandboxes);
+    await layers.collect((id) => inUse.has(id));
+  };
+  const archive = await LayerArchive.open(bus, log);
+  const stopping = new AbortController();
+  const roots = new Roots(join(dataDir, "roots"), { podman, layers, archive, signal: stopping.signal });
+  const replicator = new Replicator({
+    ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
+    dirOf: (id) => layers.dirOf(id),
+    onDone: (id) => snapshots.noteArchived(id, "done"),
+  });
+  lifecycle.onStop("replicator", () => replicator.stop());
+  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, roots, oci, host, log, workerId, atOnce: config.createsAtOnce, collectLayers });
   const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
   const pool = new WarmPool({ config, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 
@@ -72,18 +94,37 @@ async function main(): Promise<void> {
     lifecycle: sandboxLifecycle,
     pool,
     usage,
+    podman,
+    driver: new FilesystemDriver(oci),
+    layers,
+    snapshots,
+    archive,
+    replicator,
+    collectLayers,
     peers,
-    counters: { executions: 0, calls: 0 },
+    counters: { executions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 },
     draining: true,
   };
   const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };
+  const snapshotParts = { snapshots, replicator, collectLayers, podman, oci, workerId, log };
+  await thawSources(snapshotParts);
   await reconcile(parts);
+  await roots.removeStrays((id) => sandboxes.knows(id));
+  await reconcileSnapshots(snapshotParts);
   await usage.start();
   lifecycle.onStop("usage", () => usage.stop());
-  bus.onRestored(() => void catchUp(parts));
+  bus.onRestored(
+    () =>
+      void catchUp(parts)
+        .then(() => reconcileSnapshots(snapshotParts))
+        .catch((err) => log.error({ err }, "snapshots could not be brought up to date")),
+  );
   serve(bus, context);
   lifecycle.onStop("presence", () => peers.leave());
-  lifecycle.onStop("drain", () => drain(context, peers));
+  lifecycle.onStop("drain", async () => {
+    await drain(context, peers);
+    stopping.abort(new SandgateError("unavailable", "the worker is shutting down"));
+  });
   context.draining = false;
   pool.start();
   peers.start();

@@ -2,7 +2,7 @@
 import type { Presence } from "../shared/schemas/messages.ts";
 import type { WorkerContext } from "./context.ts";
 
-export function describeWorker({ config, workerId, host, sandboxes, store, usage, counters, draining }: WorkerContext): Omit<Presence, "peer"> {
+export function describeWorker({ config, workerId, host, sandboxes, store, usage, counters, replicator, draining }: WorkerContext): Omit<Presence, "peer"> {
   const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
   return {
     worker: {
@@ -17,6 +17,12 @@ export function describeWorker({ config, workerId, host, sandboxes, store, usage
       memory_free_bytes: usage.host.memoryFreeBytes,
       disk_free_bytes: usage.host.diskFreeBytes,
       load_per_cpu: usage.host.loadPerCpu,
+      snapshots: {
+        taken: counters.snapshots,
+        pause_ms_total: counters.pauseMsTotal,
+        pause_ms_max: counters.pauseMsMax,
+        archive_pending_bytes: replicator.pendingBytes,
+      },
       rss_bytes: process.memoryUsage.rss(),
       host: [...host.checks],
     },

@@ -2,7 +2,19 @@
 import type { TSchema } from "typebox";
 import { SandgateError } from "../shared/errors.ts";
 import type { Bus } from "../shared/nats.ts";
-import { CreateCall, DeleteCall, DownloadCall, DrainCall, ExecuteCall, LogsCall, StatusCall, UploadCall } from "../shared/schemas/messages.ts";
+import {
+  CreateCall,
+  DeleteCall,
+  DeleteSnapshotCall,
+  DownloadCall,
+  DrainCall,
+  ExecuteCall,
+  LogsCall,
+  RestoreCall,
+  SnapshotCall,
+  StatusCall,
+  UploadCall,
+} from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
@@ -10,6 +22,7 @@ import { execute } from "./handlers/exec.ts";
 import { download, upload } from "./handlers/files.ts";
 import { setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
+import { deleteSnapshot, restore, snapshot } from "./handlers/snapshot.ts";
 import { logs, status } from "./handlers/usage.ts";
 
 type Handler = (context: WorkerContext, body: unknown) => Promise<object>;
@@ -28,6 +41,9 @@ const handlers: Readonly<Record<WorkerVerb, Handler>> = {
   status: handler(StatusCall, status),
   logs: handler(LogsCall, logs),
   drain: handler(DrainCall, setCordoned),
+  snapshot: handler(SnapshotCall, snapshot),
+  restore: handler(RestoreCall, restore),
+  deleteSnapshot: handler(DeleteSnapshotCall, deleteSnapshot),
 };
 
 /** Starts to answer calls. */

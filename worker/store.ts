@@ -1,7 +1,7 @@
 /** The worker's truth on disk (LMDB): sandboxes, the execution log, usage history. */
 import { mkdirSync } from "node:fs";
 import { type Database, open, type RootDatabase } from "lmdb";
-import type { LogEntry, SandboxEntry } from "../shared/schemas/messages.ts";
+import type { BaseImage, Layer, LogEntry, SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 
 /** A sandbox as its worker keeps it. */
 export interface SandboxRecord extends SandboxEntry {
@@ -9,6 +9,23 @@ export interface SandboxRecord extends SandboxEntry {
   /** Whether its maker was promised it before it ran; one that nobody knows of is dropped at a restart. */
   readonly acknowledged: boolean;
   readonly container_id?: string;
+  /** What a restored sandbox was made from; absent where Podman made its files from an image. */
+  readonly root?: RootSource;
+}
+
+/** Layers over an image. */
+export interface RootSource {
+  readonly base: BaseImage;
+  /** Topmost first. */
+  readonly layers: readonly Layer[];
+  /** The image that takes the place of `base`, until it has been looked up. */
+  readonly over?: string | undefined;
+}
+
+/** A snapshot as the worker that has its layers keeps it. */
+export interface SnapshotRecord extends SnapshotEntry {
+  /** Its deletion was asked for and is finished whatever happens. */
+  readonly deleting?: true;
 }
 
 export interface UsageSample {
@@ -28,6 +45,7 @@ export class Store {
   readonly #executions: Database<LogEntry, LogKey>;
   readonly #samples: Database<UsageSample, SampleKey>;
   readonly #flags: Database<boolean, string>;
+  readonly #snapshots: Database<SnapshotRecord, string>;
 
   constructor(dir: string) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -35,6 +53,7 @@ export class Store {
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
     this.#executions = this.#root.openDB({ name: "executions" });
     this.#samples = this.#root.openDB({ name: "samples" });
+    this.#snapshots = this.#root.openDB({ name: "snapshots" });
     this.#flags = this.#root.openDB({ name: "flags" });
   }
 
@@ -69,6 +88,22 @@ export class Store {
   /** Resolves when the entry is committed; an entry with the same execution id and start replaces the former. */
   async putExecution(entry: LogEntry): Promise<void> {
     await this.#executions.put([entry.account_id, entry.started_at_ms, entry.execution_id], entry);
+  }
+
+  snapshots(): SnapshotRecord[] {
+    return [...this.#snapshots.getRange()].map(({ value }) => value);
+  }
+
+  /** Resolves when the record is on disk. */
+  async putSnapshot(record: SnapshotRecord): Promise<void> {
+    await this.#snapshots.put(record.id, record);
+    await this.#root.flushed;
+  }
+
+  /** Resolves when the removal is on disk. */
+  async deleteSnapshot(id: string): Promise<void> {
+    await this.#snapshots.remove(id);
+    await this.#root.flushed;
   }
 
   /** Log entries of an account, newest first, and how many there are beyond the limit. */

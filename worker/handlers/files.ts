@@ -6,7 +6,7 @@ import { StreamSender } from "../../shared/stream/sender.ts";
 import type { WorkerContext } from "../context.ts";
 import { openDownload } from "../files/download.ts";
 import { takeUpload } from "../files/upload.ts";
-import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
+import { type Activity, type LiveSandbox, storedBytes } from "../sandboxes/registry.ts";
 
 /** Bytes of a GB as the `storage` field counts them. */
 const GB = 1024 ** 3;
@@ -65,8 +65,9 @@ export async function download(context: WorkerContext, call: DownloadCall): Prom
   return file.size === undefined ? {} : { size: file.size };
 }
 
-function refuseBeyondStorage(context: WorkerContext, { record, diskBytes }: LiveSandbox, bytes: number): void {
-  if (diskBytes + bytes > record.storage * GB) {
+function refuseBeyondStorage(context: WorkerContext, sandbox: LiveSandbox, bytes: number): void {
+  const { record } = sandbox;
+  if (storedBytes(sandbox) + bytes > record.storage * GB) {
     throw new SandgateError("insufficient_storage", `the file does not fit into the sandbox's storage of ${record.storage} GB`);
   }
   if (context.usage.host.diskFreeBytes - bytes < context.config.diskFloorBytes) {

@@ -6,14 +6,18 @@ import type { WorkerContext } from "../context.ts";
 import { entryOf } from "../directory.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import type { SandboxRecord } from "../store.ts";
+import type { RootSource, SandboxRecord } from "../store.ts";
 
 /** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
 export async function create(context: WorkerContext, call: CreateCall): Promise<SandboxEntry> {
+  return entryOf((await makeSandbox(context, call)).record);
+}
+
+/** Makes a sandbox from an image, or from layers over one. */
+export async function makeSandbox(context: WorkerContext, call: CreateCall, root?: RootSource): Promise<LiveSandbox> {
   refuseWhenFull(context);
-  const prepared = context.pool.take(call);
-  const sandbox = prepared ? await adopt(context, call, prepared) : await begin(context, call);
-  return entryOf(sandbox.record);
+  const prepared = root ? undefined : context.pool.take(call);
+  return prepared ? adopt(context, call, prepared) : begin(context, call, root);
 }
 
 /** A container from the pool becomes the sandbox. */
@@ -25,9 +29,9 @@ async function adopt(context: WorkerContext, call: CreateCall, { id, container }
   return sandbox;
 }
 
-async function begin(context: WorkerContext, call: CreateCall): Promise<LiveSandbox> {
+async function begin(context: WorkerContext, call: CreateCall, root: RootSource | undefined): Promise<LiveSandbox> {
   const { sandboxes } = context;
-  const sandbox = await sandboxes.add(recordOf(context, call, newId("sandbox")));
+  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...(root ? { root } : {}) });
   await announce(context, sandbox, () => sandboxes.remove(sandbox));
   const making = sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call));
   if (call.wait) await making;

@@ -1,6 +1,7 @@
 /** The calls `status` and `logs`. */
 import type { LogsCall, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
+import { storedBytes } from "../sandboxes/registry.ts";
 
 /** What a sandbox uses now, and its samples of the time asked for. */
 export async function status(context: WorkerContext, call: StatusCall): Promise<StatusReply> {
@@ -13,7 +14,7 @@ export async function status(context: WorkerContext, call: StatusCall): Promise<
       cpu_percent: cpuPercent,
       memory_mb,
       memory_percent: Math.min(100, Math.round((memory_mb / sandbox.record.memory) * 10_000) / 100),
-      disk_mb: megabytes(sandbox.diskBytes),
+      disk_mb: megabytes(storedBytes(sandbox)),
       processes,
     },
     history: context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),

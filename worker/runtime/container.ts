@@ -44,6 +44,14 @@ export async function inspectContainer(runtime: string, containerId: string): Pr
   };
 }
 
+/** A container whose processes are there, whether they run or stand still; undefined when they are gone. */
+export async function findContainer(runtime: string, containerId: string): Promise<Pick<Container, "id" | "cgroup" | "pidNamespace"> | undefined> {
+  const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
+  const pid = result.exitCode === 0 ? (JSON.parse(result.stdout) as { pid: number }).pid : 0;
+  const pidNamespace = pid > 0 ? pidNamespaceOf(pid) : undefined;
+  return pidNamespace ? { id: containerId, cgroup: cgroupOf(pid), pidNamespace } : undefined;
+}
+
 /** The container is gone though its record says that it runs. */
 export class ContainerNotRunning extends SandgateError {}
 

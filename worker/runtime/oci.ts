@@ -7,7 +7,9 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
-import { type Container, inspectContainer, notRunning } from "./container.ts";
+import { type Container, findContainer, inspectContainer, notRunning } from "./container.ts";
+import { freeze, thawAbandoned } from "./freezer.ts";
+import { Gates } from "./gate.ts";
 import type { Host } from "./host.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { initPath } from "./podman.ts";
@@ -44,6 +46,7 @@ export class OciRuntime {
   readonly #pipes: PipePool;
   readonly #dir: string;
   readonly #spawner: Spawner;
+  readonly #gates = new Gates();
   #serial = 0;
 
   /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
@@ -61,8 +64,40 @@ export class OciRuntime {
     return inspectContainer(this.#host.runtime, containerId);
   }
 
-  /** Starts a command. Its output must be read, and `exited` awaited. */
+  /** Starts a command, as soon as the container does not stand still. Its output must be read, and `exited` awaited. */
   async exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
+    const leave = await this.#gates.enter(container.id);
+    try {
+      const command = await this.#exec(container, spec);
+      command.started.then(leave, leave);
+      return command;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  /** Does something while nothing runs in the container. @returns what it returns, and for how long nothing ran. */
+  async whileStill<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
+    const open = await this.#gates.close(container.id);
+    try {
+      const startedAtMs = performance.now();
+      const frozen = await freeze(container);
+      let pauseMs = 0;
+      let value: T;
+      try {
+        value = await action();
+      } finally {
+        frozen.thaw();
+        pauseMs = performance.now() - startedAtMs;
+      }
+      return { value, pauseMs };
+    } finally {
+      open();
+    }
+  }
+
+  async #exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     const base = join(this.#dir, `x${this.#serial++}`);
     const [stdout, stderr] = await this.#pipes.takeTwo();
     writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec)), { mode: 0o600 });
@@ -83,6 +118,12 @@ export class OciRuntime {
       started: Promise.race([exited.then(() => {}), pid.then((known) => watchStart(known, exited))]),
       kill: async () => this.#kill(await pid, exited),
     };
+  }
+
+  /** Sets a container going that an earlier process of this worker may have left standing still. */
+  async thawAbandoned(containerId: string): Promise<void> {
+    const container = await findContainer(this.#host.runtime, containerId);
+    if (container) thawAbandoned(container);
   }
 
   /** Ends commands that an earlier process of this worker started and that nobody waits for any more. */

@@ -7,6 +7,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import { shortOf } from "../../shared/ids.ts";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
+import type { BaseImage } from "../../shared/schemas/messages.ts";
 import type { Host } from "./host.ts";
 import { type RunResult, run } from "./run.ts";
 
@@ -25,6 +26,14 @@ export interface ContainerSpec {
   readonly memoryMiB: number;
   readonly storageGB: number;
   readonly network: "none" | "outbound";
+  /** A root file system of ours, in place of the image's. */
+  readonly root?: { readonly dir: string; readonly base: BaseImage } | undefined;
+}
+
+/** An image, and the folders of its layers, topmost first. */
+export interface ImageLayers {
+  readonly base: BaseImage;
+  readonly lowers: readonly string[];
 }
 
 export interface ListedContainer {
@@ -38,6 +47,8 @@ export class Podman {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #pulls = new SingleFlight<void>();
+  /** By id. */
+  readonly #images = new Map<string, ImageLayers>();
 
   constructor(config: Config, host: Host, log: Logger) {
     this.#config = config;
@@ -52,14 +63,44 @@ export class Podman {
    */
   async run(workerId: string, spec: ContainerSpec): Promise<string> {
     const image = spec.image === "default" ? this.#config.defaultImage : spec.image;
-    const args = this.#runArguments(workerId, { ...spec, image });
-    let result = await this.#podman(args);
-    if (isImageMissing(result)) {
-      await this.#pulls.run(image, () => this.#pull(image));
-      result = await this.#podman(args);
-    }
+    const result = await this.#withImage(image, this.#runArguments(workerId, { ...spec, image }));
     if (result.exitCode !== 0) throw failure("start the container", result);
     return lastLine(result.stdout);
+  }
+
+  /**
+   * An image by its name or id; pulled when it is not here.
+   *
+   * @throws {SandgateError} `unprocessable` when it cannot be had.
+   */
+  async image(nameOrId: string): Promise<ImageLayers> {
+    const name = nameOrId === "default" ? this.#config.defaultImage : nameOrId;
+    const known = this.#images.get(name);
+    if (known) return known;
+    const result = await this.#withImage(name, ["image", "inspect", "--format", "json", name]);
+    if (result.exitCode !== 0) throw failure("look the image up", result);
+    const [{ Id, Config, GraphDriver }] = JSON.parse(result.stdout) as [InspectedImage];
+    const { UpperDir, LowerDir } = GraphDriver.Data;
+    const base = { id: Id, env: Config.Env ?? [], working_dir: Config.WorkingDir || "/", user: Config.User ?? "" };
+    const image = { base, lowers: [UpperDir, ...(LowerDir ? LowerDir.split(":") : [])] };
+    // A name may mean another image tomorrow; an id never.
+    this.#images.set(Id, image);
+    return image;
+  }
+
+  /** The image that a container was made from. */
+  async imageOf(containerId: string): Promise<ImageLayers> {
+    const result = await this.#podman(["container", "inspect", "--format", "{{.Image}}", containerId]);
+    if (result.exitCode !== 0) throw failure("look the container up", result);
+    return this.image(result.stdout.trim());
+  }
+
+  /** Runs podman; if it lacks the image, once more with it. */
+  async #withImage(image: string, args: readonly string[]): Promise<RunResult> {
+    const result = await this.#podman(args);
+    if (!isImageMissing(result)) return result;
+    await this.#pulls.run(image, () => this.#pull(image));
+    return this.#podman(args);
   }
 
   /** Starts a container that stopped, its files as they were. */
@@ -109,7 +150,7 @@ export class Podman {
       ...(this.#host.seccompProfile ? ["--security-opt", `seccomp=${this.#host.seccompProfile}`] : []),
       ...this.#limits(spec),
       ...["--network", spec.network === "none" ? "none" : this.#host.network],
-      spec.image,
+      ...(spec.root ? rootArguments(spec.root.dir, spec.root.base) : [spec.image]),
       "-P",
     ];
   }
@@ -143,10 +184,23 @@ export class Podman {
   }
 }
 
+/** A container without an image has nothing of an image's configuration but what it is given. */
+function rootArguments(dir: string, { env, working_dir, user }: BaseImage): string[] {
+  const given = [...env.flatMap((pair) => ["--env", pair]), "--workdir", working_dir, ...(user ? ["--user", user] : [])];
+  return [...given, "--rootfs", dir];
+}
+
+interface InspectedImage {
+  readonly Id: string;
+  readonly Config: { readonly Env?: string[]; readonly WorkingDir?: string; readonly User?: string };
+  readonly GraphDriver: { readonly Data: { readonly UpperDir: string; readonly LowerDir?: string } };
+}
+
 export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
 
 const isImageMissing = (result: RunResult): boolean =>
-  result.exitCode === 125 && /image not known|no such image|does not resolve to an image|unable to find a name|short-name/i.test(result.stderr);
+  result.exitCode === 125 &&
+  /image not known|no such image|failed to find image|image not found|does not resolve to an image|unable to find a name|short-name/i.test(result.stderr);
 
 const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
 

@@ -27,7 +27,7 @@ export function childrenOf(pid: number): number[] {
 }
 
 /** Signals a process of this pid namespace; under a fork bomb, numbers of dead processes are soon those of strangers. */
-function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
+export function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
   if (!space || pidNamespaceOf(pid) !== space) return;
   try {
     process.kill(pid, name);
@@ -37,9 +37,18 @@ function signal(pid: number, name: NodeJS.Signals, space: string | undefined): v
 }
 
 /** The one-letter state of a process, or undefined when it is gone. */
-function stateOf(pid: number): string | undefined {
+export function stateOf(pid: number): string | undefined {
   const stat = read(`/proc/${pid}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+}
+
+/** Whether a process does nothing until it is continued, or never again. */
+export const isStopped = (pid: number): boolean => ["T", "t", "Z", "X", undefined].includes(stateOf(pid));
+
+/** The parent's pid, or undefined when the process is gone. */
+export function parentOf(pid: number): number | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
 }
 
 const isGone = (pid: number): boolean => ["Z", "X", undefined].includes(stateOf(pid));

@@ -12,6 +12,7 @@ export interface RunResult {
 export interface RunOptions {
   readonly timeoutMs: number;
   readonly input?: string;
+  readonly cwd?: string;
   /** Called with each line of standard error while the program runs. */
   readonly onStderrLine?: (line: string) => void;
 }
@@ -23,6 +24,7 @@ export async function run(file: string, args: readonly string[], options: RunOpt
     timeout: options.timeoutMs,
     killSignal: "SIGKILL",
     maxBuffer: 64 * 1024 * 1024,
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.input === undefined ? { stdin: "ignore" } : { input: options.input }),
   };
   const child = execa(file, args, settings);

@@ -2,13 +2,15 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
+import type { BaseImage } from "../../shared/schemas/messages.ts";
 import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks } from "../runtime/network.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
 import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
-import type { SandboxRecord } from "../store.ts";
+import type { RootSource, SandboxRecord } from "../store.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
+import type { Roots } from "./roots.ts";
 
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
@@ -18,45 +20,68 @@ export class SandboxLifecycle {
   readonly #log: Logger;
   readonly #slots: Semaphore;
   readonly #workerId: string;
+  readonly #roots: Roots;
+  readonly #collectLayers: () => Promise<void>;
 
-  constructor(parts: { sandboxes: Sandboxes; podman: Podman; oci: OciRuntime; host: Host; log: Logger; workerId: string; atOnce: number }) {
+  constructor(parts: {
+    sandboxes: Sandboxes;
+    podman: Podman;
+    roots: Roots;
+    oci: OciRuntime;
+    host: Host;
+    log: Logger;
+    workerId: string;
+    atOnce: number;
+    collectLayers: () => Promise<void>;
+  }) {
     this.#sandboxes = parts.sandboxes;
     this.#podman = parts.podman;
+    this.#roots = parts.roots;
     this.#oci = parts.oci;
     this.#host = parts.host;
     this.#log = parts.log;
     this.#workerId = parts.workerId;
+    this.#collectLayers = parts.collectLayers;
     this.#slots = new Semaphore(parts.atOnce);
   }
 
   /** Makes the container of a sandbox whose intent is written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
-    const container = await this.launch(specOf(sandbox.record));
+    const { container, base } = await this.#launch(specOf(sandbox.record), sandbox.record.root);
     sandbox.container = container;
-    const changes = { container_id: container.id, acknowledged: true };
+    const layers = sandbox.record.root?.layers ?? [];
+    const changes = { container_id: container.id, acknowledged: true, ...(base ? { root: { base, layers } } : {}) };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.apply(sandbox, "started", changes);
     } catch (error) {
       sandbox.container = undefined;
-      await this.#discard(sandbox.record.id);
+      await this.#discard(sandbox.record.id, sandbox.record.root);
       throw error;
     }
   }
 
   /** Makes and starts a container, closed off and ready for commands. On failure nothing of it is left. */
   async launch(spec: ContainerSpec): Promise<Container> {
+    return (await this.#launch(spec, undefined)).container;
+  }
+
+  async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
     try {
-      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, spec));
-      return await this.#ready(containerId, spec.network);
+      const root = source && (await this.#roots.mount(spec.sandboxId, source));
+      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, { ...spec, root }));
+      return { container: await this.#ready(containerId, spec.network), base: root?.base };
     } catch (error) {
-      await this.#discard(spec.sandboxId);
+      await this.#discard(spec.sandboxId, source);
       throw error;
     }
   }
 
   /** Finds the running container of a record again, or starts it if it has stopped. */
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
+    const { id, root } = sandbox.record;
+    // Mounts are gone when the machine, or Podman's namespace, was started anew.
+    if (!isRunning && root) await this.#roots.mount(id, root);
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
     sandbox.container = await this.#ready(containerId, sandbox.record.network);
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
@@ -66,9 +91,16 @@ export class SandboxLifecycle {
   async delete(sandbox: LiveSandbox): Promise<void> {
     await this.#sandboxes.apply(sandbox, "delete");
     this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted"));
-    await this.#slots.run(() => this.#podman.remove(containerName(sandbox.record.id)));
+    await this.removeContainer(sandbox.record);
     sandbox.container = undefined;
     await this.#sandboxes.remove(sandbox);
+    if (sandbox.record.root) await this.#collectLayers().catch((err) => this.#log.error({ err }, "layers that nobody needs could not be removed"));
+  }
+
+  /** Removes the container of a sandbox, if there is one, with all of its files. */
+  async removeContainer({ id, root }: { id: string; root?: unknown }): Promise<void> {
+    await this.#slots.run(() => this.#podman.remove(containerName(id)));
+    if (root) await this.#roots.remove(id);
   }
 
   /** A container that ought to run and does not: its commands are over, its files are kept and it is started again. */
@@ -108,8 +140,8 @@ export class SandboxLifecycle {
     return container;
   }
 
-  async #discard(sandboxId: string): Promise<void> {
-    await this.#podman.remove(containerName(sandboxId)).catch((err) => this.#log.error({ err, sandbox: sandboxId }, "a failed container could not be removed"));
+  async #discard(sandboxId: string, root?: unknown): Promise<void> {
+    await this.removeContainer({ id: sandboxId, root }).catch((err) => this.#log.error({ err, sandbox: sandboxId }, "a failed container could not be removed"));
   }
 }
 

@@ -4,7 +4,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
-import { containerName, type ListedContainer, type Podman } from "../runtime/podman.ts";
+import type { ListedContainer, Podman } from "../runtime/podman.ts";
 import { processesByNamespace } from "../runtime/proc.ts";
 import type { Store } from "../store.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";
@@ -55,16 +55,16 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
 async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   parts.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
-  await parts.podman.remove(containerName(id));
+  await parts.lifecycle.removeContainer(sandbox.record);
   await parts.sandboxes.remove(sandbox);
 }
 
 /** Makes a sandbox that was promised and that the last process did not get ready; nothing has run in it yet. */
-async function finishCreation({ podman, sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
+async function finishCreation({ sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   await sandboxes.exclusive(id, async () => {
     try {
-      await podman.remove(containerName(id));
+      await lifecycle.removeContainer(sandbox.record);
       await lifecycle.start(sandbox);
       log.info({ event: "sandbox_created", sandbox: id }, "a sandbox was created after a restart");
     } catch (thrown) {

@@ -26,6 +26,11 @@ export interface LiveSandbox {
   diskStale: boolean;
 }
 
+/** What counts against the sandbox's storage: what it has written, and what was written in those that it was restored from. */
+export function storedBytes({ record, diskBytes }: Pick<LiveSandbox, "record" | "diskBytes">): number {
+  return (record.root?.layers ?? []).reduce((sum, { size_bytes }) => sum + size_bytes, diskBytes);
+}
+
 export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
   readonly #turns = new KeyedMutex();
@@ -44,6 +49,10 @@ export class Sandboxes {
 
   get size(): number {
     return this.#live.size;
+  }
+
+  knows(id: string): boolean {
+    return this.#live.has(id);
   }
 
   /** Whether this very sandbox is still there. */

@@ -1,6 +1,6 @@
 /** Whether a sandbox uses more than it may, where the kernel does not see to that. */
 import type { Host } from "../runtime/host.ts";
-import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { type LiveSandbox, storedBytes } from "../sandboxes/registry.ts";
 import type { Usage } from "./monitor.ts";
 
 const MiB = 1024 ** 2;
@@ -16,11 +16,11 @@ export interface LimitFacts {
 
 /** The reason why the commands of the sandbox must end, or undefined. */
 export function excessOf(sandbox: LiveSandbox, usage: Usage, facts: LimitFacts): string | undefined {
-  const { record, diskBytes } = sandbox;
+  const { record } = sandbox;
   // First, because a fork bomb takes memory as well.
   if (!facts.enforced.pids && usage.processes > facts.pidsMax) return `too many processes: the sandbox had more than its ${facts.pidsMax}`;
   if (!facts.enforced.memory && usage.memoryBytes > record.memory * MiB) return `out of memory: the sandbox used more than its ${record.memory} MiB`;
-  if (!facts.enforced.storage && diskBytes > record.storage * GB) return `out of storage: the sandbox wrote more than its ${record.storage} GB`;
+  if (!facts.enforced.storage && storedBytes(sandbox) > record.storage * GB) return `out of storage: the sandbox wrote more than its ${record.storage} GB`;
   if (facts.hostIsFull && sandbox.diskStale) return "out of storage: the host has too little free disk space";
   return undefined;
 }

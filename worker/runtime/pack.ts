@@ -1,0 +1,62 @@
+/**
+ * A layer as a stream of bytes: a tar archive, compressed by zstd, with everything that an overlay's upper folder can
+ * hold: owners, modes, times to the nanosecond, hard links, holes, device nodes (whiteouts are such), FIFOs and
+ * extended attributes (overlay's own marks among them). Sockets are left out; without their process they are nothing.
+ */
+import { SandgateError } from "../../shared/errors.ts";
+import { PipedProgram } from "./piped.ts";
+
+/** Reading through a file of a terabyte that holds but zeros gives nothing for minutes. */
+const stallMs = 3_600_000;
+
+/** POSIX archives keep fractions of seconds; that of access and change would be a header more for every file. */
+const createArgs = ["--create", "--format=posix", "--pax-option=delete=atime,delete=ctime", "--sparse", "--one-file-system"];
+const extractArgs = ["--extract", "--same-owner", "--same-permissions"];
+/** A security module's labels belong to the host, not to the file. */
+const commonArgs = ["--numeric-owner", "--xattrs", "--xattrs-include=*", "--xattrs-exclude=security.selinux", "--file=-"];
+
+/**
+ * The archive of what is in `dir`, packed as fast as it is read. Whoever stops reading ends the packing.
+ *
+ * @throws {SandgateError} `internal_error` when not everything could be packed: what came until then is not an archive.
+ */
+export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  // Nobody waits for it, so it gives way to the sandboxes.
+  const argv = ["nice", "-n", "10", "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
+  const tar = new PipedProgram(argv, { pipe: "stdout", stallMs, signal });
+  try {
+    yield* tar.output();
+    const failure = await tar.ended();
+    signal.throwIfAborted();
+    if (failure) throw new SandgateError("internal_error", "a layer could not be packed", { cause: new Error(failure) });
+  } finally {
+    tar.kill();
+  }
+}
+
+/**
+ * Unpacks an archive into an existing folder, which takes over the attributes of the packed one. After an error there is
+ * a part of the layer in it, to be removed. Errors of `archive` itself are passed on.
+ *
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function unpackLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
+  const argv = ["tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`];
+  const tar = new PipedProgram(argv, { pipe: "stdin", stallMs, signal });
+  try {
+    // What tar does not want any more is read all the same: only its end says whether the archive was whole.
+    for await (const chunk of archive) if (!(await tar.write(chunk))) await finish(tar, signal);
+    await finish(tar, signal);
+  } finally {
+    tar.kill();
+  }
+}
+
+async function finish(tar: PipedProgram, signal: AbortSignal): Promise<void> {
+  const failure = await tar.ended();
+  signal.throwIfAborted();
+  if (!failure) return;
+  const cause = new Error(failure);
+  if (/no space left|quota exceeded/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  throw new SandgateError("internal_error", "a layer could not be unpacked", { cause });
+}

@@ -1,0 +1,57 @@
+/** Whole folders: copied with everything that they hold, compared, removed, brought to disk. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandgateError } from "../../shared/errors.ts";
+import { run } from "./run.ts";
+
+const copyTimeoutMs = 3_600_000;
+const toolTimeoutMs = 600_000;
+
+/**
+ * Copies what is in a folder: owners, modes, times, links, extended attributes, holes and device nodes. Where the file
+ * system can, the blocks are shared.
+ *
+ * @returns false when files vanished while they were copied.
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function copyTree(from: string, to: string): Promise<boolean> {
+  const result = await run("cp", ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system", `${from}/.`, to], { timeoutMs: copyTimeoutMs });
+  if (result.exitCode === 0) return true;
+  if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
+  if (onlyVanished(result.stderr)) return false;
+  throw failure("copy the files of the sandbox", result.stderr);
+}
+
+const onlyVanished = (stderr: string): boolean =>
+  stderr
+    .trim()
+    .split("\n")
+    .every((line) => /no such file or directory|file has vanished|skipping file .* as it was replaced/i.test(line));
+
+/** A text that differs when any file below the folder has changed: inodes, sizes and change times of all of them. */
+export async function fingerprintOf(dir: string): Promise<string> {
+  const result = await run("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
+  // Files that vanish meanwhile make it fail, which is a change like any other.
+  return `${result.exitCode} ${result.stdout}`;
+}
+
+/** Resolves when everything written to the folder's file system is on disk. */
+export async function syncTree(dir: string): Promise<void> {
+  const result = await run("sync", ["--file-system", dir], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("bring the files to disk", result.stderr);
+}
+
+/** Removes a folder with everything in it; one that is not there is removed already. */
+export async function removeTree(dir: string): Promise<void> {
+  const result = await run("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("remove files", result.stderr);
+}
+
+function failure(action: string, stderr: string): SandgateError {
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause: new Error(stderr.slice(-2_000)) });
+}
+
+/** Removes everything in a folder. */
+export async function emptyFolder(dir: string): Promise<void> {
+  await Promise.all((await readdir(dir)).map((name) => removeTree(join(dir, name))));
+}

@@ -1,0 +1,46 @@
+/** After a start: makes records, layers, directory and the processes of sandboxes agree. */
+import type { Logger } from "../../shared/log.ts";
+import type { OciRuntime } from "../runtime/oci.ts";
+import type { Podman } from "../runtime/podman.ts";
+import type { SnapshotRecord } from "../store.ts";
+import type { Snapshots } from "./registry.ts";
+import type { Replicator } from "./replicator.ts";
+
+interface Parts {
+  readonly snapshots: Snapshots;
+  readonly replicator: Replicator;
+  readonly collectLayers: () => Promise<void>;
+  readonly podman: Podman;
+  readonly oci: OciRuntime;
+  readonly workerId: string;
+  readonly log: Logger;
+}
+
+/** Sets going what the last process had stood still when it died. To be done before the sandboxes are looked at. */
+export async function thawSources({ snapshots, podman, oci, workerId, log }: Parts): Promise<void> {
+  const sources = new Set([...snapshots.all()].filter(({ status }) => status === "creating").map((record) => record.source_sandbox_id));
+  if (sources.size === 0) return;
+  for (const { sandboxId, containerId } of await podman.list(workerId)) {
+    if (!sources.has(sandboxId)) continue;
+    await oci.thawAbandoned(containerId).catch((err) => log.error({ err, sandbox: sandboxId }, "a sandbox could not be set going again"));
+  }
+}
+
+/** Drops half-made snapshots, finishes deletions, tells the directory, and goes on with archiving. */
+export async function reconcileSnapshots(parts: Parts): Promise<void> {
+  for (const record of [...parts.snapshots.all()]) await settle(parts, record);
+  await parts.snapshots.withdrawUnknown(parts.workerId);
+  await parts.collectLayers();
+  for (const record of parts.snapshots.all()) if (record.archived !== "done" && record.archived !== "local") parts.replicator.add(record);
+}
+
+async function settle({ snapshots, log }: Parts, record: SnapshotRecord): Promise<void> {
+  if (snapshots.isBeingTaken(record.id)) return;
+  if (record.status === "creating") {
+    log.warn({ event: "snapshot_dropped", snapshot: record.id }, "a half-made snapshot is removed");
+    return snapshots.discard(record.id);
+  }
+  const known = await snapshots.entry(record.id);
+  if (record.deleting || known?.status === "deleting") return snapshots.remove(record);
+  if (!known) await snapshots.publish(record);
+}

@@ -1,0 +1,131 @@
+/** Copies the layers of new snapshots to the archive in the background, one at a time. */
+import type { Logger } from "../../shared/log.ts";
+import type { Bus } from "../../shared/nats.ts";
+import type { Layer, SnapshotEntry } from "../../shared/schemas/messages.ts";
+import type { LayerArchive } from "./archive.ts";
+
+const retryMinMs = 1_000;
+const retryMaxMs = 60_000;
+
+interface ReplicatorParts {
+  readonly archive: LayerArchive;
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly bytesPerS: number;
+  /** The folder of a layer that this worker has. */
+  readonly dirOf: (layerId: string) => string;
+  /** Called when every layer of a snapshot is in the archive; when it fails, it is called again later. */
+  readonly onDone: (snapshotId: string) => Promise<void>;
+}
+
+interface Job {
+  readonly snapshotId: string;
+  readonly layers: readonly Layer[];
+  failures: number;
+  /** Not before this time (`performance.now`). */
+  dueMs: number;
+}
+
+export class Replicator {
+  readonly #parts: ReplicatorParts;
+  readonly #jobs = new Map<string, Job>();
+  /** Layers of snapshots in the queue that are known to be in the archive. */
+  readonly #archived = new Set<string>();
+  readonly #stopping = new AbortController();
+  readonly #unsubscribe: () => void;
+  #current: { readonly snapshotId: string; readonly abort: AbortController; readonly ended: Promise<void> } | undefined;
+  #loop: Promise<void> | undefined;
+  #wake = (): void => {};
+
+  constructor(parts: ReplicatorParts) {
+    this.#parts = parts;
+    this.#unsubscribe = parts.bus.onRestored(() => this.#wake());
+  }
+
+  /** Bytes on disk of the layers that are still to be stored. */
+  get pendingBytes(): number {
+    const sizes = new Map<string, number>();
+    for (const { layers } of this.#jobs.values()) for (const { id, size_bytes } of layers) if (!this.#archived.has(id)) sizes.set(id, size_bytes);
+    return [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  }
+
+  /** Queues the layers of a snapshot; one that is in the queue stays as it is. */
+  add({ id, manifest }: SnapshotEntry): void {
+    if (this.#stopping.signal.aborted || this.#jobs.has(id)) return;
+    this.#jobs.set(id, { snapshotId: id, layers: manifest.layers, failures: 0, dueMs: 0 });
+    this.#loop ??= this.#work();
+    this.#wake();
+  }
+
+  /** Takes a snapshot out of the queue. Resolves when nothing more of its layers is being stored on its behalf. */
+  async forget(snapshotId: string): Promise<void> {
+    this.#jobs.delete(snapshotId);
+    if (this.#current?.snapshotId !== snapshotId) return;
+    this.#current.abort.abort();
+    await this.#current.ended;
+  }
+
+  /** Ends what is being stored; resolves when it has ended. */
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#stopping.abort();
+    this.#wake();
+    await this.#loop;
+  }
+
+  async #work(): Promise<void> {
+    for (let job = this.#next(); job && !this.#stopping.signal.aborted; job = this.#next()) {
+      const waitMs = this.#parts.bus.connected ? job.dueMs - performance.now() : retryMaxMs;
+      if (waitMs > 0) await this.#sleep(waitMs);
+      else await this.#attempt(job);
+    }
+    this.#archived.clear();
+    this.#loop = undefined;
+  }
+
+  /** The one that is due first; among equals the oldest. */
+  #next(): Job | undefined {
+    let next: Job | undefined;
+    for (const job of this.#jobs.values()) if (!next || job.dueMs < next.dueMs) next = job;
+    return next;
+  }
+
+  async #attempt(job: Job): Promise<void> {
+    const abort = new AbortController();
+    const ended = Promise.withResolvers<void>();
+    this.#current = { snapshotId: job.snapshotId, abort, ended: ended.promise };
+    try {
+      await this.#replicate(job, AbortSignal.any([abort.signal, this.#stopping.signal]));
+      this.#jobs.delete(job.snapshotId);
+    } catch (error) {
+      if (abort.signal.aborted || this.#stopping.signal.aborted) return;
+      const delayMs = Math.min(retryMaxMs, retryMinMs * 2 ** job.failures++);
+      job.dueMs = performance.now() + delayMs;
+      this.#parts.log.warn({ err: error, snapshot: job.snapshotId, retry_ms: delayMs }, "a snapshot could not be copied to the archive; trying again");
+    } finally {
+      this.#current = undefined;
+      ended.resolve();
+    }
+  }
+
+  async #replicate({ snapshotId, layers }: Job, signal: AbortSignal): Promise<void> {
+    const { archive, bytesPerS, dirOf, onDone } = this.#parts;
+    // The lowest first: other snapshots have it, too. Each is asked for, since it may have been removed again.
+    for (const { id } of layers.toReversed()) {
+      if (!(await archive.has(id))) await archive.store(id, dirOf(id), { bytesPerS, signal });
+      this.#archived.add(id);
+      signal.throwIfAborted();
+    }
+    await onDone(snapshotId);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

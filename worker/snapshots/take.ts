@@ -1,0 +1,127 @@
+/** Takes a snapshot of a running sandbox. */
+import { mkdir } from "node:fs/promises";
+import type { Config } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId, shortOf } from "../../shared/ids.ts";
+import type { Manifest, SnapshotCall } from "../../shared/schemas/messages.ts";
+import type { WorkerContext } from "../context.ts";
+import type { Container } from "../runtime/container.ts";
+import { layerBytes } from "../runtime/disk.ts";
+import type { Consistency } from "../runtime/snapshot-driver.ts";
+import { syncTree } from "../runtime/tree.ts";
+import type { LiveSandbox } from "../sandboxes/registry.ts";
+import type { SnapshotRecord } from "../store.ts";
+
+/** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
+export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: SnapshotCall): Promise<SnapshotRecord> {
+  const { snapshots, layers, log } = context;
+  const container = runningContainer(sandbox);
+  await refuseWhenFull(context, sandbox);
+  const layerId = newId("layer");
+  const consistency: Consistency = call.quick ? "crash" : "application";
+  const record = newRecord(context, sandbox, call, layerId);
+  await snapshots.begin(record);
+  try {
+    const base = baseOf(context, sandbox, container);
+    base.catch(() => {}); // Awaited below, after the copy.
+    const captured = { memory: false, pauseMs: 0, sizeBytes: 0 };
+    await layers.make(layerId, async (dir) => {
+      await mkdir(dir);
+      Object.assign(captured, await context.driver.capture(container, dir, consistency));
+      captured.sizeBytes = (await layerBytes(dir)) ?? 0;
+      await syncTree(dir);
+    });
+    const [, ...below] = record.manifest.layers;
+    const whole: SnapshotRecord = {
+      ...record,
+      status: "ready",
+      size_bytes: captured.sizeBytes,
+      memory: captured.memory,
+      pause_ms: Math.round(captured.pauseMs * 10) / 10,
+      manifest: { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] },
+    };
+    await snapshots.publish(whole);
+    context.replicator.add(whole);
+    count(context, whole);
+    log.info(
+      {
+        event: "snapshot_taken",
+        snapshot: whole.id,
+        sandbox: whole.source_sandbox_id,
+        consistency,
+        pause_ms: whole.pause_ms,
+        bytes: whole.size_bytes,
+        request_id: call.request_id,
+      },
+      "a snapshot was taken",
+    );
+    return whole;
+  } catch (error) {
+    await undo(context, record);
+    throw error;
+  }
+}
+
+function runningContainer({ container }: LiveSandbox): Container & { writableLayer: string } {
+  if (!container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
+  if (!container.writableLayer) throw new SandgateError("unprocessable", "this host's storage driver has no layers that could be copied");
+  return container as Container & { writableLayer: string };
+}
+
+/** The copy takes as much space as the sandbox's own files, and must leave the host its floor. */
+async function refuseWhenFull({ usage, config }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
+  if (sandbox.diskStale) await usage.measureDisk(sandbox);
+  if (usage.host.diskFreeBytes - sandbox.diskBytes < config.diskFloorBytes) {
+    throw new SandgateError("insufficient_storage", "the host has too little free disk space for a snapshot");
+  }
+}
+
+function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: SnapshotCall, layerId: string): SnapshotRecord {
+  const id = newId("snapshot");
+  const { image, cpu, memory, storage, network, env_vars } = record;
+  const base = record.root?.base ?? { id: "", env: [], working_dir: "/", user: "" };
+  const manifest: Manifest = { image, base, layers: [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])], cpu, memory, storage, network, env_vars };
+  return {
+    id,
+    name: call.name ?? nameAfter(record.name, `-snap-${shortOf(id)}`),
+    account_id: record.account_id,
+    worker_id: workerId,
+    source_sandbox_id: record.id,
+    source_sandbox_name: record.name,
+    status: "creating",
+    created_at_ms: Date.now(),
+    consistency: call.quick ? "crash" : "application",
+    size_bytes: 0,
+    memory: false,
+    pause_ms: 0,
+    archived: archiving(config),
+    attempt_id: call.attempt_id,
+    manifest,
+  };
+}
+
+const nameCharsMax = 63;
+
+const nameAfter = (source: string, suffix: string): string => source.slice(0, nameCharsMax - suffix.length) + suffix;
+
+const archiving = ({ snapshotArchive }: Config): SnapshotRecord["archived"] => (snapshotArchive ? "pending" : "local");
+
+/** What lies below the sandbox's own layers. */
+async function baseOf({ podman }: WorkerContext, { record }: LiveSandbox, container: Container): Promise<Manifest["base"]> {
+  return record.root ? record.root.base : (await podman.imageOf(container.id)).base;
+}
+
+function count({ counters }: WorkerContext, { pause_ms }: SnapshotRecord): void {
+  counters.snapshots++;
+  counters.pauseMsTotal += pause_ms;
+  counters.pauseMsMax = Math.max(counters.pauseMsMax, pause_ms);
+}
+
+async function undo({ snapshots, log, collectLayers }: WorkerContext, { id }: SnapshotRecord): Promise<void> {
+  try {
+    await snapshots.discard(id);
+    await collectLayers();
+  } catch (err) {
+    log.error({ err, snapshot: id }, "a failed snapshot could not be removed");
+  }
+}
