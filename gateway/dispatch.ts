@@ -62,13 +62,15 @@ export class Dispatcher {
   }
 
   /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room. */
-  place<T>(body: object, check: Check<T>, timeoutMs: number): Promise<T> {
-    return this.placeOn(rankWorkers(this.workers()), "create", body, check, timeoutMs);
+  async place<T>(body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    const candidates = rankWorkers(this.workers());
+    if (candidates.length === 0) throw new SandgateError("unavailable", "no worker has room for another sandbox");
+    return this.askFirst(candidates, "create", body, check, timeoutMs);
   }
 
-  /** Asks the first worker for a sandbox; the next one only where the one before was certainly never reached. */
-  async placeOn<T>(candidates: readonly WorkerRef[], verb: "create" | "restore", body: object, check: Check<T>, timeoutMs: number): Promise<T> {
-    let unreached: unknown = new SandgateError("unavailable", "no worker has room for another sandbox");
+  /** Asks the first of some workers; the next one only where the one before was certainly never reached. */
+  async askFirst<T>(candidates: readonly WorkerRef[], verb: WorkerVerb, body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    let unreached: unknown = new SandgateError("unavailable", "no worker is there");
     for (const candidate of candidates) {
       try {
         return await this.call(candidate, verb, body, check, timeoutMs);

@@ -7,6 +7,9 @@ import { newestFirst } from "./accounts/view.ts";
 
 const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`);
 
+/** Its worker was away when it was deleted: nobody sees it any more. */
+const isDeleted = ({ status }: SnapshotEntry): boolean => status === "deleting";
+
 export class SnapshotDirectory {
   readonly #mirror: BucketMirror<SnapshotEntry>;
   /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
@@ -20,11 +23,11 @@ export class SnapshotDirectory {
     mirror.onChange((id, entry) => this.#changed(id, entry));
   }
 
-  /** All snapshots of an account in every state, newest first. */
+  /** All snapshots of an account that are not deleted, newest first. */
   ofAccount(accountId: string): readonly SnapshotEntry[] {
     const known = this.#sorted.get(accountId);
     if (known) return known;
-    const entries = newestFirst([...this.#mirror.values()].filter((entry) => entry.account_id === accountId));
+    const entries = newestFirst([...this.#mirror.values()].filter((entry) => entry.account_id === accountId && !isDeleted(entry)));
     this.#sorted.set(accountId, entries);
     return entries;
   }
@@ -32,13 +35,13 @@ export class SnapshotDirectory {
   /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
   async find(id: string, accountId: string): Promise<SnapshotEntry> {
     const entry = isId("snapshot", id) ? await this.#mirror.find(id) : undefined;
-    if (entry?.account_id !== accountId) throw notFound(id);
+    if (entry?.account_id !== accountId || isDeleted(entry)) throw notFound(id);
     return entry;
   }
 
   /** What an attempt has made so far; one that is ready comes before those that failed. */
   byAttempt(attemptId: string): SnapshotEntry | undefined {
-    const made = [...this.#mirror.values()].filter(({ attempt_id }) => attempt_id === attemptId);
+    const made = [...this.#mirror.values()].filter((entry) => entry.attempt_id === attemptId && !isDeleted(entry));
     return made.find(({ status }) => status === "ready") ?? made.find(({ status }) => status === "creating") ?? made[0];
   }
 
@@ -48,14 +51,9 @@ export class SnapshotDirectory {
     if (!known || known.status === "creating") this.#mirror.note(entry.id, entry);
   }
 
-  /** Forgets a snapshot that its worker says is gone, before the directory does. */
+  /** Forgets a snapshot that a worker says is gone, before the directory does. */
   gone(id: string): void {
     this.#mirror.note(id, undefined);
-  }
-
-  /** Removes the entry of a snapshot whose worker cannot do it. @throws {SandgateError} `unavailable`. */
-  remove(id: string): Promise<void> {
-    return this.#mirror.delete(id);
   }
 
   /** Resolves when every change that was stored before this call is known here. */

@@ -50,7 +50,6 @@ export async function restoreSnapshot(context: GatewayContext, { exchange, by, c
     run: async (reservationId) => {
       const snapshot = await context.snapshots.find(id, by.account_id);
       refuseNotReady(snapshot);
-      refuseTooSmall(snapshot.manifest, wanted.storage);
       return withReservation(context, caller, reservationId, async () => answerWith(await restore(context, { by, caller, reservationId }, snapshot, wanted)));
     },
     recover: async (reservationId) => {
@@ -63,7 +62,7 @@ export async function restoreSnapshot(context: GatewayContext, { exchange, by, c
 /**
  * Has a worker that can get at the snapshot's layers make a sandbox of them.
  *
- * @throws {SandgateError} `unavailable` when there is no such worker, else as for a new sandbox
+ * @throws {SandgateError} `unavailable` when there is no such worker, `unprocessable`, else as for a new sandbox
  */
 export async function restore(
   context: GatewayContext,
@@ -72,10 +71,12 @@ export async function restore(
   wanted: SandboxWanted,
 ): Promise<SandboxEntry> {
   const { id, manifest } = snapshot;
+  const settings = settingsOf(manifest, wanted);
+  refuseTooSmall(manifest, settings.storage);
   const { name, image, wait } = wanted;
-  const made = { name, snapshot_id: id, manifest, image, ...settingsOf(manifest, wanted), wait };
+  const made = { name, snapshot_id: id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId };
-  return context.workers.placeOn(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
+  return context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
 }
 
 /** The snapshot's settings with those of the caller over them. */
@@ -88,17 +89,12 @@ export function settingsOf(manifest: Manifest, wanted: Pick<SandboxWanted, "cpu"
   };
 }
 
-/**
- * A sandbox never begins over its size. One as large as the snapshot's is always taken, because a file that several
- * layers have counts more than once here.
- *
- * @throws {SandgateError} `unprocessable`
- */
-export function refuseTooSmall({ layers, storage }: Pick<Manifest, "layers" | "storage">, wantedGB: number | undefined): void {
+/** Layers count for the storage of a sandbox, and it could not make them smaller. @throws {SandgateError} `unprocessable`. */
+export function refuseTooSmall({ layers }: Pick<Manifest, "layers">, storageGB: number): void {
   const usedBytes = layers.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
-  if (wantedGB === undefined || wantedGB >= storage || wantedGB * bytesPerGB >= usedBytes) return;
+  if (storageGB * bytesPerGB >= usedBytes) return;
   const usedGB = Math.ceil((usedBytes / bytesPerGB) * 10) / 10;
-  throw new SandgateError("unprocessable", `resources.storage of ${wantedGB} GB is less than the ${usedGB} GB that the snapshot uses`);
+  throw new SandgateError("unprocessable", `storage of ${storageGB} GB is less than the ${usedGB} GB that the snapshot uses`);
 }
 
 function refuseNotReady({ status }: SnapshotEntry): void {

@@ -103,14 +103,15 @@ export async function deleteAllSnapshots(context: GatewayContext, { exchange, by
 }
 
 /**
- * Deletes a snapshot. Where its worker is gone its entry is removed, and the worker drops its copy when it is back.
+ * Deletes a snapshot. Where its worker is gone any other one does so; the one that is gone drops its copy when it is back.
  *
  * @throws {SandgateError} `not_found` when somebody else was faster, `conflict` while it is being taken, `unavailable`
  */
 export async function removeSnapshot({ snapshots, workers }: GatewayContext, by: By, { id, worker_id }: SnapshotEntry): Promise<void> {
-  if (!workers.has(worker_id)) return snapshots.remove(id);
+  const present = workers.workers().map(({ peer, worker }) => ({ id: worker.id, peer }));
+  const own = present.filter((worker) => worker.id === worker_id);
   try {
-    await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+    await workers.askFirst(own.length > 0 ? own : present, "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
   } catch (error) {
     // The worker does not know it: our memory was behind.
     if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);

@@ -27,7 +27,7 @@ export interface TestAccount {
   suspend(): Promise<void>;
 }
 
-/** The accounts that one test file makes; `close` ends their sandboxes and removes their records. */
+/** The accounts that one test file makes; `close` ends their sandboxes and removes their snapshots and records. */
 export class Accounts {
   readonly #stack: Installation;
   readonly #bus: Bus;
@@ -81,6 +81,7 @@ export class Accounts {
       "its sandboxes are gone",
       async () => (await cleaner.call<{ errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all")).body.errors === undefined,
     );
+    await until("its snapshots are gone", async () => (await cleaner.call("DELETE", "/v1/snapshots/delete-all")).body.errors === undefined);
     await this.#accounts.delete(record.id);
   }
 

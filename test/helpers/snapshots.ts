@@ -1,0 +1,123 @@
+/** Snapshots as clients see them. */
+import assert from "node:assert/strict";
+import { BucketWriter } from "../../shared/kv.ts";
+import { createLogger } from "../../shared/log.ts";
+import { Bus } from "../../shared/nats.ts";
+import { SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { buckets } from "../../shared/subjects.ts";
+import type { Answer, Api } from "./api.ts";
+import { expectOk, expectSandbox, isoTime, sandboxId } from "./expect.ts";
+
+export interface Snapshot {
+  readonly id: string;
+  readonly name: string;
+  readonly source_sandbox_id: string;
+  readonly source_sandbox_name: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly consistency: string;
+  readonly size_bytes: number;
+  readonly memory: boolean;
+}
+
+export interface SnapshotPage {
+  readonly data: Snapshot[];
+  readonly pagination: Record<string, number>;
+}
+
+export interface Sandbox {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+}
+
+export interface Clone {
+  readonly sandbox: Sandbox;
+  readonly snapshot: Snapshot;
+}
+
+export const snapshotId = /^snap_[0-9a-z]{26}$/;
+
+/** The members that every snapshot in a response has, with their types, and no other. */
+export function expectSnapshot(snapshot: Snapshot): void {
+  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at, consistency, size_bytes, memory, ...rest } = snapshot;
+  assert.match(id, snapshotId);
+  assert.match(name, /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/);
+  assert.match(source_sandbox_id, sandboxId);
+  assert.equal(typeof source_sandbox_name, "string");
+  assert.ok(["creating", "ready", "error"].includes(status));
+  assert.match(created_at, isoTime);
+  assert.ok(["application", "crash"].includes(consistency));
+  assert.ok(Number.isInteger(size_bytes) && size_bytes >= 0, `size_bytes ${size_bytes}`);
+  assert.equal(typeof memory, "boolean");
+  assert.deepEqual(rest, {});
+}
+
+type Headers = Record<string, string>;
+
+/** The calls about snapshots, as one account makes them. */
+export class SnapshotCalls {
+  readonly #api: Api;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  snapshot(sandbox: string, body: unknown = {}, headers?: Headers): Promise<Answer<Snapshot>> {
+    return this.#api.call<Snapshot>("POST", `/v1/sandboxes/${sandbox}/snapshot`, body, headers);
+  }
+
+  clone(sandbox: string, body: unknown = {}, headers?: Headers): Promise<Answer<Clone>> {
+    return this.#api.call<Clone>("POST", `/v1/sandboxes/${sandbox}/clone`, body, headers);
+  }
+
+  restore(snapshot: string, body: unknown = {}, headers?: Headers): Promise<Answer<Sandbox>> {
+    return this.#api.call<Sandbox>("POST", `/v1/snapshots/${snapshot}/restore`, body, headers);
+  }
+
+  get(snapshot: string): Promise<Answer<Snapshot>> {
+    return this.#api.call<Snapshot>("GET", `/v1/snapshots/${snapshot}`);
+  }
+
+  delete(snapshot: string): Promise<Answer> {
+    return this.#api.call("DELETE", `/v1/snapshots/${snapshot}`);
+  }
+
+  deleteAll(): Promise<Answer> {
+    return this.#api.call("DELETE", "/v1/snapshots/delete-all");
+  }
+
+  async list(query = ""): Promise<SnapshotPage> {
+    return expectOk(await this.#api.call<SnapshotPage>("GET", `/v1/snapshots/list${query}`));
+  }
+
+  /** A snapshot that was taken. */
+  async take(sandbox: string, body: unknown = {}): Promise<Snapshot> {
+    const snapshot = expectOk(await this.snapshot(sandbox, body), 201);
+    expectSnapshot(snapshot);
+    return snapshot;
+  }
+
+  /** A sandbox that was restored. */
+  async restored(snapshot: string, body: unknown = {}): Promise<Sandbox> {
+    const sandbox = expectOk(await this.restore(snapshot, body), 201);
+    expectSandbox(sandbox as never);
+    return sandbox;
+  }
+
+  /** What a clone made. */
+  async cloned(sandbox: string, body: unknown = {}): Promise<Clone> {
+    const clone = expectOk(await this.clone(sandbox, body), 201);
+    assert.deepEqual(Object.keys(clone), ["sandbox", "snapshot"]);
+    expectSandbox(clone.sandbox as never);
+    expectSnapshot(clone.snapshot);
+    return clone;
+  }
+}
+
+/** Lets a test write entries of the directory as a worker would; to be closed. */
+export async function openSnapshotBucket(natsUrl: string): Promise<{ bucket: BucketWriter<SnapshotEntry>; close: () => Promise<void> }> {
+  const bus = await Bus.connect(natsUrl, "test-snapshots", createLogger("test", "error"));
+  return { bucket: await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)), close: () => bus.close() };
+}
