@@ -85,7 +85,7 @@ for (const [what, body, message] of refused) {
 
 test("what is not there, or another account's, is not found", async () => {
   const { id } = await calls.take(sandbox);
-  for (const missing of [newId("sandbox"), "sb_nonsense", newId("snapshot"), "%2e%2e"]) {
+  for (const missing of [newId("sandbox"), "sb_nonsense", newId("snapshot")]) {
     expectError(await calls.snapshot(missing), "not_found", /^Sandbox not found/);
     expectError(await calls.clone(missing), "not_found", /^Sandbox not found/);
   }
@@ -168,8 +168,8 @@ test("delete-all takes the caller's snapshots and nobody else's", async () => {
   const kept = await calls.take(sandbox, { name: "kept" });
   const ids = [await mine.take(source), await mine.take(source, { quick: true })].map(({ id }) => id);
   const { deleted_ids, ...rest } = expectOk(await mine.deleteAll());
-  assert.deepEqual((deleted_ids as string[]).toSorted(), ids.toSorted());
   assert.deepEqual(rest, { deleted_count: 2, message: "2 snapshots deleted" });
+  assert.deepEqual((deleted_ids as string[]).toSorted(), ids.toSorted());
   assert.deepEqual((await mine.list()).data, []);
   expectOk(await calls.get(kept.id));
 });
