@@ -7,7 +7,7 @@ import type { Check } from "../shared/schemas/validate.ts";
 import { subjects, type WorkerVerb } from "../shared/subjects.ts";
 import { rankWorkers } from "./placement.ts";
 
-const workerGone = (): SandgateError => new SandgateError("unavailable", "the worker of this sandbox is gone or restarting");
+const workerGone = (): SandgateError => new SandgateError("unavailable", "the worker is gone or restarting");
 
 export interface WorkerRef {
   readonly id: string;

@@ -34,7 +34,11 @@ export function workersFor({ worker_id, archived }: Pick<SnapshotEntry, "worker_
   const own = rankWorkers(workers.filter(isOwner));
   const others = archived === "done" ? rankWorkers(workers.filter((one) => !isOwner(one))) : [];
   if (own.length + others.length > 0) return [...own, ...others];
-  if (archived === "done") throw new SandgateError("unavailable", "no worker has room for another sandbox");
-  const worker = workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting";
-  throw new SandgateError("unavailable", `the worker that took this snapshot ${worker}, and the snapshot is not ${notArchived[archived]}`);
+  throw onlyItsOwn(archived, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
+}
+
+/** Why a snapshot cannot be restored when the worker that took it does not do so. */
+export function onlyItsOwn(archived: SnapshotEntry["archived"], state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
+  const rest = archived === "done" ? "no other worker has room for another sandbox" : `the snapshot is not ${notArchived[archived]}`;
+  return new SandgateError("unavailable", `the worker that took this snapshot ${state}, and ${rest}`);
 }

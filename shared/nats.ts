@@ -178,6 +178,6 @@ function unanswered(error: unknown): SandgateError {
 /** Nobody listens on the subject: the call was certainly not carried out. */
 export class NoResponder extends SandgateError {
   constructor(cause: unknown) {
-    super("unavailable", "the worker of this sandbox is gone or restarting", { cause });
+    super("unavailable", "the worker is gone or restarting", { cause });
   }
 }

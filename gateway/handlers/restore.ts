@@ -1,13 +1,14 @@
 /** Making a sandbox from a snapshot. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
+import { NoResponder } from "../../shared/nats.ts";
 import type { RestoreBody } from "../../shared/schemas/api.ts";
 import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Caller } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
-import { workersFor } from "../placement.ts";
+import { onlyItsOwn, workersFor } from "../placement.ts";
 import type { Call } from "../routes.ts";
 import { presentJson, withReservation } from "./sandboxes.ts";
 
@@ -76,7 +77,11 @@ export async function restore(
   const { name, image, wait } = wanted;
   const made = { name, snapshot_id: id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId };
-  return context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
+  try {
+    return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
+  } catch (error) {
+    throw error instanceof NoResponder ? onlyItsOwn(snapshot.archived, "is gone or restarting") : error;
+  }
 }
 
 /** The snapshot's settings with those of the caller over them. */

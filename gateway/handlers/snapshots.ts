@@ -109,9 +109,9 @@ export async function deleteAllSnapshots(context: GatewayContext, { exchange, by
  */
 export async function removeSnapshot({ snapshots, workers }: GatewayContext, by: By, { id, worker_id }: SnapshotEntry): Promise<void> {
   const present = workers.workers().map(({ peer, worker }) => ({ id: worker.id, peer }));
-  const own = present.filter((worker) => worker.id === worker_id);
+  const ownFirst = present.sort((a, b) => Number(b.id === worker_id) - Number(a.id === worker_id));
   try {
-    await workers.askFirst(own.length > 0 ? own : present, "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+    await workers.askFirst(ownFirst, "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
   } catch (error) {
     // The worker does not know it: our memory was behind.
     if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);

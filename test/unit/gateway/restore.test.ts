@@ -82,8 +82,8 @@ test("when nobody can restore it the message says why", () => {
   refused(/worker that took this snapshot has no room.* not archived yet/, "pending", worker("own", full), worker("other"));
   refused(/is gone.* not archived, because that failed/, "failed", worker("other"));
   refused(/is gone.* not archived, by a setting/, "local");
-  refused(/^no worker has room/, "done", worker("own", full), worker("other", full));
-  refused(/^no worker has room/, "done");
+  refused(/has no room.* no other worker has room/, "done", worker("own", full), worker("other", full));
+  refused(/is gone.* no other worker has room/, "done");
 });
 
 test("a name made from another one tells both, differs each time and keeps to the bound of names", () => {
