@@ -21,7 +21,7 @@ export class Installation {
   }
 
   static async start(): Promise<Installation> {
-    return new Installation(await startStack({ name: "bench" }));
+    return new Installation(await startStack({ name: "bench", settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
   }
 
   /** Makes a sandbox of the default image, runs `work` with it, and deletes it. */

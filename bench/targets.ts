@@ -3,6 +3,7 @@ import { ownRow, type Row, speedAgainst } from "./rows.ts";
 import { createTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
+import { cloneTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
 
 export interface Verdict {
   readonly target: string;
@@ -43,9 +44,24 @@ const targets: readonly Target[] = [
   })),
 ];
 
+const snapshotTargets = snapshotSizes.flatMap(({ name }): Target[] => {
+  const atMost = (task: string, peer: string, what: string, times: number): Target => ({
+    task,
+    peer,
+    text: `${what} (${name}) takes at most ${times} times as long as ${peer} (p50)`,
+    speedMin: 1 / times,
+    show: (speed) => `${(1 / speed).toFixed(2)} times`,
+  });
+  return [
+    atMost(snapshotTask(name), "podman commit", "snapshot", 1.2),
+    atMost(restoreTask(name), "podman run -d", "restore", 1.3),
+    atMost(cloneTask(name), "podman commit, run -d", "clone", 1.25),
+  ];
+});
+
 /** Judges every target whose scenario was run. */
 export function judge(rows: readonly Row[]): Verdict[] {
-  return targets.flatMap(({ task, peer, text, speedMin, show }) => {
+  return [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
     const row = ownRow(rows, task);
     const other = rows.find((candidate) => candidate.task === task && candidate.contender === peer);
     if (!row || !other) return [];

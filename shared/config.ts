@@ -174,6 +174,7 @@ export const settings = {
     10_240 * MiB,
     "How fast one worker copies snapshots to the object store, in bytes a second.",
   ),
+  testFault: text("SANDGATE_TEST_FAULT", "", "For tests: the point at which the worker kills itself, such as snapshot.frozen; never when empty."),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",

@@ -16,6 +16,7 @@ import { buckets } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { Directory } from "./directory.ts";
 import { drain } from "./drain.ts";
+import { armFault } from "./faults.ts";
 import { workerIdentity } from "./identity.ts";
 import { describeWorker } from "./presence.ts";
 import { HostUnfit, probeHost } from "./runtime/host.ts";
@@ -43,6 +44,7 @@ const exitConfig = 78;
 async function main(): Promise<void> {
   const config = loadConfig();
   const log = createLogger("worker", config.logLevel);
+  armFault(config.testFault);
   const lifecycle = new Lifecycle(log);
   stopOnRequest(lifecycle, (code) => process.exit(code));
 

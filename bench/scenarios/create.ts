@@ -48,7 +48,7 @@ function podman({ agent }: Installation, command: readonly string[]): Contender<
  * The command that Podman made the sandbox with, for a container of the comparison. The label of the worker stays, so
  * that the container is found when the installation is removed.
  */
-async function createCommand({ agent }: Installation, { containerId }: Sandbox): Promise<string[]> {
+export async function createCommand({ agent }: Installation, { containerId }: Sandbox): Promise<string[]> {
   const { stdout } = await agent.run(["podman", "inspect", "--format", "{{json .Config.CreateCommand}}", containerId]);
   const command = JSON.parse(stdout) as string[];
   return command.map((word, index) => {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
+import { faultPoint } from "../faults.ts";
 import { type Container, findContainer, inspectContainer, notRunning } from "./container.ts";
 import { freeze, thawAbandoned } from "./freezer.ts";
 import { Gates } from "./gate.ts";
@@ -86,6 +87,7 @@ export class OciRuntime {
       let pauseMs = 0;
       let value: T;
       try {
+        faultPoint("snapshot.frozen");
         value = await action();
       } finally {
         frozen.thaw();

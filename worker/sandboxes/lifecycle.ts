@@ -3,6 +3,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
 import type { BaseImage } from "../../shared/schemas/messages.ts";
+import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks } from "../runtime/network.ts";
@@ -69,7 +70,9 @@ export class SandboxLifecycle {
   async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
     try {
       const root = source && (await this.#roots.mount(spec.sandboxId, source));
+      if (root) faultPoint("restore.mounted");
       const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, { ...spec, root }));
+      if (root) faultPoint("restore.started");
       return { container: await this.#ready(containerId, spec.network), base: root?.base };
     } catch (error) {
       await this.#discard(spec.sandboxId, source);

@@ -2,6 +2,7 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { BucketWriter } from "../../shared/kv.ts";
 import type { SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { faultPoint } from "../faults.ts";
 import type { SnapshotRecord, Store } from "../store.ts";
 
 export class Snapshots {
@@ -43,6 +44,7 @@ export class Snapshots {
   async publish(record: SnapshotRecord): Promise<void> {
     this.#records.set(record.id, record);
     await this.#store.putSnapshot(record);
+    faultPoint("snapshot.recorded");
     await this.#directory.put(record.id, entryOf(record));
     this.#taking.delete(record.id);
   }
@@ -73,7 +75,9 @@ export class Snapshots {
     const deleting: SnapshotRecord = { ...record, deleting: true };
     this.#records.set(record.id, deleting);
     await this.#store.putSnapshot(deleting);
+    faultPoint("delete.marked");
     await this.#directory.delete(record.id);
+    faultPoint("delete.withdrawn");
     await this.discard(record.id);
   }
 

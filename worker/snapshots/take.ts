@@ -5,6 +5,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import { newId, shortOf } from "../../shared/ids.ts";
 import type { Manifest, SnapshotCall } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
+import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container.ts";
 import { layerBytes } from "../runtime/disk.ts";
 import type { Consistency } from "../runtime/snapshot-driver.ts";
@@ -21,6 +22,7 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   const consistency: Consistency = call.quick ? "crash" : "application";
   const record = newRecord(context, sandbox, call, layerId);
   await snapshots.begin(record);
+  faultPoint("snapshot.begun");
   try {
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
@@ -28,9 +30,11 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     await layers.make(layerId, async (dir) => {
       await mkdir(dir);
       Object.assign(captured, await context.driver.capture(container, dir, consistency));
+      faultPoint("snapshot.copied");
       captured.sizeBytes = (await layerBytes(dir)) ?? 0;
       await syncTree(dir);
     });
+    faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
     const whole: SnapshotRecord = {
       ...record,
@@ -41,6 +45,7 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
       manifest: { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] },
     };
     await snapshots.publish(whole);
+    faultPoint("snapshot.published");
     context.replicator.add(whole);
     count(context, whole);
     log.info(

@@ -1,0 +1,93 @@
+/** Snapshots, restores and clones of sandboxes with changes of several sizes, beside `podman commit` and `podman run`. */
+import type { Installation, Sandbox } from "../installation.ts";
+import { type Contender, takeTurns, timed } from "../measure.ts";
+import { own, type Row, rowOf } from "../rows.ts";
+import { createCommand } from "./create.ts";
+import type { Setting } from "./index.ts";
+
+export const snapshotSizes = [
+  { name: "no changes", MB: 0 },
+  { name: "100 MB", MB: 100 },
+  { name: "1 GB", MB: 1_000 },
+] as const;
+
+export const snapshotTask = (size: string): string => `snapshot, ${size}`;
+export const restoreTask = (size: string): string => `restore, ${size}`;
+export const cloneTask = (size: string): string => `clone, ${size}`;
+const pauseTask = (size: string): string => `pause, ${size}`;
+
+const peerImage = "localhost/sandgate-bench-peer";
+
+type Metric = "snapshot" | "restore" | "clone" | "pause";
+
+export async function snapshot(setting: Setting): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const size of snapshotSizes) rows.push(...(await compare(setting, size)));
+  return rows;
+}
+
+async function compare({ installation, runs, signal, say }: Setting, { name, MB }: (typeof snapshotSizes)[number]): Promise<Row[]> {
+  return installation.withSandbox(async (sandbox) => {
+    // Bytes that neither a file system nor an archive can make smaller.
+    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`);
+    const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, sandbox, await createCommand(installation, sandbox))];
+    const count = Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
+    const samples = await takeTurns(contenders, { count, warmUp: 1, signal, onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`) });
+    const pair = (task: string, metric: Metric, peer: string): Row[] => [
+      rowOf(task, own, samples[own]?.[metric] ?? []),
+      rowOf(task, peer, samples.podman?.[metric] ?? []),
+    ];
+    return [
+      ...pair(snapshotTask(name), "snapshot", "podman commit"),
+      ...pair(restoreTask(name), "restore", "podman run -d"),
+      ...pair(cloneTask(name), "clone", "podman commit, run -d"),
+      rowOf(pauseTask(name), own, samples[own]?.pause ?? []),
+    ];
+  });
+}
+
+function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metric> {
+  const post = <T>(path: string): Promise<T> => api.json<T>({ method: "POST", path, json: {} });
+  const drop = (path: string): Promise<unknown> => api.json({ method: "DELETE", path });
+  return {
+    name: own,
+    measure: async () => {
+      let snapshotId = "";
+      let restoredId = "";
+      let cloned = { sandbox: { id: "" }, snapshot: { id: "" } };
+      const taken = await timed(async () => {
+        snapshotId = (await post<{ id: string }>(`/v1/sandboxes/${id}/snapshot`)).id;
+      });
+      const restored = await timed(async () => {
+        restoredId = (await post<{ id: string }>(`/v1/snapshots/${snapshotId}/restore`)).id;
+      });
+      const clonedMs = await timed(async () => {
+        cloned = await post(`/v1/sandboxes/${id}/clone`);
+      });
+      for (const sandboxId of [restoredId, cloned.sandbox.id]) await drop(`/v1/sandboxes/${sandboxId}/delete`);
+      for (const each of [snapshotId, cloned.snapshot.id]) await drop(`/v1/snapshots/${each}`);
+      return { snapshot: taken, restore: restored, clone: clonedMs, pause: pauseOf(stack.worker.lines, snapshotId) };
+    },
+  };
+}
+
+/** How long the sandbox stood still, as the worker's log says. */
+function pauseOf(lines: readonly string[], snapshotId: string): number {
+  const line = lines.findLast((each) => each.includes('"snapshot_taken"') && each.includes(snapshotId));
+  return line ? (JSON.parse(line) as { pause_ms: number }).pause_ms : Number.NaN;
+}
+
+function podman({ agent }: Installation, { containerId }: Sandbox, command: readonly string[]): Contender<Metric> {
+  const fromPeer = command.map((word, index) => (index === command.length - 2 ? peerImage : word));
+  return {
+    name: "podman",
+    measure: async () => {
+      // Without a cgroup of its own a rootless container cannot be paused; the copy is the same.
+      const committed = await agent.run(["podman", "commit", "--quiet", "--pause=false", containerId, peerImage]);
+      const started = await agent.run(fromPeer);
+      await agent.run(["podman", "rm", "-f", "-t", "0", started.stdout.trim()]);
+      await agent.run(["podman", "rmi", "--force", peerImage]);
+      return { snapshot: committed.ms, restore: started.ms, clone: committed.ms + started.ms, pause: Number.NaN };
+    },
+  };
+}
