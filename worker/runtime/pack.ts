@@ -1,7 +1,8 @@
 /**
  * A layer as a stream of bytes: a tar archive, compressed by zstd, with everything that an overlay's upper folder can
  * hold: owners, modes, times to the nanosecond, hard links, holes, device nodes (whiteouts are such), FIFOs and
- * extended attributes (overlay's own marks among them). Sockets are left out; without their process they are nothing.
+ * extended attributes (overlay's own marks among them). Sockets are left out, since without their process they are nothing,
+ * and whiteouts that are links to one device become devices of their own.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import { PipedProgram } from "./piped.ts";
@@ -57,6 +58,7 @@ async function finish(tar: PipedProgram, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!failure) return;
   const cause = new Error(failure);
-  if (/no space left|quota exceeded/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  // The last words are tar's for a file that it could write a part of.
+  if (/no space left|quota exceeded|wrote only/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
   throw new SandgateError("internal_error", "a layer could not be unpacked", { cause });
 }

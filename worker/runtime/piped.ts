@@ -48,8 +48,10 @@ export class PipedProgram {
     const stdin = this.#child.stdin as Writable;
     if (!stdin.writable) return false;
     if (stdin.write(chunk)) return true;
-    const drained = new Promise<void>((resolve) => stdin.once("drain", resolve).once("close", resolve));
-    await this.#inTime(drained);
+    const drained = Promise.withResolvers<void>();
+    stdin.once("drain", drained.resolve).once("close", drained.resolve);
+    await this.#inTime(drained.promise);
+    stdin.off("drain", drained.resolve).off("close", drained.resolve);
     return stdin.writable;
   }
 

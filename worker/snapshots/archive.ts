@@ -16,8 +16,8 @@ import { packLayer, unpackLayer } from "../runtime/pack.ts";
 import { removeTree } from "../runtime/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
 
-/** For one piece, and for the removal of a large layer, during which the server reads it. */
-const timeoutMs = 60_000;
+/** How long the server may take for one piece. */
+const timeoutMs = 30_000;
 /** The server's code for a write that names another revision than the last. */
 const wrongLastSequence = 10_071;
 

@@ -15,6 +15,8 @@ const pieceBytesMax = 512 * 1024;
 const pieceBytesMin = 32 * 1024;
 /** A low rate is kept in steps of this part of a second. */
 const stepsPerS = 8;
+/** While the server removes pieces it answers nothing else on the connection: gigabytes at once would break it. */
+const purgedAtOnce = 16;
 const digestType = "SHA-256=";
 /** In the record: where in the stream the first piece is, so that the server need not look for it. */
 const firstKey = "first_seq";
@@ -104,16 +106,21 @@ export class Pieces {
     return piece;
   }
 
-  /** How many pieces the store has of an attempt. */
+  /** How many pieces the store has of one attempt, or of all (`*`). */
   async count(layerId: string, attempt: string): Promise<number> {
-    const subject = layerSubjects.pieces(layerId, attempt);
-    const { state } = await this.#bus.whileConnected(() => this.#jsm.streams.info(layerSubjects.stream, { subjects_filter: subject }));
-    return state.subjects?.[subject] ?? 0;
+    const filter = { subjects_filter: layerSubjects.pieces(layerId, attempt) };
+    const { state } = await this.#bus.whileConnected(() => this.#jsm.streams.info(layerSubjects.stream, filter));
+    return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   }
 
   /** Removes the pieces of every attempt to store the layer. */
   async purge(layerId: string): Promise<void> {
-    await this.#bus.whileConnected(() => this.#jsm.streams.purge(layerSubjects.stream, { filter: layerSubjects.pieces(layerId, "*") }));
+    const filter = layerSubjects.pieces(layerId, "*");
+    for (let left = await this.count(layerId, "*"); left > 0; ) {
+      left = Math.max(0, left - purgedAtOnce);
+      const keep = left > 0 ? { keep: left } : {};
+      await this.#bus.whileConnected(() => this.#jsm.streams.purge(layerSubjects.stream, { filter, ...keep }));
+    }
   }
 }
 

@@ -1,0 +1,281 @@
+/** Layers in the object store of a real nats-server. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { Objm } from "@nats-io/obj";
+import { execa } from "execa";
+import { newId } from "../../../shared/ids.ts";
+import { layerStore, layerSubjects } from "../../../shared/subjects.ts";
+import { LayerArchive } from "../../../worker/snapshots/archive.ts";
+import { removeUnreferenced } from "../../../worker/snapshots/collect.ts";
+import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
+import { residentBytes } from "../../helpers/prepare.ts";
+import { TestProcess } from "../../helpers/process.ts";
+import { until } from "../../helpers/until.ts";
+
+const MiB = 1024 * 1024;
+const unlimited = { bytesPerS: 10_240 * MiB, signal: new AbortController().signal };
+const { signal } = unlimited;
+let base: string;
+let nats: TestNats;
+let archive: LayerArchive;
+let jsm: JetStreamManager;
+
+before(() => {
+  base = mkdtempSync(join(tmpdir(), "sandgate-archive-"));
+});
+after(() => rmSync(base, { recursive: true, force: true }));
+beforeEach(async () => {
+  nats = await startNats();
+  archive = await LayerArchive.open(await nats.connect(), quiet);
+  jsm = await jetstreamManager((await nats.connect()).connection);
+});
+afterEach(() => nats?.stop());
+
+let serial = 0;
+const free = (): string => join(base, `d${serial++}`);
+/** A folder with a file of random bytes, and one with holes. */
+async function layerOf(randomMiB: number, sparseMiB = 0): Promise<string> {
+  const dir = free();
+  mkdirSync(dir);
+  const holes = `truncate -s ${sparseMiB}M holes && printf end | dd of=holes bs=1M seek=${sparseMiB} conv=notrunc`;
+  await execa("sh", ["-c", `head -c ${randomMiB * MiB} /dev/urandom > noise; ${sparseMiB ? holes : ""}`], { cwd: dir });
+  return dir;
+}
+const same = async (one: string, two: string): Promise<void> => void (await execa("diff", ["-r", one, two]));
+const stored = async (layerId = "*", attempt = "*"): Promise<number> => {
+  const filter = { subjects_filter: layerSubjects.pieces(layerId, attempt) };
+  const { state } = await jsm.streams.info(layerSubjects.stream, filter);
+  return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+};
+/** The number in the stream of one of the pieces. */
+const pieceOf = async (layerId: string, nth: number): Promise<number> => {
+  let seq = 0;
+  for (let count = 0; count < nth; count++) {
+    const [subject] = Object.keys((await jsm.streams.info(layerSubjects.stream, { subjects_filter: layerSubjects.pieces(layerId, "*") })).state.subjects ?? {});
+    seq = (await jsm.direct.getMessage(layerSubjects.stream, { seq: seq + 1, next_by_subj: subject as string }))?.seq ?? assert.fail();
+  }
+  return seq;
+};
+
+test("a layer that was stored is there for another connection, until it is removed without a trace", async () => {
+  const dir = await layerOf(3);
+  const id = newId("layer");
+  assert.equal(await archive.has(id), false);
+  assert.deepEqual(await archive.list(), []);
+  const bytes = await archive.store(id, dir, unlimited);
+  assert.ok(bytes > 3 * MiB && bytes < 3.2 * MiB, `${bytes}`);
+  assert.equal(await archive.store(id, "/missing", unlimited), bytes);
+  const other = await LayerArchive.open(await nats.connect(), quiet);
+  assert.equal(await other.has(id), true);
+  assert.deepEqual(await other.list(), [id]);
+  const copy = free();
+  await other.fetch(id, copy, signal);
+  await same(dir, copy);
+  await other.remove(id);
+  assert.equal(await archive.has(id), false);
+  assert.deepEqual(await archive.list(), []);
+  assert.equal((await jsm.streams.info(layerSubjects.stream)).state.messages, 0);
+  await archive.remove(id);
+});
+
+test("the store's own client understands what is stored", async () => {
+  const id = newId("layer");
+  const bytes = await archive.store(id, await layerOf(2), unlimited);
+  const store = await new Objm((await nats.connect()).connection).open(layerStore);
+  assert.equal((await store.getBlob(id))?.length, bytes);
+});
+
+test("many layers are listed, and each is what was stored under its name", async () => {
+  const dirs = new Map<string, string>();
+  for (let count = 0; count < 12; count++) dirs.set(newId("layer"), await layerOf(1));
+  await Promise.all([...dirs].map(([id, dir]) => archive.store(id, dir, unlimited)));
+  assert.deepEqual((await archive.list()).sort(), [...dirs.keys()].sort());
+  for (const [id, dir] of dirs) {
+    const copy = free();
+    await archive.fetch(id, copy, signal);
+    await same(dir, copy);
+  }
+});
+
+test("a layer that is not in the archive cannot be fetched, and no folder is left", async () => {
+  const dir = free();
+  await assert.rejects(archive.fetch(newId("layer"), dir, signal), { code: "unavailable" });
+  assert.equal(existsSync(dir), false);
+});
+
+test("a layer with a piece missing, at the start, in the middle or at the end, is refused", async () => {
+  const dir = await layerOf(2);
+  for (const nth of [1, 3, 5]) {
+    const id = newId("layer");
+    await archive.store(id, dir, unlimited);
+    await jsm.streams.deleteMessage(layerSubjects.stream, await pieceOf(id, nth));
+    const copy = free();
+    await assert.rejects(archive.fetch(id, copy, signal), { code: "internal_error" });
+    assert.equal(existsSync(copy), false);
+  }
+});
+
+test("a layer whose bytes are not those that were stored is refused", async () => {
+  const [id, other] = [newId("layer"), newId("layer")];
+  await archive.store(id, await layerOf(2), unlimited);
+  await archive.store(other, await layerOf(2), unlimited);
+  const { js, record } = await recordOf(id);
+  const stranger = (await recordOf(other)).record;
+  // A whole archive, but another one than the record promises.
+  const subject = layerSubjects.record(id);
+  await js.publish(subject, JSON.stringify({ ...stranger, name: id, nuid: record.nuid, metadata: record.metadata }));
+  const copy = free();
+  await assert.rejects(archive.fetch(id, copy, signal), { code: "internal_error", message: /damaged/ });
+  assert.equal(existsSync(copy), false);
+});
+
+async function recordOf(id: string) {
+  const message = await jsm.streams.getMessage(layerSubjects.stream, { last_by_subj: layerSubjects.record(id) });
+  return { js: jsm.jetstream(), record: message?.json<{ nuid: string; metadata: Record<string, string> }>() ?? assert.fail() };
+}
+
+test("what a killed process has stored is not seen, and goes with the next store or remove", async () => {
+  const dir = await layerOf(8);
+  const [again, removed] = [newId("layer"), newId("layer")];
+  for (const id of [again, removed]) {
+    const storing = new TestProcess({
+      name: "storing",
+      argv: [process.execPath, "--import", "tsx", "test/unit/worker/fixtures/slow-store.ts", nats.url, id, dir],
+      env: { PATH: process.env.PATH ?? "" },
+      cwd: process.cwd(),
+      logFile: join(base, "storing.log"),
+      isReady: (line) => line === "storing",
+    });
+    await storing.start();
+    await until("some pieces", async () => (await stored(id)) > 3);
+    await storing.kill9();
+    assert.equal(await archive.has(id), false);
+    await assert.rejects(archive.fetch(id, free(), signal), { code: "unavailable" });
+  }
+  assert.deepEqual(await archive.list(), []);
+  await archive.store(again, dir, unlimited);
+  assert.equal(await stored(again), 17);
+  await archive.remove(removed);
+  assert.equal(await stored(removed), 0);
+});
+
+test("an aborted store ends at once and is not seen; the rate is kept", async () => {
+  const dir = await layerOf(8);
+  const id = newId("layer");
+  const abort = new AbortController();
+  const bytesPerS = MiB;
+  const storing = archive.store(id, dir, { bytesPerS, signal: abort.signal });
+  const startedMs = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  const bytes = (await stored(id)) * (bytesPerS / 8);
+  const allowed = (bytesPerS * (performance.now() - startedMs)) / 1_000 + bytesPerS / 4;
+  assert.ok(bytes > 0 && bytes <= allowed, `${bytes} of ${allowed}`);
+  abort.abort();
+  await assert.rejects(storing, { name: "AbortError" });
+  assert.equal(await archive.has(id), false);
+});
+
+test("while the bus is away everything fails as unavailable, a store and a fetch in the middle included", async () => {
+  const dir = await layerOf(8);
+  const [slow, there] = [newId("layer"), newId("layer")];
+  await archive.store(there, dir, unlimited);
+  const storing = assert.rejects(archive.store(slow, dir, { bytesPerS: MiB, signal }), { code: "unavailable" });
+  await until("some pieces", async () => (await stored(slow)) > 3);
+  const copy = free();
+  const fetching = assert.rejects(archive.fetch(there, copy, signal), { code: "unavailable" });
+  await nats.server.kill9();
+  await Promise.all([storing, fetching]);
+  assert.equal(existsSync(copy), false);
+  await assert.rejects(archive.has(there), { code: "unavailable" });
+  await assert.rejects(archive.remove(there), { code: "unavailable" });
+  await assert.rejects(archive.list(), { code: "unavailable" });
+  await nats.server.start();
+  await until("the layer", () => archive.has(there));
+  await archive.store(slow, dir, unlimited);
+  assert.equal(await stored(slow), 17);
+});
+
+test("a layer of which pieces are removed while it is stored does not come into being", async () => {
+  const id = newId("layer");
+  const storing = archive.store(id, await layerOf(8), { bytesPerS: 2 * MiB, signal });
+  const refused = assert.rejects(storing, { code: "unavailable" });
+  await until("some pieces", async () => (await stored(id)) > 3);
+  await archive.remove(id);
+  await refused;
+  assert.equal(await archive.has(id), false);
+});
+
+for (const [name, randomMiB, sparseMiB] of [
+  ["300 MiB of noise", 300, 0],
+  ["a file of 2 GiB with holes", 20, 2_048],
+] as const) {
+  test(`${name} goes through store and fetch in little memory`, async () => {
+    const dir = await layerOf(randomMiB, sparseMiB);
+    const id = newId("layer");
+    const [copy, startBytes] = [free(), residentBytes(process.pid)];
+    let peakBytes = startBytes;
+    const watch = setInterval(() => {
+      peakBytes = Math.max(peakBytes, residentBytes(process.pid));
+    }, 20);
+    await archive.store(id, dir, unlimited);
+    await archive.fetch(id, copy, signal);
+    clearInterval(watch);
+    await same(dir, copy);
+    assert.ok(peakBytes - startBytes < 100 * MiB, `${Math.round((peakBytes - startBytes) / MiB)} MiB more`);
+    const used = async (path: string) => Number((await execa("du", ["-sm", path])).stdout.split("\t")[0]);
+    assert.ok(Math.abs((await used(copy)) - (await used(dir))) < 5);
+    await archive.remove(id);
+  });
+}
+
+test("layers without a reference are removed, the others stay", async () => {
+  const dir = await layerOf(1);
+  const ids = [newId("layer"), newId("layer"), newId("layer")];
+  for (const id of ids) await archive.store(id, dir, unlimited);
+  assert.deepEqual(await removeUnreferenced(archive, [...ids, newId("layer")].slice(0, 3), async (id) => id === ids[1]), [ids[0], ids[2]]);
+  assert.deepEqual(await archive.list(), [ids[1]]);
+});
+
+test("a layer that gets a reference while it is being removed stays, and is not seen in between", async () => {
+  const id = newId("layer");
+  await archive.store(id, await layerOf(1), unlimited);
+  const seen: boolean[] = [];
+  const answers = [false, true];
+  const isReferenced = async (): Promise<boolean> => {
+    seen.push(await archive.has(id));
+    return answers.shift() as boolean;
+  };
+  assert.deepEqual(await removeUnreferenced(archive, [id], isReferenced), []);
+  assert.deepEqual(seen, [true, false]);
+  await archive.fetch(id, free(), signal);
+});
+
+test("a removal that broke off is made good by the next: the layer is seen again or gone", async () => {
+  const [kept, gone] = [newId("layer"), newId("layer")];
+  for (const id of [kept, gone]) {
+    await archive.store(id, await layerOf(1), unlimited);
+    await archive.hide(id);
+    assert.equal(await archive.has(id), false);
+  }
+  await removeUnreferenced(archive, [kept, gone], async (id) => id === kept);
+  assert.deepEqual(await archive.list(), [kept]);
+  assert.equal(await stored(gone), 0);
+});
+
+test("a layer that was hidden and stored again is the new one", async () => {
+  const id = newId("layer");
+  await archive.store(id, await layerOf(1), unlimited);
+  await archive.hide(id);
+  const dir = free();
+  mkdirSync(dir);
+  writeFileSync(join(dir, "new"), "new");
+  await archive.store(id, dir, unlimited);
+  await archive.show(id);
+  const copy = free();
+  await archive.fetch(id, copy, signal);
+  assert.equal(readFileSync(join(copy, "new"), "utf8"), "new");
+});
