@@ -22,6 +22,8 @@ const always: readonly Need[] = [
   { package: "passt", anyOf: ["pasta"], optional: true },
   { package: "fuse-overlayfs", anyOf: ["fuse-overlayfs"] },
   { package: "catatonit", anyOf: ["catatonit", "/usr/libexec/podman/catatonit", "/usr/libexec/catatonit/catatonit"] },
+  { package: "tar", anyOf: ["tar"] },
+  { package: "zstd", anyOf: ["zstd"] },
   { package: "nftables", anyOf: ["nft"] },
   { package: "iproute2", anyOf: ["ip"] },
   { package: "util-linux", anyOf: ["setpriv"] },
@@ -33,6 +35,8 @@ const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
+/** For looking at what a snapshot keeps of a file. */
+const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
 const browser: readonly Need[] = [
   { package: "chromium", anyOf: ["chromium"] },
   { package: "fonts-dejavu-core", anyOf: ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"] },
@@ -50,9 +54,9 @@ export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);
 }
 
-/** A browser, and fonts to draw its pages with. Only the tests need them. */
-export function browserPackages(administrator: Administrator): Step {
-  return installation("Installing a browser for the tests", browser, administrator);
+/** A browser, fonts to draw its pages with, and tools for files. Only the tests need them. */
+export function testPackages(administrator: Administrator): Step {
+  return installation("Installing what the tests need", [...browser, attributes], administrator);
 }
 
 function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {

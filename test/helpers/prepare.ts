@@ -6,7 +6,7 @@ import { findAccount } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
 import { dataDirectories } from "../../systemd/setup/directories.ts";
-import { browserPackages } from "../../systemd/setup/packages.ts";
+import { testPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
 import { ensure } from "../../systemd/setup/step.ts";
@@ -16,7 +16,7 @@ import { Terminal } from "../../systemd/terminal.ts";
 export async function prepareTests(terminal: Terminal): Promise<void> {
   const { signal } = new AbortController();
   await prepareMachine(loadConfig(), terminal, signal);
-  await ensure(browserPackages(createAdministrator(terminal, signal)), terminal);
+  await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
 }
 
 /** An installation with a data directory of its own that shares the image store of this machine. */
