@@ -167,6 +167,11 @@ export const settings = {
     true,
     "Copy snapshots to the JetStream object store, so that any worker can restore them; otherwise they are lost with their worker.",
   ),
+  snapshotArchiveImages: flag(
+    "SANDGATE_SNAPSHOT_ARCHIVE_IMAGES",
+    true,
+    "Copy the images below snapshots too, once each, for workers that cannot have them from a registry.",
+  ),
   snapshotArchiveBytesPerS: integer(
     "SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S",
     32 * MiB,

@@ -31,6 +31,7 @@ import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
+import { imageOfLayer, layersOf } from "./snapshots/image-layers.ts";
 import { Layers, layersInUse } from "./snapshots/layers.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
@@ -65,16 +66,20 @@ async function main(): Promise<void> {
   const sandboxes = new Sandboxes(store, directory);
   const snapshots = new Snapshots(store, await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)));
   const layers = await Layers.open(join(dataDir, "layers"), log);
-  const collectLayers = async (): Promise<void> => {
-    const inUse = layersInUse(snapshots, sandboxes);
-    await layers.collect((id) => inUse.has(id));
-  };
-  const archive = await LayerArchive.open(bus, log);
+  const collectLayers = (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes));
+  // On a connection of its own, so that bulk does not stand in the way of calls.
+  const archiveBus = await Bus.connect(config.natsUrl, `sandgate-archive-${workerId}`, log);
+  lifecycle.onStop("archive bus", () => archiveBus.close());
+  const archive = await LayerArchive.open(archiveBus, log);
   const stopping = new AbortController();
   const roots = new Roots(join(dataDir, "roots"), { podman, layers, archive, signal: stopping.signal });
   const replicator = new Replicator({
     ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
-    dirOf: (id) => layers.dirOf(id),
+    layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
+    dirOf: async (id) => {
+      const image = imageOfLayer(id);
+      return image === undefined || layers.has(id) ? layers.dirOf(id) : podman.imageFolder(image);
+    },
     onDone: (id) => snapshots.noteArchived(id, "done"),
   });
   lifecycle.onStop("replicator", () => replicator.stop());

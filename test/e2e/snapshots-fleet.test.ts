@@ -11,7 +11,7 @@ import { type Stack, startStack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
 
 // So slow that a large snapshot is certainly not archived while the test looks.
-const settings = { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "65536" };
+const settings = { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "65536", SANDGATE_SNAPSHOT_ARCHIVE_IMAGES: "false" };
 let stack: Stack;
 let api: Api;
 let calls: SnapshotCalls;

@@ -4,6 +4,7 @@ import type { DeleteSnapshotCall, RestoreCall, SandboxEntry, SnapshotCall, Snaps
 import type { WorkerContext } from "../context.ts";
 import { entryOf } from "../directory.ts";
 import { removeUnreferenced } from "../snapshots/collect.ts";
+import { layersOf } from "../snapshots/image-layers.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
 import { makeSandbox } from "./sandbox.ts";
 
@@ -43,7 +44,7 @@ async function removeOwn({ snapshots, collectLayers }: WorkerContext, call: Dele
   if (record.status === "creating") throw new SandgateError("conflict", "the snapshot is still being taken");
   await snapshots.remove(record);
   await collectLayers();
-  return record.manifest.layers.map(({ id }) => id);
+  return layersOf(record.manifest).map(({ id }) => id);
 }
 
 async function removeOfOther({ snapshots, workerId }: WorkerContext, call: DeleteSnapshotCall): Promise<string[]> {
@@ -52,7 +53,7 @@ async function removeOfOther({ snapshots, workerId }: WorkerContext, call: Delet
     throw new SandgateError("not_found", `Snapshot not found: ${call.snapshot_id}`);
   }
   await snapshots.markDeleted(entry.id);
-  return entry.manifest.layers.map(({ id }) => id);
+  return layersOf(entry.manifest).map(({ id }) => id);
 }
 
 async function removeArchives({ replicator, archive, snapshots }: WorkerContext, snapshotId: string, layerIds: readonly string[]): Promise<void> {

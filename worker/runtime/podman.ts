@@ -88,6 +88,15 @@ export class Podman {
     return image;
   }
 
+  /** A folder with the whole content of an image that is here. */
+  async imageFolder(id: string): Promise<string> {
+    const { base, lowers } = await this.image(id);
+    if (lowers.length === 1) return lowers[0] as string;
+    const result = await this.#podman(["image", "mount", base.id]);
+    if (result.exitCode !== 0) throw failure("look into the image", result);
+    return lastLine(result.stdout);
+  }
+
   /** The image that a container was made from. */
   async imageOf(containerId: string): Promise<ImageLayers> {
     const result = await this.#podman(["container", "inspect", "--format", "{{.Image}}", containerId]);

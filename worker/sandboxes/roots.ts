@@ -5,7 +5,9 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { BaseImage } from "../../shared/schemas/messages.ts";
 import { mergedOf, mountRoot, removeRoot } from "../runtime/overlay.ts";
 import type { ImageLayers, Podman } from "../runtime/podman.ts";
+import { syncTree } from "../runtime/tree.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
+import { imageLayerId } from "../snapshots/image-layers.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store.ts";
 
@@ -32,7 +34,7 @@ export class Roots {
    */
   async mount(sandboxId: string, source: RootSource): Promise<{ dir: string; base: BaseImage }> {
     const { base, lowers } = source.over ? await this.#podman.image(source.over) : await this.#baseOf(source.base);
-    for (const { id } of source.layers) await this.#layers.make(id, (dir) => this.#archive.fetch(id, dir, this.#signal));
+    for (const { id } of source.layers) await this.#fetch(id);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const root = { dir: join(this.#dir, sandboxId) };
     await mountRoot(root, [...source.layers.map(({ id }) => this.#layers.dirOf(id)), ...lowers]);
@@ -49,12 +51,23 @@ export class Roots {
     for (const sandboxId of await readdir(this.#dir).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
   }
 
+  /** The image, or its content from the archive: an image built on another machine cannot be had by its name. */
   async #baseOf(base: BaseImage): Promise<ImageLayers> {
     try {
       return await this.#podman.image(base.id);
     } catch (cause) {
       if (!(cause instanceof SandgateError) || cause.code !== "unprocessable") throw cause;
-      throw new SandgateError("unprocessable", "the image below the snapshot is not on this worker", { cause });
+      const id = imageLayerId(base.id);
+      await this.#fetch(id);
+      return { base, lowers: [this.#layers.dirOf(id)] };
     }
+  }
+
+  /** Makes that a layer is here and on disk. */
+  async #fetch(id: string): Promise<void> {
+    await this.#layers.make(id, async (dir) => {
+      await this.#archive.fetch(id, dir, this.#signal);
+      await syncTree(dir);
+    });
   }
 }

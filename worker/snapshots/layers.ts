@@ -5,6 +5,7 @@ import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
 import { removeTree } from "../runtime/tree.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
+import { layersOf } from "./image-layers.ts";
 import type { Snapshots } from "./registry.ts";
 
 const partialSuffix = ".partial";
@@ -14,6 +15,7 @@ export class Layers {
   readonly #log: Logger;
   readonly #whole: Set<string>;
   readonly #making = new SingleFlight<void>();
+  #removed = 0;
 
   private constructor(dir: string, log: Logger, whole: Set<string>) {
     this.#dir = dir;
@@ -54,22 +56,26 @@ export class Layers {
     });
   }
 
-  /** Removes the layers that nobody refers to. @returns their ids. */
-  async collect(isReferenced: (id: string) => boolean): Promise<string[]> {
-    const unused = [...this.#whole].filter((id) => !isReferenced(id));
-    for (const id of unused) {
-      // Renamed first: half a layer must never be taken for a whole one.
-      this.#whole.delete(id);
-      await rename(this.dirOf(id), this.dirOf(id) + partialSuffix);
-      await removeTree(this.dirOf(id) + partialSuffix);
+  /**
+   * Removes the layers that nobody refers to; several may do that at the same time.
+   *
+   * @param inUse is asked again before each one: a sandbox may be restored while others are being removed.
+   */
+  async collect(inUse: () => ReadonlySet<string>): Promise<void> {
+    const before = inUse();
+    for (const id of [...this.#whole].filter((each) => !before.has(each))) {
+      if (inUse().has(id) || !this.#whole.delete(id)) continue;
+      // Renamed first: half a layer must never be taken for a whole one. Where nobody who fetches it anew puts his.
+      const trash = `${this.dirOf(id)}.${this.#removed++}${partialSuffix}`;
+      await rename(this.dirOf(id), trash);
+      await removeTree(trash);
     }
-    return unused;
   }
 }
 
 /** The layers that snapshots and sandboxes of this worker need. */
 export function layersInUse(snapshots: Snapshots, sandboxes: Sandboxes): Set<string> {
-  const ofSnapshots = [...snapshots.all()].flatMap(({ manifest }) => manifest.layers);
-  const ofSandboxes = [...sandboxes.all()].flatMap(({ record }) => record.root?.layers ?? []);
+  const ofSnapshots = [...snapshots.all()].flatMap(({ manifest }) => layersOf(manifest));
+  const ofSandboxes = [...sandboxes.all()].flatMap(({ record }) => (record.root ? layersOf(record.root) : []));
   return new Set([...ofSnapshots, ...ofSandboxes].map(({ id }) => id));
 }

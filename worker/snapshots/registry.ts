@@ -4,6 +4,7 @@ import type { BucketWriter } from "../../shared/kv.ts";
 import type { SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { faultPoint } from "../faults.ts";
 import type { SnapshotRecord, Store } from "../store.ts";
+import { layersOf } from "./image-layers.ts";
 
 export class Snapshots {
   readonly #records = new Map<string, SnapshotRecord>();
@@ -105,7 +106,7 @@ export class Snapshots {
     const inUse = new Set<string>();
     for (const id of await this.#directory.keys()) {
       const entry = await this.#directory.read(id);
-      if (entry && entry.status !== "deleting") for (const layer of entry.manifest.layers) inUse.add(layer.id);
+      if (entry && entry.status !== "deleting") for (const layer of layersOf(entry.manifest)) inUse.add(layer.id);
     }
     return inUse;
   }

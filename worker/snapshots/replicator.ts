@@ -13,7 +13,9 @@ interface ReplicatorParts {
   readonly log: Logger;
   readonly bytesPerS: number;
   /** The folder of a layer that this worker has. */
-  readonly dirOf: (layerId: string) => string;
+  readonly dirOf: (layerId: string) => Promise<string> | string;
+  /** All layers without which a snapshot cannot be restored, topmost first. */
+  readonly layersOf: (snapshot: SnapshotEntry) => readonly Layer[];
   /** Called when every layer of a snapshot is in the archive; when it fails, it is called again later. */
   readonly onDone: (snapshotId: string) => Promise<void>;
 }
@@ -50,9 +52,10 @@ export class Replicator {
   }
 
   /** Queues the layers of a snapshot; one that is in the queue stays as it is. */
-  add({ id, manifest }: SnapshotEntry): void {
+  add(snapshot: SnapshotEntry): void {
+    const { id } = snapshot;
     if (this.#stopping.signal.aborted || this.#jobs.has(id)) return;
-    this.#jobs.set(id, { snapshotId: id, layers: manifest.layers, failures: 0, dueMs: 0 });
+    this.#jobs.set(id, { snapshotId: id, layers: this.#parts.layersOf(snapshot), failures: 0, dueMs: 0 });
     this.#loop ??= this.#work();
     this.#wake();
   }
@@ -112,7 +115,7 @@ export class Replicator {
     const { archive, bytesPerS, dirOf, onDone } = this.#parts;
     // The lowest first: other snapshots have it, too. Each is asked for, since it may have been removed again.
     for (const { id } of layers.toReversed()) {
-      if (!(await archive.has(id))) await archive.store(id, dirOf(id), { bytesPerS, signal });
+      if (!(await archive.has(id))) await archive.store(id, await dirOf(id), { bytesPerS, signal });
       this.#archived.add(id);
       signal.throwIfAborted();
     }

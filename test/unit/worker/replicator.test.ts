@@ -38,7 +38,7 @@ afterEach(async () => {
 
 const dirOf = (layerId: string): string => join(base, layerId);
 function replicatorOf({ bytesPerS = 1_000 * MiB, onDone = async (id: string): Promise<void> => void done.push(id) }): Replicator {
-  return new Replicator({ archive, bus, log: quiet, bytesPerS, dirOf, onDone });
+  return new Replicator({ archive, bus, log: quiet, bytesPerS, dirOf, layersOf: ({ manifest }) => manifest.layers, onDone });
 }
 
 async function layer(mib = 0): Promise<string> {
