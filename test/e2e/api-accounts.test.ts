@@ -76,22 +76,25 @@ test("all keys of an account see the same sandboxes", async () => {
   expectOk(await second.call("DELETE", `/v1/sandboxes/${id}/delete`));
 });
 
-test("another account's sandbox answers every call exactly as one that does not exist", async () => {
+test("another account's sandbox or snapshot answers every call exactly as one that does not exist", async () => {
   const id = await alice.api.create({ name: "private" });
   await alice.api.execute(id, "echo secret > /root/secret");
-  const none = newId("sandbox");
+  const snapshot = expectOk(await alice.api.call<{ id: string }>("POST", `/v1/sandboxes/${id}/snapshot`), 201).id;
   for (const { access, method, path } of routes) {
     if (access !== "account" || !path.includes(":id")) continue;
     const body = method === "POST" && !path.includes("upload") ? { command: "touch /root/intruder" } : undefined;
     const query = /upload|download/.test(path) ? "?path=/root/secret" : "";
-    const [foreign, absent] = await Promise.all([id, none].map((target) => bob.api.call(method, path.replace(":id", target) + query, body)));
+    const ofSnapshots = path.startsWith("/v1/snapshots");
+    const [real, none, kind] = ofSnapshots ? [snapshot, newId("snapshot"), "Snapshot"] : [id, newId("sandbox"), "Sandbox"];
+    const [foreign, absent] = await Promise.all([real, none].map((target) => bob.api.call(method, path.replace(":id", target) + query, body)));
     assert.ok(foreign && absent);
-    expectError(foreign, "not_found", `Sandbox not found: ${id}`);
-    expectError(absent, "not_found", `Sandbox not found: ${none}`);
+    expectError(foreign, "not_found", `${kind} not found: ${real}`);
+    expectError(absent, "not_found", `${kind} not found: ${none}`);
     const shape = ({ status, headers }: typeof foreign) => [status, [...headers.keys()].sort()];
     assert.deepEqual(shape(foreign), shape(absent));
   }
   assert.equal((await alice.api.execute(id, "ls /root; cat /root/secret")).stdout, "secret\nsecret\n");
+  expectOk(await alice.api.call("GET", `/v1/snapshots/${snapshot}`));
 });
 
 test("list, logs and delete-all end at the account's border", async () => {
