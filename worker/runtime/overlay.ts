@@ -1,6 +1,6 @@
 /** Root file systems that we put together ourselves: layers of snapshots over the layers of an image. */
 import { existsSync } from "node:fs";
-import { chmod, chown, mkdir, readFile, stat, symlink, utimes } from "node:fs/promises";
+import { mkdir, readFile, rename, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import { run } from "./run.ts";
@@ -34,13 +34,19 @@ export async function mountRoot(root: Root, lowers: readonly string[]): Promise<
   if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause: new Error(result.stderr) });
 }
 
+/** Times to the nanosecond and extended attributes, but for those by which an overlay knows its own folders. */
+const copyFolderItself = `tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory="$1" . |
+  tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory="$2"`;
+
 /** What the sandbox sees of its root folder itself is that of the topmost layer. */
 async function makeUpper(upper: string, top: string): Promise<void> {
-  const { mode, uid, gid, atime, mtime } = await stat(top);
-  await mkdir(upper, { recursive: true });
-  await chown(upper, uid, gid);
-  await chmod(upper, mode & 0o7777);
-  await utimes(upper, atime, mtime);
+  // In one step: one that a dying worker has left half-made must not be taken for the real one.
+  const partial = `${upper}.partial`;
+  await removeTree(partial);
+  await mkdir(partial, { recursive: true });
+  const result = await run("sh", ["-c", copyFolderItself, "sh", top, partial], { timeoutMs: mountTimeoutMs });
+  if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of the sandbox could not be prepared", { cause: new Error(result.stderr) });
+  await rename(partial, upper);
 }
 
 /** Unmounts a root and removes its writable files. */
