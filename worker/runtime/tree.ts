@@ -1,4 +1,5 @@
 /** Whole folders: copied with everything that they hold, compared, removed, brought to disk. */
+import { randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
@@ -31,8 +32,8 @@ const onlyVanished = (stderr: string): boolean =>
 /** A text that differs when any file below the folder has changed: inodes, sizes and change times of all of them. */
 export async function fingerprintOf(dir: string): Promise<string> {
   const result = await run("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
-  // Files that vanish meanwhile make it fail, which is a change like any other.
-  return `${result.exitCode} ${result.stdout}`;
+  // Files that vanish meanwhile make it fail, and so does a list too long to be kept, of which we would have but the beginning.
+  return result.exitCode === 0 ? result.stdout : randomUUID();
 }
 
 /** Resolves when everything written to the folder's file system is on disk. */
