@@ -193,9 +193,12 @@ export class Podman {
   }
 }
 
-/** A container without an image has nothing of an image's configuration but what it is given. */
-function rootArguments(dir: string, { env, working_dir, user }: BaseImage): string[] {
-  const given = [...env.flatMap((pair) => ["--env", pair]), "--workdir", working_dir, ...(user ? ["--user", user] : [])];
+/**
+ * A container without an image has nothing of an image's configuration but what it is given. Its working folder is that
+ * of commands only: Podman would refuse to start where it has been removed.
+ */
+function rootArguments(dir: string, { env, user }: BaseImage): string[] {
+  const given = [...env.flatMap((pair) => ["--env", pair]), "--workdir", "/", ...(user ? ["--user", user] : [])];
   return [...given, "--rootfs", dir];
 }
 

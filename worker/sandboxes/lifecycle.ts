@@ -73,7 +73,7 @@ export class SandboxLifecycle {
       if (root) faultPoint("restore.mounted");
       const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, { ...spec, root }));
       if (root) faultPoint("restore.started");
-      return { container: await this.#ready(containerId, spec.network), base: root?.base };
+      return { container: await this.#ready(containerId, spec.network, root?.base), base: root?.base };
     } catch (error) {
       await this.#discard(spec.sandboxId, source);
       throw error;
@@ -86,7 +86,7 @@ export class SandboxLifecycle {
     // Mounts are gone when the machine, or Podman's namespace, was started anew.
     if (!isRunning && root) await this.#roots.mount(id, root);
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = await this.#ready(containerId, sandbox.record.network);
+    sandbox.container = await this.#ready(containerId, sandbox.record.network, root?.base);
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
@@ -137,8 +137,10 @@ export class SandboxLifecycle {
     for (const activity of sandbox.activities) activity.abort(reason);
   }
 
-  async #ready(containerId: string, network: ContainerSpec["network"]): Promise<Container> {
-    const container = await this.#oci.inspect(containerId);
+  /** @param base what a container that was not made from an image does not know itself. */
+  async #ready(containerId: string, network: ContainerSpec["network"], base: BaseImage | undefined): Promise<Container> {
+    const inspected = await this.#oci.inspect(containerId);
+    const container = base ? { ...inspected, process: { ...inspected.process, cwd: base.working_dir } } : inspected;
     if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid);
     return container;
   }
