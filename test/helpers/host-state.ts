@@ -1,0 +1,65 @@
+/** What workers have on their host because of sandboxes and snapshots. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { TestProcess } from "./process.ts";
+import type { Stack } from "./stack.ts";
+import { until } from "./until.ts";
+
+export interface HostState {
+  /** Names of layer folders, the half-made included. */
+  readonly layers: string[];
+  /** Names of folders of restored sandboxes. */
+  readonly roots: string[];
+  /** Where overlays of ours are mounted. */
+  readonly mounts: string[];
+}
+
+export function hostState({ spec, pid }: TestProcess): HostState {
+  const dataDir = spec.env.SANDGATE_DATA_DIR ?? assert.fail("a worker has a folder of its own");
+  const dir = join(dataDir, "worker");
+  const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8")
+    .split("\n")
+    .flatMap((line) => line.split(" ")[4] ?? []);
+  return { layers: namesIn(join(dir, "layers")), roots: namesIn(join(dir, "roots")), mounts: mounts.filter((path) => path.startsWith(`${dir}/`)) };
+}
+
+const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir).sort() : []);
+
+/** Processes of the stack's sandboxes that stand still. */
+export async function stoppedProcesses(stack: Stack): Promise<string[]> {
+  const spaces = new Set<string>();
+  for (const { id } of await stack.containers()) {
+    const pid = (await stack.podman("inspect", "--format", "{{.State.Pid}}", id)).trim();
+    spaces.add(pidNamespaceOf(pid));
+  }
+  return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && isStopped(pid) && spaces.has(pidNamespaceOf(pid)));
+}
+
+function isStopped(pid: string): boolean {
+  try {
+    return /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+function pidNamespaceOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return "";
+  }
+}
+
+/** Resolves when exactly these layers and roots are there, and a mount for each root. */
+export async function untilHostHas(worker: TestProcess, { layers, roots }: { layers: number; roots: readonly string[] }): Promise<void> {
+  let state: HostState | undefined;
+  await until("the host has what is needed and nothing else", () => {
+    state = hostState(worker);
+    const isMounted = state.mounts.length === roots.length;
+    return isMounted && state.layers.length === layers && !state.layers.some((name) => name.includes(".")) && state.roots.join() === [...roots].sort().join();
+  }).catch((error: Error) => {
+    throw new Error(`${error.message}: wanted ${JSON.stringify({ layers, roots })}, found ${JSON.stringify(state)}`);
+  });
+}
