@@ -11,8 +11,11 @@ import { makeSandbox } from "./sandbox.ts";
 /** Replies when the snapshot is durable and in the directory. */
 export async function snapshot(context: WorkerContext, call: SnapshotCall): Promise<SnapshotEntry> {
   if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
-  context.sandboxes.running(call.sandbox_id, call.account_id);
+  context.sandboxes.owned(call.sandbox_id, call.account_id);
   return context.sandboxes.exclusive(call.sandbox_id, () => {
+    // A repetition by another gateway, since the first one's died: it has waited here for what that one began.
+    const taken = context.snapshots.byAttempt(call.attempt_id);
+    if (taken) return Promise.resolve(taken);
     // It may have been deleted or lost while earlier changes of it were waited for.
     const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
     return takeSnapshot(context, sandbox, call);

@@ -34,6 +34,11 @@ export class Snapshots {
     return record;
   }
 
+  /** What an attempt has made. */
+  byAttempt(attemptId: string): SnapshotRecord | undefined {
+    return [...this.#records.values()].find((record) => record.attempt_id === attemptId && record.status === "ready" && !record.deleting);
+  }
+
   /** Writes the intent to take a snapshot, which nobody else sees. */
   async begin(record: SnapshotRecord): Promise<void> {
     this.#taking.add(record.id);
