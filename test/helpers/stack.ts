@@ -118,9 +118,6 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     // All tests call from one address.
     SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
     SANDGATE_SIGN_UPS_PER_ADDRESS: "100000",
-    // All callers of a test have one address.
-    SANDGATE_AUTH_FAILURES_PER_ADDRESS: "1000000",
-    SANDGATE_SIGN_UPS_PER_ADDRESS: "1000000",
     ...settings,
     SANDGATE_NATS_URL: nats.url,
     SANDGATE_STORAGE_DIR: instance.paths.storage,
