@@ -7,8 +7,16 @@ type Stream = "stdout" | "stderr";
 const charactersMax = 2 * 1024 * 1024;
 const flushMs = 40;
 const waitingMax = 512 * 1024;
-const pieceMax = 16 * 1024;
+const blockMax = 16 * 1024;
+/** A line may go beyond its block's end, but not for ever. */
+const lineMax = 4 * blockMax;
 const nearEndPx = 24;
+
+interface Block {
+  readonly element: Element;
+  size: number;
+  endsLine: boolean;
+}
 
 export class Output {
   readonly element: HTMLElement;
@@ -18,6 +26,8 @@ export class Output {
   #waitingSize = 0;
   #size = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
+  #waitMs = flushMs;
+  #last: Block | undefined;
 
   constructor() {
     this.element = h("div", { class: "output" }, this.#cut, this.#text);
@@ -33,12 +43,13 @@ export class Output {
     this.#waitingSize += text.length;
     if (!this.#flushed) {
       this.#flushed = Promise.withResolvers<void>();
-      setTimeout(() => this.flush(), flushMs);
+      setTimeout(() => this.flush(), this.#waitMs);
     }
     return this.#waitingSize > waitingMax ? this.#flushed.promise : undefined;
   }
 
   flush(): void {
+    const begun = performance.now();
     const follows = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < nearEndPx;
     for (const { stream, text } of this.#waiting) this.#append(stream, text);
     this.#waiting = [];
@@ -47,14 +58,31 @@ export class Output {
     if (follows) this.#text.scrollTop = this.#text.scrollHeight;
     this.#flushed?.resolve();
     this.#flushed = undefined;
+    // A page that is busy drawing gets time for everything else.
+    this.#waitMs = Math.max(flushMs, 2 * (performance.now() - begun));
   }
 
+  /** Blocks end where a line ends, so that the browser lays out only those that are in view. */
   #append(stream: Stream, text: string): void {
-    const last = this.#text.lastElementChild;
-    const node = last?.firstChild;
-    if (last?.className === stream && node instanceof Text && node.length < pieceMax) node.appendData(text);
-    else this.#text.append(h("span", { class: stream }, text));
     this.#size += text.length;
+    for (let at = 0; at < text.length; ) {
+      const block = this.#block();
+      const lineEnd = text.indexOf("\n", at + Math.max(0, blockMax - block.size)) + 1 || text.length;
+      const end = Math.min(lineEnd, at + lineMax - block.size);
+      appendTo(block.element, stream, text.slice(at, end));
+      block.size += end - at;
+      block.endsLine = text[end - 1] === "\n";
+      at = end;
+    }
+  }
+
+  /** The last block, or a new one when that is full. */
+  #block(): Block {
+    const last = this.#last;
+    if (last && last.size < (last.endsLine ? blockMax : lineMax)) return last;
+    this.#last = { element: h("div", { class: "output-block" }), size: 0, endsLine: true };
+    this.#text.append(this.#last.element);
+    return this.#last;
   }
 
   #trim(): void {
@@ -64,4 +92,11 @@ export class Output {
       this.#cut.hidden = false;
     }
   }
+}
+
+function appendTo(block: Element, stream: Stream, text: string): void {
+  const last = block.lastElementChild;
+  const node = last?.firstChild;
+  if (last?.className === stream && node instanceof Text) node.appendData(text);
+  else block.append(h("span", { class: stream }, text));
 }
