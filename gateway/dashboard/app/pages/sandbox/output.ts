@@ -13,8 +13,9 @@ const lineMax = 4 * blockMax;
 const nearEndPx = 24;
 
 interface Block {
-  readonly element: Element;
+  readonly element: HTMLElement;
   size: number;
+  lines: number;
   endsLine: boolean;
 }
 
@@ -28,9 +29,18 @@ export class Output {
   #flushed: PromiseWithResolvers<void> | undefined;
   #waitMs = flushMs;
   #last: Block | undefined;
+  /** Whether the end stays in view; over when somebody scrolls up, until the end is reached again. */
+  #follows = true;
+  #scrolledTo = 0;
+  #lineHeight = 0;
 
   constructor() {
     this.element = h("div", { class: "output" }, this.#cut, this.#text);
+    this.#text.addEventListener("scroll", () => {
+      const { scrollTop, scrollHeight, clientHeight } = this.#text;
+      if (scrollHeight - clientHeight - scrollTop < nearEndPx) this.#follows = true;
+      else if (scrollTop < this.#scrolledTo - nearEndPx) this.#follows = false;
+    });
   }
 
   get isEmpty(): boolean {
@@ -50,12 +60,14 @@ export class Output {
 
   flush(): void {
     const begun = performance.now();
-    const follows = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < nearEndPx;
+    this.#lineHeight ||= Number.parseFloat(getComputedStyle(this.#text).lineHeight) || 0;
     for (const { stream, text } of this.#waiting) this.#append(stream, text);
     this.#waiting = [];
     this.#waitingSize = 0;
     this.#trim();
-    if (follows) this.#text.scrollTop = this.#text.scrollHeight;
+    this.#showEnd();
+    // Blocks that have come into view may turn out to be higher than their lines are many.
+    requestAnimationFrame(() => this.#showEnd());
     this.#flushed?.resolve();
     this.#flushed = undefined;
     // A page that is busy drawing gets time for everything else.
@@ -72,15 +84,23 @@ export class Output {
       appendTo(block.element, stream, text.slice(at, end));
       block.size += end - at;
       block.endsLine = text[end - 1] === "\n";
+      block.lines += linesIn(text, at, end);
+      block.element.style.setProperty("contain-intrinsic-block-size", `auto ${block.lines * this.#lineHeight}px`);
       at = end;
     }
+  }
+
+  #showEnd(): void {
+    if (!this.#follows) return;
+    this.#text.scrollTop = this.#text.scrollHeight;
+    this.#scrolledTo = this.#text.scrollTop;
   }
 
   /** The last block, or a new one when that is full. */
   #block(): Block {
     const last = this.#last;
     if (last && last.size < (last.endsLine ? blockMax : lineMax)) return last;
-    this.#last = { element: h("div", { class: "output-block" }), size: 0, endsLine: true };
+    this.#last = { element: h("div", { class: "output-block" }), size: 0, lines: 0, endsLine: true };
     this.#text.append(this.#last.element);
     return this.#last;
   }
@@ -92,6 +112,12 @@ export class Output {
       this.#cut.hidden = false;
     }
   }
+}
+
+function linesIn(text: string, from: number, to: number): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n", from); at !== -1 && at < to; at = text.indexOf("\n", at + 1)) lines += 1;
+  return lines;
 }
 
 function appendTo(block: Element, stream: Stream, text: string): void {
