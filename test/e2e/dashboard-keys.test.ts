@@ -14,7 +14,7 @@ let browser: TestBrowser;
 before(async () => {
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(() => browser?.close());
 
 test("somebody signs up, makes a key, uses it, revokes it, and it works no more", async () => {

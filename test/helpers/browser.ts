@@ -62,12 +62,16 @@ export class TestBrowser {
     });
   }
 
-  /** Fails with everything that went wrong in any page; injected scripts would have set `__xss`. */
-  async expectNoProblems(): Promise<void> {
-    for (const page of this.#pages) {
-      if (!page.isClosed()) assert.equal(await page.evaluate("typeof window.__xss"), "undefined", `a script was injected into ${page.url()}`);
+  /** Closes all windows. Fails with everything that went wrong in any of them; injected scripts would have set `__xss`. */
+  async closePages(): Promise<void> {
+    const injected: string[] = [];
+    for (const page of this.#pages.splice(0)) {
+      if (page.isClosed()) continue;
+      if ((await page.evaluate("typeof window.__xss")) !== "undefined") injected.push(page.url());
+      await page.context().close();
     }
-    assert.deepEqual(this.#problems, []);
+    assert.deepEqual(injected, [], "a script was injected");
+    assert.deepEqual(this.#problems.splice(0), []);
   }
 
   async close(): Promise<void> {
