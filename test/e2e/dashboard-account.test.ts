@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { heading, logIn, TestBrowser } from "../helpers/browser.ts";
-import { signUp } from "../helpers/members.ts";
+import { changeAccount, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
-const { url } = sharedStack();
+const { url, natsUrl } = sharedStack();
 let browser: TestBrowser;
 
 before(async () => {
@@ -109,5 +109,33 @@ test("when the server comes back after a loss of connection, the page says nothi
   await page.getByText("Connection lost. Reconnecting…").waitFor();
   await page.unrouteAll();
   await page.getByText("Connection lost. Reconnecting…").waitFor({ state: "detached" });
+  await page.getByText("No sandboxes").waitFor();
+});
+
+test("a suspended account gets a notice in place of its pages, and may log in as somebody else", async () => {
+  const [member, other] = await Promise.all([signUp(url), signUp(url)]);
+  const page = await browser.open("/", { member });
+  await heading(page, "Overview");
+  await changeAccount(natsUrl, member, { suspended: true });
+  await page.getByRole("link", { name: "Sandboxes" }).click();
+  await heading(page, "Account suspended");
+  await page.reload();
+  await heading(page, "Account suspended");
+  await page.getByRole("button", { name: "Log in with another account" }).click();
+  await logIn(page, member.email, member.password);
+  await page.getByRole("alert").getByText("This account is suspended.").waitFor();
+  await logIn(page, other.email, other.password);
+  await heading(page, "Overview");
+});
+
+test("a list that may not be asked for at the moment stays, says so, and goes on when the server allows it", async () => {
+  const member = await signUp(url);
+  const page = await browser.open("/sandboxes", { member });
+  await page.getByText("No sandboxes").waitFor();
+  const error = { code: "rate_limited", message: "too many requests", request_id: "req_1" };
+  await page.route("**/v1/sandboxes/list*", (route) => route.fulfill({ status: 429, headers: { "retry-after": "1" }, json: { error } }));
+  await page.getByText("Not live at the moment: too many requests").waitFor();
+  await page.unrouteAll();
+  await page.getByText("Not live at the moment").waitFor({ state: "hidden" });
   await page.getByText("No sandboxes").waitFor();
 });
