@@ -1,5 +1,5 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
-import { JetStreamApiError, jetstream, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
@@ -65,7 +65,14 @@ export class BucketWriter<T> {
    * after `ageMs` everybody has seen it, or begins anew because the connection was lost.
    */
   async forgetDeleted(ageMs: number): Promise<void> {
-    await this.bus.whileConnected(() => this.kv.purgeDeletes(ageMs));
+    await this.bus.whileConnected(async () => {
+      const { streams } = await jetstreamManager(this.bus.connection);
+      const { name } = (await this.kv.status()).streamInfo.config;
+      const marks: number[] = [];
+      for await (const entry of await this.kv.history()) if (!isValue(entry) && entry.created.getTime() < Date.now() - ageMs) marks.push(entry.revision);
+      // One by one, for the same reason as above; one that a new value has replaced is gone already.
+      for (const mark of marks) await streams.deleteMessage(name, mark, false).catch(ignoreMissing);
+    });
   }
 
   /** Writes an entry that is not there; false when it is there already. */
@@ -122,6 +129,10 @@ export class BucketWriter<T> {
       return keys;
     });
   }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof JetStreamApiError)) throw error;
 }
 
 const isValue = (entry: KvEntry): boolean => entry.operation === "PUT";
