@@ -67,11 +67,15 @@ export class BucketWriter<T> {
   async forgetDeleted(ageMs: number): Promise<void> {
     await this.bus.whileConnected(async () => {
       const { streams } = await jetstreamManager(this.bus.connection);
-      const { name } = (await this.kv.status()).streamInfo.config;
+      const { config, state } = (await this.kv.status()).streamInfo;
       const marks: number[] = [];
-      for await (const entry of await this.kv.history()) if (!isValue(entry) && entry.created.getTime() < Date.now() - ageMs) marks.push(entry.revision);
+      for await (const entry of await this.kv.history()) {
+        if (!isValue(entry) && entry.created.getTime() < Date.now() - ageMs) marks.push(entry.revision);
+        // While others write without a pause it has no end of its own.
+        if (entry.revision >= state.last_seq) break;
+      }
       // One by one, for the same reason as above; one that a new value has replaced is gone already.
-      for (const mark of marks) await streams.deleteMessage(name, mark, false).catch(ignoreMissing);
+      for (const mark of marks) await streams.deleteMessage(config.name, mark, false).catch(ignoreMissing);
     });
   }
 

@@ -111,20 +111,18 @@ test("a watch misses no change while others delete and deletions are forgotten",
   const writers = [await writer(), await writer()];
   const [forgetting, watching] = [await writer(), await mirror()];
   let isWriting = true;
-  const forget = async (): Promise<void> => {
-    while (isWriting) await forgetting.forgetDeleted(0);
-  };
   const write = async (writing: BucketWriter<AccountRecord>, who: number): Promise<void> => {
-    for (let round = 0; round < 250; round++) {
+    for (let round = 0; round < 200; round++) {
       const key = `key-${who}-${round % 50}`;
       await writing.put(key, account(key, String(round)));
       if (round % 3 === 0) await writing.delete(key);
     }
   };
-  const forgotten = forget();
-  await Promise.all(writers.map(write));
-  isWriting = false;
-  await forgotten;
+  const written = Promise.all(writers.map(write)).finally(() => {
+    isWriting = false;
+  });
+  while (isWriting) await forgetting.forgetDeleted(0);
+  await written;
   await watching.caughtUp();
   const stored = await Promise.all((await forgetting.keys()).map((key) => forgetting.read(key)));
   const byId = (a?: AccountRecord, b?: AccountRecord): number => ((a?.id ?? "") < (b?.id ?? "") ? -1 : 1);
