@@ -1,6 +1,7 @@
 /** What the handlers of a worker work with. Made once in `main.ts`. */
 import type { Config } from "../shared/config.ts";
 import type { Logger } from "../shared/log.ts";
+import type { Bus } from "../shared/nats.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Host } from "./runtime/host.ts";
@@ -8,6 +9,7 @@ import type { OciRuntime } from "./runtime/oci.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import type { WarmPool } from "./sandboxes/pool.ts";
 import type { Sandboxes } from "./sandboxes/registry.ts";
+import type { StallWatch } from "./stall.ts";
 import type { Store } from "./store.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
 
@@ -16,6 +18,7 @@ export interface WorkerContext {
   readonly workerId: string;
   readonly host: Host;
   readonly log: Logger;
+  readonly bus: Bus;
   readonly store: Store;
   readonly hub: StreamHub;
   readonly oci: OciRuntime;
@@ -24,6 +27,7 @@ export interface WorkerContext {
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
   readonly peers: PeerWatch;
+  readonly stalls: StallWatch;
   /** Commands started in all, and calls being answered now. */
   readonly counters: { executions: number; calls: number };
   /** Set when a stop was asked for: new work is refused. */

@@ -27,6 +27,7 @@ import { WarmPool } from "./sandboxes/pool.ts";
 import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
 import { serve } from "./serve.ts";
+import { StallWatch } from "./stall.ts";
 import { Store } from "./store.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
     workerId,
     host,
     log,
+    bus,
     store,
     hub,
     oci,
@@ -73,6 +75,7 @@ async function main(): Promise<void> {
     pool,
     usage,
     peers,
+    stalls: new StallWatch(),
     counters: { executions: 0, calls: 0 },
     draining: true,
   };

@@ -1,5 +1,6 @@
 /** What gateways say to each other about the limits of keys. */
 import Type, { type Static } from "typebox";
+import { HeldReply } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 
 const Key = Type.String({ minLength: 1, maxLength: 160 });
@@ -31,7 +32,7 @@ export const checkReserved = checker(Type.Union([Type.Object({ granted: Type.Boo
 export const checkSettle = checker(Type.Object({ key: Key, id: Id }));
 
 export const checkHeld = checker(Type.Object({ ids: Type.Array(Id) }));
-export const checkHeldReply = checker(Type.Object({ ids: Type.Array(Id) }));
+export const checkHeldReply = checker(HeldReply);
 
 export const checkTakeover = checker(Type.Object({ key: Key }));
 const Burst = Type.Object({ left: Type.Number(), agoMs: Type.Number() });

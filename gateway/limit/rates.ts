@@ -57,12 +57,7 @@ export class RateLimiter {
       const state = this.#ownership.state(key);
       return state instanceof Promise ? state.then(({ bucket }) => takeOne(bucket, policy)) : takeOne(state.bucket, policy);
     }
-    const lease = this.#leases.get(key);
-    if (lease && lease.left > 0 && performance.now() < lease.untilMs) {
-      lease.left--;
-      return { granted: true, remaining: lease.remaining + lease.left, nextMs: lease.nextMs };
-    }
-    return this.#ask(key, policy);
+    return this.#takeLeased(key) ?? this.#ask(key, policy);
   }
 
   /** What is left, without spending anything. */
@@ -109,6 +104,13 @@ export class RateLimiter {
     return { granted, remaining, next_ms: nextMs, prepaid, prepayment };
   }
 
+  #takeLeased(key: string): Verdict | undefined {
+    const lease = this.#leases.get(key);
+    if (!lease || lease.left === 0 || performance.now() >= lease.untilMs) return undefined;
+    lease.left--;
+    return { granted: true, remaining: lease.remaining + lease.left, nextMs: lease.nextMs };
+  }
+
   #ask(key: string, policy: Policy): Promise<Verdict> {
     return new Promise((resolve) => {
       const asking = this.#asking.get(key);
@@ -119,17 +121,23 @@ export class RateLimiter {
     });
   }
 
-  /** Asks for all that wait now; those that come meanwhile are the next question. */
+  /** Asks for all that wait now; those that come meanwhile are the next question, unless the answer brings enough for them. */
   async #askFor(key: string, asking: Asking): Promise<void> {
     while (asking.waiting.length > 0) {
       const waiting = asking.waiting.splice(0);
       const askedAtMs = performance.now();
       const taken = await this.#taken(key, asking.policy, waiting.length);
-      const unserved = waiting.slice(taken.granted).length;
+      const remaining = taken.remaining + taken.prepaid;
       waiting.forEach((resolve, index) =>
-        resolve({ granted: index < taken.granted, remaining: taken.remaining + Math.max(0, taken.granted - index - 1), nextMs: taken.next_ms }),
+        resolve({ granted: index < taken.granted, remaining: remaining + Math.max(0, taken.granted - index - 1), nextMs: taken.next_ms }),
       );
-      if (taken.prepaid > 0 && unserved === 0) this.#keepLease(key, taken, askedAtMs + leaseMs);
+      if (taken.prepaid === 0) continue;
+      this.#keepLease(key, taken, askedAtMs + leaseMs);
+      while (asking.waiting.length > 0) {
+        const leased = this.#takeLeased(key);
+        if (!leased) break;
+        asking.waiting.shift()?.(leased);
+      }
     }
     this.#asking.delete(key);
   }
