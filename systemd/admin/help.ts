@@ -36,7 +36,7 @@ export function helpText(): string {
     "",
     "  npm run admin -- set ann@example.com --tier pro",
     "  npm run admin -- set ann@example.com --requests 500 --sandboxes 20",
-    "  npm run admin -- sandboxes --account ann@example.com --json",
+    "  npm run -s admin -- sandboxes --account ann@example.com --json",
     "",
     "Exit codes: 0 done, 1 failed, 2 wrong usage.",
   ].join("\n");

@@ -108,9 +108,9 @@ export function adminAccountTests(world: AdminWorld): void {
       [{ suspended: "yes" }, /^suspended must be true or false$/],
       [{ operator: null }, /^operator must be true or false$/],
       [{ limits: 5 }, /^limits must be/],
-      [{ limits: { burst: 0 } }, /^limits/],
-      [{ limits: { sandboxes: 1.5 } }, /^limits/],
-      [{ limits: { requests_per_minute: 1e12 } }, /^limits/],
+      [{ limits: { burst: 0 } }, /^limits\.burst must be an integer between 1 and 1000000000$/],
+      [{ limits: { sandboxes: 1.5 } }, /^limits\.sandboxes must be an integer between 0 and 1000000$/],
+      [{ limits: { requests_per_minute: 1e12 } }, /^limits\.requests_per_minute must be an integer between/],
     ] as const) {
       expectError(await change(member.id, body), "invalid_request", message);
     }
