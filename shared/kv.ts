@@ -47,8 +47,11 @@ export class BucketWriter<T> {
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
   async put(key: string, value: T): Promise<void> {
-    await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value)));
+    await this.stored(await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value))));
   }
+
+  /** What a subclass does when a change is stored; without a revision, the change was a deletion. */
+  protected async stored(_revision?: number): Promise<void> {}
 
   /**
    * Leaves a mark in place of the value. Not the library's `purge`: on a rollup the server (2.9 at least) moves watches on
@@ -58,6 +61,7 @@ export class BucketWriter<T> {
    */
   async delete(key: string): Promise<void> {
     await this.bus.whileConnected(() => this.kv.delete(key));
+    await this.stored();
   }
 
   /**
@@ -115,7 +119,7 @@ export class BucketWriter<T> {
 
   /** Undefined when the server says that the entry is not at the revision named. */
   async #unlessChanged(write: () => Promise<number>): Promise<number | undefined> {
-    return this.bus.whileConnected(async () => {
+    const revision = await this.bus.whileConnected(async () => {
       try {
         return await write();
       } catch (error) {
@@ -123,6 +127,8 @@ export class BucketWriter<T> {
         throw error;
       }
     });
+    if (revision !== undefined) await this.stored(revision);
+    return revision;
   }
 
   /** All keys of the bucket. */
@@ -198,10 +204,24 @@ export class BucketMirror<T> extends BucketWriter<T> {
    * @throws {SandgateError} `unavailable` after two seconds without that.
    */
   async caughtUp(): Promise<void> {
-    const wanted = await this.#lastRevision();
+    if (!(await this.#until(await this.#lastRevision()))) {
+      throw new SandgateError("unavailable", "the gateway is behind with the news of others; try again");
+    }
+  }
+
+  /**
+   * A change of our own is stored: it is in memory as well when this resolves. It comes by the watch, like those of
+   * others, so that whoever was last on the server is last in memory.
+   */
+  protected override async stored(revision?: number): Promise<void> {
+    await this.#until(revision ?? (await this.#lastRevision()));
+  }
+
+  /** Whether the change has arrived, within two seconds. */
+  async #until(revision: number): Promise<boolean> {
     const deadline = Date.now() + catchUpMs;
-    while (this.#revision < wanted) {
-      if (Date.now() >= deadline) throw new SandgateError("unavailable", "the gateway is behind with the news of others; try again");
+    while (this.#revision < revision) {
+      if (Date.now() >= deadline) return false;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadline - Date.now());
         this.#waiting.add(() => {
@@ -210,22 +230,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
         });
       });
     }
-  }
-
-  override async put(key: string, value: T): Promise<void> {
-    await super.put(key, value);
-    this.#apply(key, value);
-  }
-
-  override async change(key: string, change: (value: T) => T): Promise<T | undefined> {
-    const value = await super.change(key, change);
-    if (value !== undefined) this.#apply(key, value);
-    return value;
-  }
-
-  override async delete(key: string): Promise<void> {
-    await super.delete(key);
-    this.#apply(key, undefined);
+    return true;
   }
 
   stop(): void {
