@@ -1,5 +1,5 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
-import { JetStreamApiError, jetstream, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
@@ -47,12 +47,21 @@ export class BucketWriter<T> {
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
   async put(key: string, value: T): Promise<void> {
-    await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value)));
+    await this.stored(await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value))));
   }
 
-  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
+  /** What a subclass does when a change is stored; without a revision, the change was a deletion. */
+  protected async stored(_revision?: number): Promise<void> {}
+
+  /**
+   * Leaves a mark in place of the value. Not the library's `purge`: on a rollup the server (2.9 at least) moves watches on
+   * past changes of other keys that they have not seen yet.
+   *
+   * @throws {SandgateError} `unavailable` when the bus does not confirm the change.
+   */
   async delete(key: string): Promise<void> {
-    await this.bus.whileConnected(() => this.kv.purge(key));
+    await this.bus.whileConnected(() => this.kv.delete(key));
+    await this.stored();
   }
 
   /**
@@ -60,7 +69,18 @@ export class BucketWriter<T> {
    * after `ageMs` everybody has seen it, or begins anew because the connection was lost.
    */
   async forgetDeleted(ageMs: number): Promise<void> {
-    await this.bus.whileConnected(() => this.kv.purgeDeletes(ageMs));
+    await this.bus.whileConnected(async () => {
+      const { streams } = await jetstreamManager(this.bus.connection);
+      const { config, state } = (await this.kv.status()).streamInfo;
+      const marks: number[] = [];
+      for await (const entry of await this.kv.history()) {
+        if (!isValue(entry) && entry.created.getTime() < Date.now() - ageMs) marks.push(entry.revision);
+        // While others write without a pause it has no end of its own.
+        if (entry.revision >= state.last_seq) break;
+      }
+      // One by one, for the same reason as above; one that a new value has replaced is gone already.
+      for (const mark of marks) await streams.deleteMessage(config.name, mark, false).catch(ignoreMissing);
+    });
   }
 
   /** Writes an entry that is not there; false when it is there already. */
@@ -99,7 +119,7 @@ export class BucketWriter<T> {
 
   /** Undefined when the server says that the entry is not at the revision named. */
   async #unlessChanged(write: () => Promise<number>): Promise<number | undefined> {
-    return this.bus.whileConnected(async () => {
+    const revision = await this.bus.whileConnected(async () => {
       try {
         return await write();
       } catch (error) {
@@ -107,6 +127,8 @@ export class BucketWriter<T> {
         throw error;
       }
     });
+    if (revision !== undefined) await this.stored(revision);
+    return revision;
   }
 
   /** All keys of the bucket. */
@@ -117,6 +139,10 @@ export class BucketWriter<T> {
       return keys;
     });
   }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof JetStreamApiError)) throw error;
 }
 
 const isValue = (entry: KvEntry): boolean => entry.operation === "PUT";
@@ -172,11 +198,30 @@ export class BucketMirror<T> extends BucketWriter<T> {
     this.#apply(key, value);
   }
 
-  /** Resolves when every change that was stored before this call is in memory, or after two seconds without that. */
+  /**
+   * Resolves when every change that was stored before this call is in memory.
+   *
+   * @throws {SandgateError} `unavailable` after two seconds without that.
+   */
   async caughtUp(): Promise<void> {
-    const wanted = await this.#lastRevision();
+    if (!(await this.#until(await this.#lastRevision()))) {
+      throw new SandgateError("unavailable", "the gateway is behind with the news of others; try again");
+    }
+  }
+
+  /**
+   * A change of our own is stored: it is in memory as well when this resolves. It comes by the watch, like those of
+   * others, so that whoever was last on the server is last in memory.
+   */
+  protected override async stored(revision?: number): Promise<void> {
+    await this.#until(revision ?? (await this.#lastRevision()));
+  }
+
+  /** Whether the change has arrived, within two seconds. */
+  async #until(revision: number): Promise<boolean> {
     const deadline = Date.now() + catchUpMs;
-    while (this.#revision < wanted && Date.now() < deadline) {
+    while (this.#revision < revision) {
+      if (Date.now() >= deadline) return false;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadline - Date.now());
         this.#waiting.add(() => {
@@ -185,22 +230,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
         });
       });
     }
-  }
-
-  override async put(key: string, value: T): Promise<void> {
-    await super.put(key, value);
-    this.#apply(key, value);
-  }
-
-  override async change(key: string, change: (value: T) => T): Promise<T | undefined> {
-    const value = await super.change(key, change);
-    if (value !== undefined) this.#apply(key, value);
-    return value;
-  }
-
-  override async delete(key: string): Promise<void> {
-    await super.delete(key);
-    this.#apply(key, undefined);
+    return true;
   }
 
   stop(): void {

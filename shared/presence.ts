@@ -17,6 +17,7 @@ export class PeerWatch {
   readonly #log: Logger;
   readonly #describe: Describe;
   readonly #peers = new Map<string, { presence: Presence; seenAtMs: number }>();
+  readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
   #timer: NodeJS.Timeout | undefined;
   #checkedAtMs = Date.now();
@@ -52,6 +53,11 @@ export class PeerWatch {
     return this.#peers.has(peer);
   }
 
+  /** Calls back once for each peer that is new, or back after a silence. */
+  onCome(listener: (presence: Presence) => void): void {
+    this.#come.add(listener);
+  }
+
   /** Calls back once for each peer that stopped or fell silent. */
   onGone(listener: (peer: string) => void): void {
     this.#gone.add(listener);
@@ -85,6 +91,7 @@ export class PeerWatch {
     this.#version++;
     this.#dropPredecessors(presence);
     this.beat();
+    for (const listener of this.#come) listener(presence);
   }
 
   /** A worker that came back under its old id has replaced the process that had it. */

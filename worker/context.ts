@@ -1,6 +1,7 @@
 /** What the handlers of a worker work with. Made once in `main.ts`. */
 import type { Config } from "../shared/config.ts";
 import type { Logger } from "../shared/log.ts";
+import type { Bus } from "../shared/nats.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Host } from "./runtime/host.ts";
@@ -14,6 +15,7 @@ import type { LayerArchive } from "./snapshots/archive.ts";
 import type { Layers } from "./snapshots/layers.ts";
 import type { Snapshots } from "./snapshots/registry.ts";
 import type { Replicator } from "./snapshots/replicator.ts";
+import type { StallWatch } from "./stall.ts";
 import type { Store } from "./store.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
 
@@ -22,6 +24,7 @@ export interface WorkerContext {
   readonly workerId: string;
   readonly host: Host;
   readonly log: Logger;
+  readonly bus: Bus;
   readonly store: Store;
   readonly hub: StreamHub;
   readonly oci: OciRuntime;
@@ -38,6 +41,7 @@ export interface WorkerContext {
   /** Removes the layers of this worker that no snapshot and no sandbox needs. */
   readonly collectLayers: () => Promise<void>;
   readonly peers: PeerWatch;
+  readonly stalls: StallWatch;
   /** Commands started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
   readonly counters: { executions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
   /** Set when a stop was asked for: new work is refused. */

@@ -36,6 +36,7 @@ import { Layers, layersInUse } from "./snapshots/layers.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
+import { StallWatch } from "./stall.ts";
 import { Store } from "./store.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
@@ -94,6 +95,7 @@ async function main(): Promise<void> {
     workerId,
     host,
     log,
+    bus,
     store,
     hub,
     oci,
@@ -109,6 +111,7 @@ async function main(): Promise<void> {
     replicator,
     collectLayers,
     peers,
+    stalls: new StallWatch(),
     counters: { executions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 },
     draining: true,
   };

@@ -34,7 +34,6 @@ export async function makeAccount(records: Records, { firstAccountOperator }: Co
     await records.accounts.delete(account.id);
     throw alreadyRegistered();
   }
-  records.logins.note(loginKey, login);
   return { login, account: mayBeFirst ? await asFirstOperator(records, account, login) : account };
 }
 

@@ -64,7 +64,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     wanted: { create: wanted },
     run: (reservation_id) =>
       withReservation(context, caller, reservation_id, async () =>
-        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id }, checkEntry, timeoutMs)),
+        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer }, checkEntry, timeoutMs)),
       ),
     recover: async (reservationId) => {
       const entry = await context.sandboxes.settled(reservationId, wanted.wait ? timeoutMs : 0);

@@ -35,6 +35,14 @@ export class AddressLimit {
 }
 
 /** An IPv6 client has a whole /64 of addresses to itself. */
-function networkOf(address: string): string {
-  return address.includes(":") && !address.includes(".") ? address.split(":").slice(0, 4).join(":") : address;
+export function networkOf(address: string): string {
+  if (!address.includes(":") || address.includes(".")) return address;
+  const [before = "", after] = address.split("::", 2);
+  const groups = before === "" ? [] : before.split(":");
+  // `::` stands for as many zeros as are missing to eight groups.
+  if (after !== undefined) while (groups.length + after.split(":").filter(Boolean).length < 8) groups.push("0");
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16))
+    .join(":");
 }

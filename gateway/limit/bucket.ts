@@ -19,8 +19,14 @@ export interface Level {
   readonly nextMs: number;
 }
 
-/** Spent tokens on their way to another process: how long until they come back, and how many. */
-export type Spent = readonly (readonly [inMs: number, count: number])[];
+/** Spent tokens on their way to another process: how long until they come back, how many, and their prepayment or 0. */
+export type Spent = readonly (readonly [inMs: number, count: number, prepayment: number])[];
+
+/** What was left of the burst, and how long ago. */
+export interface BurstLeft {
+  readonly left: number;
+  readonly agoMs: number;
+}
 
 interface Entry {
   /** When the last of the tokens was spent, plus the window. */
@@ -28,14 +34,19 @@ interface Entry {
   /** The same for the first of them. */
   readonly slotMs: number;
   count: number;
-  /** Whether later tokens may be counted with these. Prepaid ones are kept apart, because they may be returned. */
+  /** Whether later tokens may be counted with these. */
   readonly open: boolean;
+  /** Under which unused ones may be given back; else 0. */
+  readonly prepayment: number;
 }
 
 /** Tokens spent within this many milliseconds come back together, with the last of them: it bounds the entries of busy keys. */
 const slotMs = 20;
+/** So that a token which is there to the last digit but one is not missed. */
+const roundingError = 1e-6;
 
 export class TokenBucket {
+  /** By the time at which they come back. */
   #entries: Entry[] = [];
   #first = 0;
   #spent = 0;
@@ -51,27 +62,27 @@ export class TokenBucket {
   /** Spends up to `want` tokens and returns how many there were. */
   take(policy: Policy, want: number, nowMs: number): number {
     const count = Math.min(want, this.#available(policy, nowMs));
-    if (count > 0) this.#spend(count, nowMs + policy.windowMs, true);
+    if (count > 0) this.#spend(count, nowMs + policy.windowMs, 0);
     return count;
   }
 
   /**
    * Spends tokens that somebody will use within `useMs`, and only comes back a window after that.
-   * Returns the name under which unused ones are given back.
+   * Returns the name under which unused ones are given back, here or to the process that goes on with this bucket.
    */
   prepay(policy: Policy, count: number, nowMs: number, useMs: number): number {
-    const backAtMs = nowMs + policy.windowMs + useMs;
+    const prepayment = Math.random();
     this.#available(policy, nowMs);
-    this.#spend(count, backAtMs, false);
-    return backAtMs;
+    this.#spend(count, nowMs + policy.windowMs + useMs, prepayment);
+    return prepayment;
   }
 
-  /** Gives back unused tokens: those of a prepayment, or without a name those that were spent last. */
-  giveBack(count: number, prepayment?: number): void {
+  /** Gives back unused tokens: those of a prepayment, or without a name those that were spent last by `take`. */
+  giveBack(count: number, prepayment = 0): void {
     let rest = count;
     for (let at = this.#entries.length - 1; at >= this.#first && rest > 0; at--) {
       const entry = this.#entries[at] as Entry;
-      if (prepayment !== undefined && (entry.backAtMs !== prepayment || entry.open)) continue;
+      if (entry.prepayment !== prepayment) continue;
       const returned = Math.min(rest, entry.count);
       entry.count -= returned;
       rest -= returned;
@@ -82,21 +93,28 @@ export class TokenBucket {
 
   level(policy: Policy, nowMs: number): Level {
     const remaining = this.#available(policy, nowMs);
-    return { remaining, nextMs: this.#spent === 0 ? 0 : Math.max(1, this.#nextMs(policy, nowMs)) };
+    return { remaining, nextMs: this.#spent === 0 ? 0 : Math.max(1, this.#nextMs(policy, nowMs, remaining)) };
   }
 
   /** The spent tokens, for the process that goes on with this bucket. */
   export(nowMs: number): Spent {
     this.#expire(nowMs);
-    return this.#entries.slice(this.#first).flatMap(({ backAtMs, count }) => (count > 0 ? [[backAtMs - nowMs, count] as const] : []));
+    return this.#entries.slice(this.#first).flatMap(({ backAtMs, count, prepayment }) => (count > 0 ? [[backAtMs - nowMs, count, prepayment] as const] : []));
+  }
+
+  /** What is left of the burst; undefined as long as the policy has none of its own. */
+  exportBurst(nowMs: number): BurstLeft | undefined {
+    const { left, atMs } = this.#burst;
+    return Number.isFinite(left) ? { left, agoMs: nowMs - atMs } : undefined;
   }
 
   /** Goes on with what another process has spent. */
-  import(spent: Spent, nowMs: number): void {
-    const others = spent.map(([inMs, count]) => ({ backAtMs: nowMs + inMs, slotMs: nowMs + inMs, count, open: false }));
+  import(spent: Spent, nowMs: number, burst?: BurstLeft): void {
+    const others = spent.map(([inMs, count, prepayment]) => ({ backAtMs: nowMs + inMs, slotMs: nowMs + inMs, count, open: false, prepayment }));
     this.#entries = [...this.#entries.slice(this.#first), ...others].sort((a, b) => a.backAtMs - b.backAtMs);
     this.#first = 0;
     for (const { count } of others) this.#spent += count;
+    if (burst && burst.left < this.#burst.left) this.#burst = { left: burst.left, atMs: nowMs - burst.agoMs };
   }
 
   #available({ limit, burst, windowMs }: Policy, nowMs: number): number {
@@ -105,18 +123,27 @@ export class TokenBucket {
     if (burst >= limit) return Math.max(0, left);
     const refilled = this.#burst.left + ((nowMs - this.#burst.atMs) * limit) / windowMs;
     this.#burst = { left: Math.min(burst, refilled), atMs: nowMs };
-    return Math.max(0, Math.min(left, Math.floor(this.#burst.left)));
+    return Math.max(0, Math.min(left, this.#burstTokens));
   }
 
-  #spend(count: number, backAtMs: number, open: boolean): void {
+  /** Whole tokens of the burst. */
+  get #burstTokens(): number {
+    return Math.floor(this.#burst.left + roundingError);
+  }
+
+  #spend(count: number, backAtMs: number, prepayment: number): void {
+    const open = prepayment === 0;
     this.#spent += count;
     this.#burst.left -= count;
-    const last = this.#entries.length > this.#first ? this.#entries[this.#entries.length - 1] : undefined;
+    // Behind it are only prepayments, which come back later.
+    let at = this.#entries.length;
+    while (at > this.#first && (this.#entries[at - 1] as Entry).backAtMs > backAtMs) at--;
+    const last = at > this.#first ? this.#entries[at - 1] : undefined;
     if (open && last?.open && backAtMs - last.slotMs < slotMs) {
       last.count += count;
       last.backAtMs = backAtMs;
     } else {
-      this.#entries.push({ backAtMs, slotMs: backAtMs, count, open });
+      this.#entries.splice(at, 0, { backAtMs, slotMs: backAtMs, count, open, prepayment });
     }
   }
 
@@ -133,17 +160,22 @@ export class TokenBucket {
     }
   }
 
-  /** Until there is one token more than now. */
-  #nextMs({ limit, burst, windowMs }: Policy, nowMs: number): number {
-    let missing = Math.max(1, this.#spent - limit + 1);
-    let windowNextMs = 0;
+  /** Until there is one token more than now; 0 when there are no more at once. */
+  #nextMs({ limit, burst, windowMs }: Policy, nowMs: number, remaining: number): number {
+    const windowNextMs = this.#backMs(this.#spent - limit + remaining + 1, nowMs);
+    if (burst >= limit || remaining >= burst) return windowNextMs;
+    const burstNextMs = this.#burstTokens > remaining ? 0 : ((remaining + 1 - this.#burst.left) * windowMs) / limit;
+    return Math.max(windowNextMs, burstNextMs);
+  }
+
+  /** Until so many tokens have come back. */
+  #backMs(count: number, nowMs: number): number {
+    let missing = count;
     for (let at = this.#first; at < this.#entries.length && missing > 0; at++) {
       const entry = this.#entries[at] as Entry;
       missing -= entry.count;
-      windowNextMs = entry.backAtMs - nowMs;
+      if (missing <= 0) return entry.backAtMs - nowMs;
     }
-    if (burst >= limit) return windowNextMs;
-    const burstNextMs = ((Math.floor(this.#burst.left) + 1 - this.#burst.left) * windowMs) / limit;
-    return this.#spent < limit ? burstNextMs : Math.max(windowNextMs, burstNextMs);
+    return 0;
   }
 }

@@ -1,5 +1,6 @@
 /** What gateways say to each other about the limits of keys. */
 import Type, { type Static } from "typebox";
+import { HeldReply } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 
 const Key = Type.String({ minLength: 1, maxLength: 160 });
@@ -10,7 +11,7 @@ const Policy = Type.Object({ limit: Count, burst: Count, windowMs: Count });
 const Moved = Type.Object({ moved_to: Id });
 
 const Held = Type.Object({ id: Id, peer: Id });
-const Spent = Type.Array(Type.Tuple([Type.Number(), Count]));
+const Spent = Type.Array(Type.Tuple([Type.Number(), Count, Type.Number()]));
 
 export const checkTake = checker(Type.Object({ key: Key, want: Count, policy: Policy, by: Id }));
 const Taken = Type.Object({
@@ -31,10 +32,11 @@ export const checkReserved = checker(Type.Union([Type.Object({ granted: Type.Boo
 export const checkSettle = checker(Type.Object({ key: Key, id: Id }));
 
 export const checkHeld = checker(Type.Object({ ids: Type.Array(Id) }));
-export const checkHeldReply = checker(Type.Object({ ids: Type.Array(Id) }));
+export const checkHeldReply = checker(HeldReply);
 
 export const checkTakeover = checker(Type.Object({ key: Key }));
-const State = Type.Object({ spent: Spent, pending: Type.Array(Held) });
+const Burst = Type.Object({ left: Type.Number(), agoMs: Type.Number() });
+const State = Type.Object({ spent: Spent, burst: Type.Optional(Burst), pending: Type.Array(Held) });
 export type State = Static<typeof State>;
 export const checkState = checker(State);
 export const checkAdopt = checker(Type.Object({ key: Key, state: State }));

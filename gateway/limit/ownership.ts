@@ -1,8 +1,9 @@
 /**
  * Which gateway counts for a key, and what it has counted. Every key has one owner among the live gateways, found by
  * rendezvous hashing, so that all agree without asking and few keys move when a gateway comes or goes. A gateway that
- * becomes the owner of a key asks the others what they know of it; one that leaves tells the next owner by itself.
- * Only what a gateway that died had counted is forgotten.
+ * becomes the owner of a key asks the others what they know of it; one that leaves, or learns of a gateway that owns
+ * the key now, tells that by itself, so that nothing is lost where gateways hear of each other late. Only what a
+ * gateway that died had counted is forgotten.
  */
 import { hash } from "node:crypto";
 import type { Logger } from "../../shared/log.ts";
@@ -10,7 +11,7 @@ import { SingleFlight } from "../../shared/mutex.ts";
 import { type Bus, encodeJson } from "../../shared/nats.ts";
 import type { PeerWatch } from "../../shared/presence.ts";
 import { subjects } from "../../shared/subjects.ts";
-import { TokenBucket } from "./bucket.ts";
+import { type Spent, TokenBucket } from "./bucket.ts";
 import { checkAdopt, checkState, checkTakeover, type State } from "./messages.ts";
 
 /** A reservation that has not become a sandbox yet. */
@@ -25,6 +26,8 @@ export interface Pending {
 export interface KeyState {
   readonly bucket: TokenBucket;
   readonly pending: Map<string, Pending>;
+  /** Whether others have counted before, so that there may be sandboxes that have not been heard of here yet. */
+  inherited: boolean;
   usedAtMs: number;
 }
 
@@ -42,8 +45,10 @@ export class Ownership {
   readonly #owners = new Map<string, string>();
   #ownersVersion = -1;
   #leaving = false;
-  /** Reservations of a key that this gateway is making sandboxes for. */
+  /** Reservations of a key that this gateway has been granted and is making sandboxes for. */
   heldOf: (key: string) => readonly string[] = () => [];
+  /** What this gateway has let through without its owner for a key, and has told nobody yet; told once. */
+  untoldOf: (key: string) => Spent = () => [];
   readonly #timer = setInterval(() => this.#sweep(), sweepMs);
 
   constructor(bus: Bus, peers: PeerWatch, log: Logger) {
@@ -51,6 +56,8 @@ export class Ownership {
     this.#peers = peers;
     this.#log = log;
     this.#timer.unref();
+    peers.onCome(({ gateway }) => gateway && this.#passOn());
+    peers.onGone(() => this.#passOn());
   }
 
   get self(): string {
@@ -87,6 +94,11 @@ export class Ownership {
     return this.#takeovers.run(key, () => this.#takeOver(key));
   }
 
+  /** What has been counted for a key here, if anything. */
+  find(key: string): KeyState | undefined {
+    return this.#states.get(key);
+  }
+
   /** All states, for those who watch over reservations. */
   states(): IterableIterator<[string, KeyState]> {
     return this.#states.entries();
@@ -94,14 +106,10 @@ export class Ownership {
 
   /** Gives away what was counted for a key, because another gateway owns it now. */
   handOver(body: unknown): State {
-    const { key } = checkTakeover(body);
-    const state = this.#states.get(key);
-    this.#states.delete(key);
-    const held = this.heldOf(key).map((id) => ({ id, peer: this.self }));
-    return { spent: exported(state), pending: [...(state?.pending.values() ?? []), ...held].map(({ id, peer }) => ({ id, peer })) };
+    return this.#giveAway(checkTakeover(body).key);
   }
 
-  /** Goes on with what a leaving gateway has counted. */
+  /** Goes on with what another gateway has counted. */
   adopt(body: unknown): void {
     const { key, state } = checkAdopt(body);
     this.#keep(key, [state]);
@@ -112,12 +120,7 @@ export class Ownership {
     this.#leaving = true;
     this.#owners.clear();
     clearInterval(this.#timer);
-    for (const [key, state] of this.#states) {
-      const next = this.ownerOf(key);
-      if (next === this.self || !this.#bus.connected) continue;
-      const pending = [...state.pending.values()].map(({ id, peer }) => ({ id, peer }));
-      this.#bus.publish(subjects.gateway(next, "adopt"), encodeJson({ key, state: { spent: exported(state), pending } }));
-    }
+    this.#passOn();
     this.#states.clear();
   }
 
@@ -131,22 +134,48 @@ export class Ownership {
         }),
       ),
     );
+    // Others may have come meanwhile. Those who wait for this state count in it first.
+    if (this.ownerOf(key) !== this.self) setImmediate(() => this.#passOn());
     return this.#keep(
       key,
       told.filter((state) => state !== undefined),
     );
   }
 
-  /** Adds what others have counted to what is counted here. */
+  /** Adds what others have counted, and what this gateway has done as one that does not count, to what is counted here. */
   #keep(key: string, told: readonly State[]): KeyState {
     const now = performance.now();
-    const state = this.#states.get(key) ?? { bucket: new TokenBucket(), pending: new Map(), usedAtMs: now };
-    for (const { spent, pending } of told) {
-      if (spent.length > 0) state.bucket.import(spent as [number, number][], now);
+    const known = this.#states.get(key);
+    const state = known ?? { bucket: new TokenBucket(), pending: new Map(), inherited: true, usedAtMs: now };
+    const own = known ? [] : [this.#giveAway(key)];
+    for (const { spent, burst, pending } of [...own, ...told]) {
+      state.bucket.import(spent as Spent, now, burst);
       for (const { id, peer } of pending) state.pending.set(id, { id, peer, atMs: now });
     }
+    if (told.length > 0) state.inherited = true;
     this.#states.set(key, state);
     return state;
+  }
+
+  /** What is known of a key here, which is forgotten with this. */
+  #giveAway(key: string): State {
+    const now = performance.now();
+    const state = this.#states.get(key);
+    this.#states.delete(key);
+    const spent = [...(state?.bucket.export(now) ?? []), ...this.untoldOf(key)].map((tokens): [number, number, number] => [...tokens]);
+    const burst = state?.bucket.exportBurst(now);
+    const held = this.heldOf(key).map((id) => ({ id, peer: this.self }));
+    const pending = [...[...(state?.pending.values() ?? [])].map(({ id, peer }) => ({ id, peer })), ...held];
+    return { spent, ...(burst ? { burst } : {}), pending };
+  }
+
+  /** Gives the owners what is counted here for keys that are not this gateway's (any more). */
+  #passOn(): void {
+    for (const key of [...this.#states.keys()]) {
+      const owner = this.ownerOf(key);
+      if (owner === this.self || !this.#bus.connected) continue;
+      this.#bus.publish(subjects.gateway(owner, "adopt"), encodeJson({ key, state: this.#giveAway(key) }));
+    }
   }
 
   #sweep(): void {
@@ -157,10 +186,8 @@ export class Ownership {
   }
 }
 
-const exported = (state: KeyState | undefined): State["spent"] => (state?.bucket.export(performance.now()) ?? []).map(([inMs, count]) => [inMs, count]);
-
 /** The peer with the highest hash of itself and the key. */
-function rendezvous(key: string, peers: readonly string[]): string {
+export function rendezvous(key: string, peers: readonly string[]): string {
   let best = "";
   let bestScore = "";
   for (const peer of peers) {

@@ -1,13 +1,15 @@
 /**
  * Request rates, exact over all gateways: the owner of a key counts in memory; another gateway asks the owner, which
- * gives a busy one some tokens in advance. An owner that does not answer is replaced by an even share of the limit.
+ * gives a busy one some tokens in advance. An owner that does not answer is replaced by an even share of the limit,
+ * which the next one that answers is told of.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import { type Bus, encodeJson } from "../../shared/nats.ts";
 import { subjects } from "../../shared/subjects.ts";
-import { type Level, type Policy, TokenBucket } from "./bucket.ts";
+import type { Level, Policy, TokenBucket } from "./bucket.ts";
 import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
 import type { KeyState, Ownership } from "./ownership.ts";
+import { Shares } from "./shares.ts";
 
 /** Whether a call may go on, and what is left for the next ones. */
 export interface Verdict extends Level {
@@ -25,25 +27,27 @@ interface Asking {
   readonly waiting: ((verdict: Verdict) => void)[];
 }
 
-const leaseMs = 500;
-const askMs = 300;
+/** How long tokens may be used that were given in advance; what is left of them then goes back. */
+export const leaseMs = 500;
+/** Longer than an owner needs that has to ask the others first. */
+const askMs = 1_000;
 /** An owner that did not answer is not asked again for this long. */
 const silenceMs = 1_000;
 /** A lease is at most this part of what is left, divided by the number of gateways. */
 const leasePart = 8;
-const sharesMax = 10_000;
 
 export class RateLimiter {
   readonly #bus: Bus;
   readonly #ownership: Ownership;
   readonly #leases = new Map<string, Lease>();
   readonly #asking = new Map<string, Asking>();
-  readonly #shares = new Map<string, TokenBucket>();
+  readonly #shares = new Shares();
   readonly #silentUntil = new Map<string, number>();
 
   constructor(bus: Bus, ownership: Ownership) {
     this.#bus = bus;
     this.#ownership = ownership;
+    ownership.untoldOf = (key) => this.#shares.tell(key);
   }
 
   /** Spends one token of the key. At once on the key's owner and within a lease, else after one round trip. */
@@ -53,12 +57,7 @@ export class RateLimiter {
       const state = this.#ownership.state(key);
       return state instanceof Promise ? state.then(({ bucket }) => takeOne(bucket, policy)) : takeOne(state.bucket, policy);
     }
-    const lease = this.#leases.get(key);
-    if (lease && lease.left > 0 && performance.now() < lease.untilMs) {
-      lease.left--;
-      return { granted: true, remaining: lease.remaining + lease.left, nextMs: lease.nextMs };
-    }
-    return this.#ask(key, policy);
+    return this.#takeLeased(key) ?? this.#ask(key, policy);
   }
 
   /** What is left, without spending anything. */
@@ -75,17 +74,23 @@ export class RateLimiter {
   }
 
   /** Answers another gateway that takes this one for the key's owner. */
-  async answerTake(body: unknown): Promise<Taken | { moved_to: string }> {
+  answerTake(body: unknown): Taken | Promise<Taken> | { moved_to: string } {
     const { key, want, policy, by } = checkTake(body);
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== by) return { moved_to: owner };
-    return this.#spend(await this.#ownership.state(key), policy, want);
+    return this.#takeHere(key, policy, want);
   }
 
   /** Takes back tokens that another gateway did not use. */
   async takeBack(body: unknown): Promise<void> {
     const { key, count, prepayment } = checkReturn(body);
     if (this.#ownership.ownerOf(key) === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(count, prepayment);
+  }
+
+  /** Without waiting where the state is known: meanwhile it could be given to another gateway. */
+  #takeHere(key: string, policy: Policy, want: number): Taken | Promise<Taken> {
+    const state = this.#ownership.state(key);
+    return state instanceof Promise ? state.then((later) => this.#spend(later, policy, want)) : this.#spend(state, policy, want);
   }
 
   #spend({ bucket }: KeyState, policy: Policy, want: number): Taken {
@@ -99,6 +104,13 @@ export class RateLimiter {
     return { granted, remaining, next_ms: nextMs, prepaid, prepayment };
   }
 
+  #takeLeased(key: string): Verdict | undefined {
+    const lease = this.#leases.get(key);
+    if (!lease || lease.left === 0 || performance.now() >= lease.untilMs) return undefined;
+    lease.left--;
+    return { granted: true, remaining: lease.remaining + lease.left, nextMs: lease.nextMs };
+  }
+
   #ask(key: string, policy: Policy): Promise<Verdict> {
     return new Promise((resolve) => {
       const asking = this.#asking.get(key);
@@ -109,22 +121,30 @@ export class RateLimiter {
     });
   }
 
-  /** Asks for all that wait now; those that come meanwhile are the next question. */
+  /** Asks for all that wait now; those that come meanwhile are the next question, unless the answer brings enough for them. */
   async #askFor(key: string, asking: Asking): Promise<void> {
     while (asking.waiting.length > 0) {
       const waiting = asking.waiting.splice(0);
+      const askedAtMs = performance.now();
       const taken = await this.#taken(key, asking.policy, waiting.length);
-      const unserved = waiting.slice(taken.granted).length;
+      const remaining = taken.remaining + taken.prepaid;
       waiting.forEach((resolve, index) =>
-        resolve({ granted: index < taken.granted, remaining: taken.remaining + Math.max(0, taken.granted - index - 1), nextMs: taken.next_ms }),
+        resolve({ granted: index < taken.granted, remaining: remaining + Math.max(0, taken.granted - index - 1), nextMs: taken.next_ms }),
       );
-      if (taken.prepaid > 0 && unserved === 0) this.#keepLease(key, taken);
+      if (taken.prepaid === 0) continue;
+      this.#keepLease(key, taken, askedAtMs + leaseMs);
+      while (asking.waiting.length > 0) {
+        const leased = this.#takeLeased(key);
+        if (!leased) break;
+        asking.waiting.shift()?.(leased);
+      }
     }
     this.#asking.delete(key);
   }
 
-  #keepLease(key: string, { prepaid, prepayment, remaining, next_ms }: Taken): void {
-    const lease: Lease = { left: prepaid, untilMs: performance.now() + leaseMs, remaining, nextMs: next_ms };
+  /** Until then the owner keeps the tokens for this gateway, so the time counts from when it was asked. */
+  #keepLease(key: string, { prepaid, prepayment, remaining, next_ms }: Taken, untilMs: number): void {
+    const lease: Lease = { left: prepaid, untilMs, remaining, nextMs: next_ms };
     this.#leases.set(key, lease);
     setTimeout(() => {
       if (this.#leases.get(key) === lease) this.#leases.delete(key);
@@ -138,13 +158,21 @@ export class RateLimiter {
   async #taken(key: string, policy: Policy, want: number): Promise<Taken> {
     let owner = this.#ownership.ownerOf(key);
     for (let hop = 0; hop < 2; hop++) {
-      if (owner === this.#ownership.self) return this.#spend(await this.#ownership.state(key), policy, want);
+      if (owner === this.#ownership.self) return this.#takeHere(key, policy, want);
       const taken = await this.#askOwner(owner, key, policy, want);
       if (!taken) break;
-      if (!("moved_to" in taken)) return taken;
+      if (!("moved_to" in taken)) {
+        this.#tellShare(owner, key);
+        return taken;
+      }
       owner = taken.moved_to;
     }
-    return this.#takeShare(key, policy, want);
+    return this.#shares.take(key, policy, want, this.#ownership.gateways().length);
+  }
+
+  #tellShare(owner: string, key: string): void {
+    const spent = this.#shares.tell(key);
+    if (spent.length > 0) this.#bus.publish(subjects.gateway(owner, "adopt"), encodeJson({ key, state: { spent, pending: [] } }));
   }
 
   async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Taken | { moved_to: string } | undefined> {
@@ -155,18 +183,6 @@ export class RateLimiter {
       this.#silentUntil.set(owner, performance.now() + silenceMs);
       return undefined;
     }
-  }
-
-  #takeShare(key: string, policy: Policy, want: number): Taken {
-    const now = performance.now();
-    const gateways = this.#ownership.gateways().length;
-    const share = { ...policy, limit: Math.ceil(policy.limit / gateways), burst: Math.ceil(policy.burst / gateways) };
-    if (this.#shares.size > sharesMax) this.#shares.clear();
-    const bucket = this.#shares.get(key) ?? new TokenBucket();
-    this.#shares.set(key, bucket);
-    const granted = bucket.take(share, want, now);
-    const { remaining, nextMs } = bucket.level(share, now);
-    return { granted, remaining, next_ms: Math.max(1, nextMs), prepaid: 0, prepayment: 0 };
   }
 }
 

@@ -29,8 +29,8 @@ export class Reservations {
   readonly #ownership: Ownership;
   readonly #directory: SandboxDirectory;
   readonly #log: Logger;
-  /** What this gateway is making now: reservation to key. */
-  readonly #held = new Map<string, string>();
+  /** What this gateway is making now or has asked for. What is only asked for is nobody's place yet. */
+  readonly #held = new Map<string, { readonly key: string; granted: boolean }>();
   readonly #timer = setInterval(() => void this.#sweep(), sweepMs);
 
   constructor(bus: Bus, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
@@ -38,7 +38,7 @@ export class Reservations {
     this.#ownership = ownership;
     this.#directory = directory;
     this.#log = log;
-    ownership.heldOf = (key) => [...this.#held].flatMap(([id, of]) => (of === key ? [id] : []));
+    ownership.heldOf = (key) => [...this.#held].flatMap(([id, held]) => (held.key === key && held.granted ? [id] : []));
     this.#timer.unref();
   }
 
@@ -57,14 +57,14 @@ export class Reservations {
    * @throws {SandgateError} `sandbox_limit_reached`, or `unavailable` when the owner of the key cannot be asked.
    */
   async reserve(id: string, key: string, limit: number): Promise<Reservation> {
-    this.#held.set(id, key);
-    let granted = false;
+    const held = { key, granted: false };
+    this.#held.set(id, held);
     try {
-      granted = await this.#ask(key, id, limit);
+      held.granted = await this.#ask(key, id, limit);
     } finally {
-      if (!granted) this.#settle(key, id);
+      if (!held.granted) this.#settle(key, id);
     }
-    if (!granted) {
+    if (!held.granted) {
       throw new SandgateError("sandbox_limit_reached", `this key may have ${limit} sandbox${limit === 1 ? "" : "es"} at the same time; delete one first`);
     }
     return { id, settle: () => this.#settle(key, id) };
@@ -75,7 +75,8 @@ export class Reservations {
     const { key, id, peer, limit } = checkReserve(body);
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== peer) return { moved_to: owner };
-    return { granted: await this.#reserveHere(key, { id, peer, atMs: performance.now() }, limit) };
+    const granted = await this.#reserveHere(key, { id, peer, atMs: performance.now() }, limit);
+    return granted === undefined ? { moved_to: this.#ownership.ownerOf(key) } : { granted };
   }
 
   /** Another gateway is done with a reservation. */
@@ -93,23 +94,35 @@ export class Reservations {
     const self = this.#ownership.self;
     let owner = this.#ownership.ownerOf(key);
     for (let hop = 0; hop < 3; hop++) {
-      if (owner === self) return this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
-      const reply = await this.#bus.call(subjects.gateway(owner, "reserve"), { key, id, peer: self, limit }, checkReserved, reserveMs);
-      if ("granted" in reply) return reply.granted;
-      owner = reply.moved_to;
+      if (owner === self) {
+        const granted = await this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
+        if (granted !== undefined) return granted;
+        owner = this.#ownership.ownerOf(key);
+      } else {
+        const reply = await this.#bus.call(subjects.gateway(owner, "reserve"), { key, id, peer: self, limit }, checkReserved, reserveMs);
+        if ("granted" in reply) return reply.granted;
+        owner = reply.moved_to;
+      }
     }
     throw new SandgateError("unavailable", "the gateways are changing places; try again");
   }
 
-  async #reserveHere(key: string, pending: Pending, limit: number): Promise<boolean> {
+  /** Undefined when another gateway has become the owner meanwhile. */
+  async #reserveHere(key: string, pending: Pending, limit: number): Promise<boolean | undefined> {
     const state = await this.#ownership.state(key);
-    if (this.#taken(key, state) >= limit) {
+    if (state.inherited) {
+      await this.#directory.caughtUp();
+      state.inherited = false;
+    }
+    let isFull = this.#taken(key, state) >= limit;
+    if (isFull) {
       // What was deleted a moment ago may not have been heard of yet.
       await this.#directory.caughtUp();
-      if (this.#taken(key, state) >= limit) return false;
+      isFull = this.#taken(key, state) >= limit;
     }
-    state.pending.set(pending.id, pending);
-    return true;
+    if (this.#ownership.find(key) !== state) return undefined;
+    if (!isFull) state.pending.set(pending.id, pending);
+    return !isFull;
   }
 
   #taken(key: string, { pending }: KeyState): number {
@@ -127,8 +140,10 @@ export class Reservations {
 
   /** The sandbox, if it was made, must be counted before its reservation is not. */
   async #settleHere(key: string, id: string): Promise<void> {
-    const state = await this.#ownership.state(key);
-    if (!state.pending.has(id)) return;
+    // Never taken from its owner for this: that finds out by itself.
+    const isOwner = this.#ownership.ownerOf(key) === this.#ownership.self;
+    const state = isOwner ? await this.#ownership.state(key) : this.#ownership.find(key);
+    if (!state?.pending.has(id)) return;
     try {
       if (!this.#directory.hasReservation(id)) await this.#directory.caughtUp();
       state.pending.delete(id);

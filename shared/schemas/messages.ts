@@ -51,8 +51,13 @@ export const CreateCall = Type.Object({
   wait: Type.Boolean(),
   /** Comes back in the directory entry, so that the sandbox is known for the one that was reserved. */
   reservation_id: Type.Optional(Id),
+  /** The gateway that holds the reservation for as long as it waits for the sandbox. */
+  peer: Type.Optional(Id),
 });
 export type CreateCall = Static<typeof CreateCall>;
+
+/** Which of the reservations that a gateway was asked about it still works on. */
+export const HeldReply = Type.Object({ ids: Type.Array(Id) });
 
 export const DeleteCall = Type.Object({ ...caller, sandbox_id: Id });
 export type DeleteCall = Static<typeof DeleteCall>;

@@ -42,7 +42,9 @@ type Described = { type?: string; takes?: string; minimum?: number; maximum?: nu
 function schemaAt(root: TSchema, path: string): Described | undefined {
   let schema: Described | undefined = root as Described;
   for (const step of path.split("/").slice(1)) {
-    const properties = schema?.properties as Record<string, Described> | undefined;
+    // Of a union, the object: it is the only alternative that has anything below it.
+    const alternatives = (schema?.anyOf ?? []) as Described[];
+    const properties = (schema?.properties ?? alternatives.find((one) => one.properties)?.properties) as Record<string, Described> | undefined;
     if (schema?.takesEntry && !properties?.[step]) return { takes: schema.takesEntry as string };
     schema = properties?.[step];
   }

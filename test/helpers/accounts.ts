@@ -13,14 +13,19 @@ import { until } from "./until.ts";
 
 interface Installation {
   readonly url: string;
+  /** All gateways, where there are several. */
+  readonly urls?: readonly string[];
   readonly natsUrl: string;
 }
+
+/** What an operator may set for an account or a key. */
+type Allowed = Pick<KeyRecord, "tier" | "limits">;
 
 export interface TestAccount {
   readonly id: string;
   readonly api: Api;
   /** Puts another key beside the first one. */
-  addKey(): Promise<Api>;
+  addKey(allowed?: Allowed): Promise<Api>;
   /** Marks a key as revoked; resolves when the record is stored. */
   revoke(apiKey: string): Promise<void>;
   /** Resolves when the record is stored. */
@@ -49,19 +54,26 @@ export class Accounts {
     return new Accounts(stack, bus, accounts, await BucketWriter.open(bus, buckets.keys, checker(KeyRecord)));
   }
 
-  /** A new account with one key; resolves when the gateway knows both. */
-  async make(name = "tester"): Promise<TestAccount> {
-    const record: AccountRecord = { id: newId("account"), name, tier: "enterprise", suspended: false, created_at_ms: Date.now() };
+  /** A new account with one key, without limits unless some are given; resolves when all gateways know both. */
+  async make(name = "tester", { tier = "enterprise", limits }: Allowed = {}): Promise<TestAccount> {
+    const record: AccountRecord = { id: newId("account"), name, tier, ...(limits ? { limits } : {}), suspended: false, created_at_ms: Date.now() };
     await this.#accounts.put(record.id, record);
     const api = await this.#addKey(record.id);
     this.#made.push(record);
     return {
       id: record.id,
       api,
-      addKey: () => this.#addKey(record.id),
+      addKey: (allowed) => this.#addKey(record.id, allowed),
       revoke: (apiKey) => this.#revoke(apiKey),
       suspend: () => this.#accounts.put(record.id, { ...record, suspended: true }),
     };
+  }
+
+  /** The id of a key, under which its limits are counted. */
+  async idOfKey(apiKey: string): Promise<string> {
+    const record = await this.#keys.read(hashKey(apiKey));
+    if (!record) throw new Error("there is no such key");
+    return record.id;
   }
 
   async close(): Promise<void> {
@@ -76,7 +88,7 @@ export class Accounts {
   async #remove(record: AccountRecord): Promise<void> {
     // A test may have suspended the account or revoked its key.
     await this.#accounts.put(record.id, record);
-    const cleaner = await this.#addKey(record.id);
+    const cleaner = await this.#addKey(record.id, { tier: "enterprise" });
     await until(
       "its sandboxes are gone",
       async () => (await cleaner.call<{ errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all")).body.errors === undefined,
@@ -85,14 +97,24 @@ export class Accounts {
     await this.#accounts.delete(record.id);
   }
 
-  async #addKey(accountId: string): Promise<Api> {
+  async #addKey(accountId: string, allowed: Allowed = {}): Promise<Api> {
+    const api = await this.#storeKey(accountId, allowed);
+    // A key that is stored later is known later, so this one need not spend any of its calls to be seen.
+    const { apiKey } = await this.#storeKey(accountId, { tier: "enterprise" });
+    for (const url of this.#stack.urls ?? [this.#stack.url]) {
+      const later = new Api({ url, apiKey });
+      await until("the gateway knows the key", async () => (await later.call("GET", "/v1/sandboxes/list")).status === 200);
+    }
+    await this.#keys.delete(hashKey(apiKey));
+    return api;
+  }
+
+  async #storeKey(accountId: string, allowed: Allowed): Promise<Api> {
     const apiKey = `sg_${randomBytes(30).toString("base64url")}`;
-    const record = { id: newId("key"), account_id: accountId, name: "test", prefix: keyPrefix(apiKey), created_at_ms: Date.now() };
+    const record = { id: newId("key"), account_id: accountId, name: "test", prefix: keyPrefix(apiKey), created_at_ms: Date.now(), ...allowed };
     await this.#keys.put(hashKey(apiKey), record);
     this.#hashes.push(hashKey(apiKey));
-    const api = new Api({ url: this.#stack.url, apiKey });
-    await until("the gateway knows the key", async () => (await api.call("GET", "/v1/sandboxes/list")).status === 200);
-    return api;
+    return new Api({ url: this.#stack.url, apiKey });
   }
 
   async #revoke(apiKey: string): Promise<void> {

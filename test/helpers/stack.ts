@@ -115,9 +115,9 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   const common = {
     // Without containers that wait, what a test finds is what it made.
     SANDGATE_POOL_SIZE: "0",
-    // All callers of a test have one address.
-    SANDGATE_AUTH_FAILURES_PER_ADDRESS: "1000000",
-    SANDGATE_SIGN_UPS_PER_ADDRESS: "1000000",
+    // All tests call from one address.
+    SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
+    SANDGATE_SIGN_UPS_PER_ADDRESS: "100000",
     ...settings,
     SANDGATE_NATS_URL: nats.url,
     SANDGATE_STORAGE_DIR: instance.paths.storage,

@@ -1,12 +1,17 @@
 /** The calls `create` and `delete`. */
 import { SandgateError } from "../../shared/errors.ts";
 import { newId, shortOf } from "../../shared/ids.ts";
-import type { CreateCall, DeleteCall, SandboxEntry } from "../../shared/schemas/messages.ts";
+import { type CreateCall, type DeleteCall, HeldReply, type SandboxEntry } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { subjects } from "../../shared/subjects.ts";
 import type { WorkerContext } from "../context.ts";
 import { entryOf } from "../directory.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import type { RootSource, SandboxRecord } from "../store.ts";
+
+const checkHeldReply = checker(HeldReply);
+const askMs = 2_000;
 
 /** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
 export async function create(context: WorkerContext, call: CreateCall): Promise<SandboxEntry> {
@@ -15,6 +20,7 @@ export async function create(context: WorkerContext, call: CreateCall): Promise<
 
 /** Makes a sandbox from an image, or from layers over one. */
 export async function makeSandbox(context: WorkerContext, call: CreateCall, root?: RootSource): Promise<LiveSandbox> {
+  if (context.stalls.suspect) await refuseAbandoned(context, call);
   refuseWhenFull(context);
   const prepared = root ? undefined : context.pool.take(call);
   return prepared ? adopt(context, call, prepared) : begin(context, call, root);
@@ -94,6 +100,13 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCa
     await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;
   }
+}
+
+/** A gateway that is gone may have been replaced by one that makes the sandbox again. */
+async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }: CreateCall): Promise<void> {
+  if (!peer || !reservation_id) return;
+  const { ids } = await bus.call(subjects.gateway(peer, "held"), { ids: [reservation_id] }, checkHeldReply, askMs);
+  if (ids.length === 0) throw new SandgateError("unavailable", "nobody waits for this sandbox any more");
 }
 
 function refuseWhenFull({ draining, sandboxes, store, config, usage }: WorkerContext): void {

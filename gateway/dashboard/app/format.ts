@@ -8,8 +8,11 @@ const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeS
 const shortDate = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const whole = new Intl.NumberFormat("en-US");
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const wholeMax = 100_000;
 
-export const count = (value: number): string => whole.format(value);
+/** A number of things; beyond five digits nobody reads all of them. */
+export const count = (value: number): string => (value < wholeMax ? whole : compact).format(value);
 export const fullTime = (iso: string): string => dateTime.format(new Date(iso));
 export const clockTime = (iso: string): string => clock.format(new Date(iso));
 

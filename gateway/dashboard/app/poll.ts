@@ -1,5 +1,5 @@
 /** Asking again and again, as seldom as will do. */
-import { ApiError } from "./api.ts";
+import { ApiError, ConnectionError } from "./api.ts";
 
 export interface Poll {
   /** Asks at once instead of waiting for the next turn. */
@@ -26,6 +26,7 @@ export function poll({ everyMs, signal, work, failed }: PollOptions): Poll {
         if (typeof everyMs !== "number") waitMs = everyMs();
       } catch (error) {
         if (signal.aborted) return;
+        if (!(error instanceof ApiError || error instanceof ConnectionError)) console.error(error);
         if (error instanceof ApiError && error.retryAfterS) waitMs = Math.max(waitMs, error.retryAfterS * 1_000);
         failed(error);
       }

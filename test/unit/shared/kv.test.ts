@@ -107,6 +107,29 @@ test("deletions can be forgotten without a trace, young ones and values are kept
   assert.equal(keysOf(await mirror()), "kept");
 });
 
+test("a watch misses no change while others delete and deletions are forgotten", async () => {
+  const writers = [await writer(), await writer()];
+  const [forgetting, watching] = [await writer(), await mirror()];
+  let isWriting = true;
+  const write = async (writing: BucketWriter<AccountRecord>, who: number): Promise<void> => {
+    for (let round = 0; round < 200; round++) {
+      const key = `key-${who}-${round % 50}`;
+      await writing.put(key, account(key, String(round)));
+      if (round % 3 === 0) await writing.delete(key);
+    }
+  };
+  const written = Promise.all(writers.map(write)).finally(() => {
+    isWriting = false;
+  });
+  while (isWriting) await forgetting.forgetDeleted(0);
+  await written;
+  await watching.caughtUp();
+  const stored = await Promise.all((await forgetting.keys()).map((key) => forgetting.read(key)));
+  const byId = (a?: AccountRecord, b?: AccountRecord): number => ((a?.id ?? "") < (b?.id ?? "") ? -1 : 1);
+  await until("the last news", () => [...watching.entries()].length === stored.length);
+  assert.deepEqual([...watching.values()].sort(byId), stored.sort(byId));
+});
+
 test("without the server a write is refused, not lost", async () => {
   const writing = await writer();
   await nats.server.kill9();

@@ -102,10 +102,11 @@ function createDrawer(sidebar: HTMLElement, main: HTMLElement, scrim: HTMLElemen
   opener.setAttribute("aria-controls", sidebar.id);
   opener.setAttribute("aria-expanded", "false");
   scrim.addEventListener("click", close);
-  sidebar.addEventListener("keydown", (event) => {
+  const closeOnEscape = (event: KeyboardEvent): void => {
     if (event.key !== "Escape" || !sidebar.classList.contains("open")) return;
     close();
     opener.focus();
-  });
+  };
+  for (const element of [sidebar, opener]) element.addEventListener("keydown", closeOnEscape);
   return { opener, close };
 }

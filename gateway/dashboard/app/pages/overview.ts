@@ -115,7 +115,7 @@ function keyTable(): { readonly element: HTMLElement; show(keys: readonly KeyUsa
             prefix ? h("code", {}, `${prefix}…`) : null,
           ),
       },
-      { title: "Requests, last minute", cell: ({ name, requests }) => amount(`Requests of ${name}`, requests.limit - requests.remaining, requests.limit) },
+      { title: "Requests", cell: ({ name, requests }) => amount(`Requests of ${name}`, requests.limit - requests.remaining, requests.limit) },
       { title: "Sandboxes", cell: ({ name, sandboxes }) => amount(`Sandboxes of ${name}`, sandboxes.used, sandboxes.limit) },
     ],
     ({ id }) => id,

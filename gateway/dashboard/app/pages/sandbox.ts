@@ -2,6 +2,7 @@
 import { ApiError, call } from "../api.ts";
 import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, linkButton } from "../components/button.ts";
+import { icon } from "../components/icons.ts";
 import { openClone, openSnapshot } from "../components/snapshot-dialogs.ts";
 import { tabs } from "../components/tabs.ts";
 import { type Child, fill, h } from "../dom.ts";
@@ -46,12 +47,7 @@ export function sandboxPage(visit: Visit): View {
         );
     },
   });
-  const crumbs = h(
-    "nav",
-    { class: "crumbs", "aria-label": "Breadcrumb" },
-    h("a", { href: "/sandboxes" }, "Sandboxes"),
-    h("span", { "aria-hidden": "true" }, "/"),
-  );
+  const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/sandboxes" }, icon("back"), "Sandboxes"));
   return { title: "Sandbox", element: h("div", { class: "page" }, crumbs, head, place) };
 }
 

@@ -7,8 +7,17 @@ type Stream = "stdout" | "stderr";
 const charactersMax = 2 * 1024 * 1024;
 const flushMs = 40;
 const waitingMax = 512 * 1024;
-const pieceMax = 16 * 1024;
+const blockMax = 16 * 1024;
+/** A line may go beyond its block's end, but not for ever. */
+const lineMax = 4 * blockMax;
 const nearEndPx = 24;
+
+interface Block {
+  readonly element: HTMLElement;
+  size: number;
+  lines: number;
+  endsLine: boolean;
+}
 
 export class Output {
   readonly element: HTMLElement;
@@ -18,9 +27,20 @@ export class Output {
   #waitingSize = 0;
   #size = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
+  #waitMs = flushMs;
+  #last: Block | undefined;
+  /** Whether the end stays in view; over when somebody scrolls up, until the end is reached again. */
+  #follows = true;
+  #scrolledTo = 0;
+  #lineHeight = 0;
 
   constructor() {
     this.element = h("div", { class: "output" }, this.#cut, this.#text);
+    this.#text.addEventListener("scroll", () => {
+      const { scrollTop, scrollHeight, clientHeight } = this.#text;
+      if (scrollHeight - clientHeight - scrollTop < nearEndPx) this.#follows = true;
+      else if (scrollTop < this.#scrolledTo - nearEndPx) this.#follows = false;
+    });
   }
 
   get isEmpty(): boolean {
@@ -33,28 +53,56 @@ export class Output {
     this.#waitingSize += text.length;
     if (!this.#flushed) {
       this.#flushed = Promise.withResolvers<void>();
-      setTimeout(() => this.flush(), flushMs);
+      setTimeout(() => this.flush(), this.#waitMs);
     }
     return this.#waitingSize > waitingMax ? this.#flushed.promise : undefined;
   }
 
   flush(): void {
-    const follows = this.#text.scrollHeight - this.#text.scrollTop - this.#text.clientHeight < nearEndPx;
+    const begun = performance.now();
+    this.#lineHeight ||= Number.parseFloat(getComputedStyle(this.#text).lineHeight) || 0;
     for (const { stream, text } of this.#waiting) this.#append(stream, text);
     this.#waiting = [];
     this.#waitingSize = 0;
     this.#trim();
-    if (follows) this.#text.scrollTop = this.#text.scrollHeight;
+    this.#showEnd();
+    // Blocks that have come into view may turn out to be higher than their lines are many.
+    requestAnimationFrame(() => this.#showEnd());
     this.#flushed?.resolve();
     this.#flushed = undefined;
+    // A page that is busy drawing gets time for everything else.
+    this.#waitMs = Math.max(flushMs, 2 * (performance.now() - begun));
   }
 
+  /** Blocks end where a line ends, so that the browser lays out only those that are in view. */
   #append(stream: Stream, text: string): void {
-    const last = this.#text.lastElementChild;
-    const node = last?.firstChild;
-    if (last?.className === stream && node instanceof Text && node.length < pieceMax) node.appendData(text);
-    else this.#text.append(h("span", { class: stream }, text));
     this.#size += text.length;
+    for (let at = 0; at < text.length; ) {
+      const block = this.#block();
+      const lineEnd = text.indexOf("\n", at + Math.max(0, blockMax - block.size)) + 1 || text.length;
+      const end = Math.min(lineEnd, at + lineMax - block.size);
+      appendTo(block.element, stream, text.slice(at, end));
+      block.size += end - at;
+      block.endsLine = text[end - 1] === "\n";
+      block.lines += linesIn(text, at, end);
+      block.element.style.setProperty("contain-intrinsic-block-size", `auto ${block.lines * this.#lineHeight}px`);
+      at = end;
+    }
+  }
+
+  #showEnd(): void {
+    if (!this.#follows) return;
+    this.#text.scrollTop = this.#text.scrollHeight;
+    this.#scrolledTo = this.#text.scrollTop;
+  }
+
+  /** The last block, or a new one when that is full. */
+  #block(): Block {
+    const last = this.#last;
+    if (last && last.size < (last.endsLine ? blockMax : lineMax)) return last;
+    this.#last = { element: h("div", { class: "output-block" }), size: 0, lines: 0, endsLine: true };
+    this.#text.append(this.#last.element);
+    return this.#last;
   }
 
   #trim(): void {
@@ -64,4 +112,17 @@ export class Output {
       this.#cut.hidden = false;
     }
   }
+}
+
+function linesIn(text: string, from: number, to: number): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n", from); at !== -1 && at < to; at = text.indexOf("\n", at + 1)) lines += 1;
+  return lines;
+}
+
+function appendTo(block: Element, stream: Stream, text: string): void {
+  const last = block.lastElementChild;
+  const node = last?.firstChild;
+  if (last?.className === stream && node instanceof Text) node.appendData(text);
+  else block.append(h("span", { class: stream }, text));
 }

@@ -23,6 +23,15 @@ export interface Execution {
  */
 export async function runStream(id: string, execution: Execution, signal: AbortSignal, take: (chunk: Chunk) => Promise<void> | undefined): Promise<void> {
   const response = await send("POST", `/v1/sandboxes/${encodeURIComponent(id)}/execute_async`, { body: execution, signal });
+  try {
+    await readLines(response, take);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Error("The connection broke before the command had ended.", { cause: error });
+  }
+}
+
+async function readLines(response: Response, take: (chunk: Chunk) => Promise<void> | undefined): Promise<void> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
   let rest = "";

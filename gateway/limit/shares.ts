@@ -1,0 +1,36 @@
+/** What a gateway lets through by itself while it cannot reach the owner of a key: an even share of the limit. */
+import { type Policy, type Spent, TokenBucket } from "./bucket.ts";
+import type { Taken } from "./messages.ts";
+
+interface Share {
+  readonly bucket: TokenBucket;
+  /** The same tokens, until the owner is told of them. */
+  untold: TokenBucket;
+}
+
+const sharesMax = 10_000;
+
+export class Shares {
+  readonly #shares = new Map<string, Share>();
+
+  take(key: string, policy: Policy, want: number, gateways: number): Taken {
+    const now = performance.now();
+    const part = { ...policy, limit: Math.ceil(policy.limit / gateways), burst: Math.ceil(policy.burst / gateways) };
+    if (this.#shares.size > sharesMax) this.#shares.clear();
+    const share = this.#shares.get(key) ?? { bucket: new TokenBucket(), untold: new TokenBucket() };
+    this.#shares.set(key, share);
+    const granted = share.bucket.take(part, want, now);
+    if (granted > 0) share.untold.take({ ...policy, limit: Number.MAX_SAFE_INTEGER, burst: Number.MAX_SAFE_INTEGER }, granted, now);
+    const { remaining, nextMs } = share.bucket.level(part, now);
+    return { granted, remaining, next_ms: Math.max(1, nextMs), prepaid: 0, prepayment: 0 };
+  }
+
+  /** What was let through since this was asked last. */
+  tell(key: string): Spent {
+    const share = this.#shares.get(key);
+    if (!share) return [];
+    const spent = share.untold.export(performance.now());
+    share.untold = new TokenBucket();
+    return spent;
+  }
+}

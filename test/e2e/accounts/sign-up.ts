@@ -1,0 +1,140 @@
+/** Making accounts. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { expectError, expectOk, isoTime } from "../../helpers/expect.ts";
+import { withSettings } from "../../helpers/resilience.ts";
+import { until } from "../../helpers/until.ts";
+import type { Entered } from "../../helpers/visitor.ts";
+import { limits, urlOf, type World } from "./world.ts";
+
+const taken = "This e-mail address is already registered.";
+const beta = { requests_per_minute: 60, burst: 60, sandboxes: 10 };
+
+const mistakes: readonly [what: string, body: Record<string, unknown>, message: RegExp][] = [
+  ["no e-mail", { email: undefined }, /^Missing required field: email$/],
+  ["an e-mail of another type", { email: 7 }, /^email must be an e-mail address/],
+  ["an e-mail without @", { email: "ada.example.com" }, /^email must be/],
+  ["an e-mail with a space inside", { email: "ada lovelace@example.com" }, /^email must be/],
+  ["an e-mail with a line break", { email: "ada@example.com\nbcc: x@y.example" }, /^email must be/],
+  ["an e-mail with two @", { email: "a@b@example.com" }, /^email must be/],
+  ["an e-mail that is too long", { email: `${"a".repeat(250)}@x.io` }, /^email must be .* 254/],
+  ["an enormous e-mail", { email: `${"a".repeat(500_000)}@x.io` }, /^email must be/],
+  ["no password", { password: undefined }, /^Missing required field: password$/],
+  ["a short password", { password: "123456789" }, /^password must be a string of 10 to 200 characters$/],
+  ["a long password", { password: "x".repeat(201) }, /^password must be/],
+  ["a password of another type", { password: ["0123456789"] }, /^password must be/],
+  ["the e-mail as password", { email: "ada@somewhere.example", password: " ADA@somewhere.example " }, /^password must not be the e-mail address$/],
+  ["a long name", { name: "x".repeat(101) }, /^name must be .* 100 characters/],
+  ["a name with an escape sequence", { name: "\u001b[31mred" }, /^name must be .* without control characters/],
+  ["a name of another type", { name: {} }, /^name must be/],
+];
+
+export function signUpTests(world: World): void {
+  test("of several first accounts made at the same time one becomes an operator", async () => {
+    const made = await Promise.all(Array.from({ length: 4 }, async (_, index) => expectOk(await world.visitor(index % 2).signUp(), 201)));
+    assert.equal(made.filter(({ account }) => account.operator).length, 1);
+    assert.equal(expectOk(await world.visitor().signUp(), 201).account.operator, false);
+  });
+
+  test("signing up logs in, on every gateway", async () => {
+    const visitor = world.visitor();
+    const answer = await visitor.signUp({ name: "  Ada Lovelace " });
+    const { account, csrf_token, ...rest } = expectOk(answer, 201);
+    const { id, created_at, ...shown } = account;
+    assert.match(id, /^acct_[0-9a-z]{26}$/);
+    assert.match(created_at, isoTime);
+    assert.deepEqual(shown, { email: visitor.email, name: "Ada Lovelace", tier: "beta", operator: false, limits: beta });
+    assert.ok(csrf_token.length >= 32);
+    assert.ok(Array.isArray(rest.features));
+    assert.equal(rest.keys_max, 5);
+    const [cookie = "", ...more] = answer.headers.getSetCookie();
+    assert.deepEqual(more, []);
+    assert.match(cookie, /^sandgate_session=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/);
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+    for (const url of world.stack.urls) {
+      const other = visitor.at(url);
+      const { body } = await until(
+        "the session is known",
+        async () => (await other.call("GET", "/v1/account")).status === 200 && other.call("GET", "/v1/account"),
+      );
+      assert.deepEqual(body, { account, csrf_token, ...rest });
+    }
+  });
+
+  for (const [what, body, message] of mistakes) {
+    test(`${what} is refused by name`, async () => void expectError(await world.visitor().signUp(body), "invalid_request", message));
+  }
+
+  test("without a name it is what stands before the @", async () => {
+    const visitor = world.visitor();
+    for (const name of [undefined, "   "]) {
+      const { account } = expectOk(await world.visitor().signUp({ name, email: `${name ? "b" : "a"}${visitor.email}` }), 201);
+      assert.equal(account.name, `${name ? "b" : "a"}${visitor.email.split("@")[0]}`);
+    }
+  });
+
+  test("an address is one account, in whatever case and with whatever spaces it is typed", async () => {
+    const { email } = await world.member();
+    for (const variant of [email, email.toUpperCase(), ` ${email} `]) expectError(await world.visitor(1).signUp({ email: variant }), "conflict", taken);
+  });
+
+  test("of several sign-ups with one address at the same time one succeeds and nothing is left of the others", async () => {
+    const { email } = world.visitor();
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => world.visitor(index % 2).signUp({ email })));
+    const made = answers.filter(({ status }) => status === 201);
+    assert.equal(made.length, 1);
+    for (const answer of answers) if (answer.status !== 201) expectError(answer, "conflict", taken);
+    for (const url of world.stack.urls) {
+      const operator = new Api({ url, apiKey: world.stack.apiKey });
+      const { data } = (await operator.call<{ data: { id: string }[] }>("GET", `/v1/admin/accounts?email=${email}`)).body;
+      assert.deepEqual(
+        data.map(({ id }) => id),
+        [made[0]?.body.account.id],
+      );
+    }
+  });
+
+  test("from one address only so many accounts are made, and mistakes do not count", async () => {
+    const { address } = world.visitor();
+    const from = (): ReturnType<World["visitor"]> => Object.assign(world.visitor(), { address });
+    for (let made = 0; made < limits.signUps; made++) {
+      expectError(await from().signUp({ password: "short" }), "invalid_request");
+      expectOk(await from().signUp(), 201);
+    }
+    expectError(await from().signUp(), "rate_limited", /^too many new accounts from this address; try again in \d+ seconds$/);
+    expectOk(await world.visitor().signUp(), 201);
+  });
+
+  test("asking which addresses are registered is guessing, and is counted", async () => {
+    const { email } = await world.member();
+    const curious = world.visitor();
+    for (let asked = 0; asked < limits.addressFailures; asked++) expectError(await curious.signUp({ email }), "conflict", taken);
+    expectError(await curious.signUp({ email }), "rate_limited", /^too many failed authentications/);
+  });
+
+  test("where signing up is closed the page is told, and https makes cookies secure", async () => {
+    const member = await world.member();
+    expectOk(await member.call("GET", "/v1/auth/settings"));
+    assert.deepEqual((await world.visitor().call("GET", "/v1/auth/settings")).body, { sign_up: true });
+    const [, second] = world.stack.gateways;
+    assert.ok(second);
+    const publicUrl = "https://sandboxes.example";
+    const closed = withSettings(second, { SANDGATE_SIGN_UP: "false", SANDGATE_PUBLIC_URL: publicUrl });
+    await second.stop();
+    await closed.start();
+    try {
+      const late = world.visitor(1);
+      assert.deepEqual((await late.call("GET", "/v1/auth/settings")).body, { sign_up: false });
+      expectError(await late.signUp(), "forbidden", "Signing up is closed on this server. Ask its operator for an account.");
+      const { email, password } = member;
+      const answer = await late.call<Entered>("POST", "/v1/auth/login", { email, password }, { origin: publicUrl });
+      assert.equal(expectOk(answer).account.email, email);
+      assert.match(answer.headers.getSetCookie()[0] ?? "", /; HttpOnly; SameSite=Strict; Secure$/);
+    } finally {
+      await closed.stop();
+      await second.start();
+      await world.stack.ready(urlOf(world, 1));
+    }
+  });
+}

@@ -1,0 +1,41 @@
+/** `sandgate-admin` as a process of its own. */
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+
+export interface Outcome {
+  readonly exitCode: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class AdminCommand {
+  readonly folder = mkdtempSync(join(tmpdir(), "sandgate-admin-"));
+  readonly #url: string;
+  readonly #link = join(this.folder, "sandgate-admin");
+
+  constructor({ url, apiKey }: { url: string; apiKey: string }) {
+    this.#url = url;
+    // As npm makes it for a package's command.
+    symlinkSync(join(process.cwd(), "systemd/admin.mjs"), this.#link);
+    writeFileSync(join(this.folder, "operator-key"), `${apiKey}\n`);
+  }
+
+  /** Runs the command with the operator's key in a file. */
+  run(...args: string[]): Promise<Outcome> {
+    return this.runWith({ SANDGATE_URL: this.#url }, "--key-file", "operator-key", ...args);
+  }
+
+  /** Runs it with exactly these variables of the product; nobody can be asked. */
+  async runWith(variables: Record<string, string>, ...args: string[]): Promise<Outcome> {
+    const { PATH = "", HOME = "" } = process.env;
+    const options = { cwd: this.folder, env: { PATH, HOME, ...variables }, extendEnv: false, reject: false, stdin: "ignore" } as const;
+    const { exitCode, stdout, stderr } = await execa(this.#link, args, options);
+    return { exitCode, stdout, stderr };
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

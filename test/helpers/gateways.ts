@@ -1,0 +1,94 @@
+/** Gateways as far as they count: limits, reservations and what they say to each other, without HTTP, in the test's process. */
+import { Activity } from "../../gateway/activity.ts";
+import { SandboxDirectory } from "../../gateway/directory.ts";
+import { Idempotency, IdempotencyRecord } from "../../gateway/idempotency.ts";
+import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
+import { RateLimiter } from "../../gateway/limit/rates.ts";
+import { Reservations } from "../../gateway/limit/reservations.ts";
+import { servePeers } from "../../gateway/peers.ts";
+import { newId } from "../../shared/ids.ts";
+import { BucketMirror, BucketWriter } from "../../shared/kv.ts";
+import type { Bus } from "../../shared/nats.ts";
+import { PeerWatch } from "../../shared/presence.ts";
+import { SandboxEntry } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { buckets, subjects } from "../../shared/subjects.ts";
+import { quiet, type TestNats } from "./nats.ts";
+import { until } from "./until.ts";
+
+export class TestGateway {
+  readonly id = newId("gateway");
+  readonly bus: Bus;
+  readonly peers: PeerWatch;
+  readonly ownership: Ownership;
+  readonly rates: RateLimiter;
+  readonly reservations: Reservations;
+  readonly #parts: Parameters<typeof servePeers>[1];
+  /** Takes what others ask and says nothing. */
+  #deaf: { unsubscribe(): void } | undefined;
+
+  private constructor(bus: Bus, mirror: BucketMirror<SandboxEntry>, records: BucketWriter<IdempotencyRecord>) {
+    this.bus = bus;
+    this.peers = new PeerWatch(bus, this.id, quiet, () => ({ gateway: true }));
+    this.ownership = new Ownership(bus, this.peers, quiet);
+    this.rates = new RateLimiter(bus, this.ownership);
+    const directory = new SandboxDirectory(mirror);
+    this.reservations = new Reservations(bus, this.ownership, directory, quiet);
+    this.#parts = {
+      ownership: this.ownership,
+      rates: this.rates,
+      reservations: this.reservations,
+      idempotency: new Idempotency(bus, this.peers, records),
+      activity: new Activity(directory),
+    };
+  }
+
+  /** A gateway that the others do not know yet. */
+  static async open(nats: TestNats): Promise<TestGateway> {
+    const bus = await nats.connect();
+    const mirror = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), quiet);
+    return new TestGateway(bus, mirror, await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord)));
+  }
+
+  /** Makes it known; with `deaf` it answers nobody until `hear`. */
+  join(options: { deaf?: boolean } = {}): void {
+    if (options.deaf) this.#deaf = this.bus.connection.subscribe(subjects.gateway(this.id, "*"), { callback: () => {} });
+    else this.hear();
+    this.peers.start();
+  }
+
+  hear(): void {
+    this.#deaf?.unsubscribe();
+    servePeers(this.bus, this.#parts);
+  }
+
+  /** As a gateway that is asked to stop. */
+  leave(): void {
+    this.ownership.leave();
+    this.peers.leave();
+    this.reservations.stop();
+  }
+
+  /** As a gateway that is killed: it says nothing any more, and nobody is told. */
+  async die(): Promise<void> {
+    this.reservations.stop();
+    await this.bus.connection.close();
+  }
+}
+
+/** Resolves when these gateways know each other and nobody else. */
+export async function acquainted(gateways: readonly TestGateway[]): Promise<void> {
+  const all = namesOf(gateways.map(({ id }) => id));
+  await until("the gateways to know each other", () => gateways.every(({ ownership }) => namesOf(ownership.gateways()) === all));
+}
+
+const namesOf = (ids: readonly string[]): string => [...ids].sort().join();
+
+/** A key that the first of the gateways owns when all are there, and the second one without the first. */
+export function keyOf(gateways: readonly TestGateway[]): string {
+  const ids = gateways.map(({ id }) => id);
+  for (let number = 0; ; number++) {
+    const key = `key_${number}`;
+    if (rendezvous(key, ids) === ids[0] && (ids.length === 1 || rendezvous(key, ids.slice(1)) === ids[1])) return key;
+  }
+}

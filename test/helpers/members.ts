@@ -1,0 +1,97 @@
+/** People with accounts, as the sign-up page makes them. */
+import { randomBytes, randomInt } from "node:crypto";
+import { request } from "node:http";
+import { BucketWriter } from "../../shared/kv.ts";
+import { createLogger } from "../../shared/log.ts";
+import { Bus } from "../../shared/nats.ts";
+import { AccountRecord } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { buckets } from "../../shared/subjects.ts";
+import { until } from "./until.ts";
+
+const cookieName = "sandgate_session";
+
+export interface Cookie {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Somebody who has signed up, with the session of one browser. */
+export class Member {
+  readonly url: string;
+  readonly email: string;
+  readonly password: string;
+  readonly accountId: string;
+  readonly cookie: Cookie;
+  readonly #csrfToken: string;
+
+  constructor(parts: { url: string; email: string; password: string; accountId: string; cookie: Cookie; csrfToken: string }) {
+    this.url = parts.url;
+    this.email = parts.email;
+    this.password = parts.password;
+    this.accountId = parts.accountId;
+    this.cookie = parts.cookie;
+    this.#csrfToken = parts.csrfToken;
+  }
+
+  /** A call as the pages make it. @throws {Error} when it is refused. */
+  async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const headers = { cookie: `${this.cookie.name}=${this.cookie.value}`, "x-csrf-token": this.#csrfToken, "content-type": "application/json" };
+    const response = await fetch(this.url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  /** Ends all sandboxes of the account. */
+  async clear(): Promise<void> {
+    await until(
+      "the member's sandboxes are gone",
+      async () => (await this.call<{ errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all")).errors === undefined,
+    );
+  }
+}
+
+/** An address that nobody has, and a password. */
+export function newcomer(): { email: string; password: string } {
+  const word = randomBytes(6).toString("hex");
+  return { email: `ada-${word}@example.com`, password: `correct horse ${word}` };
+}
+
+/** Signs up, each time from another loopback address, because accounts made from one address are counted. */
+export async function signUp(url: string, name = "Ada Lovelace"): Promise<Member> {
+  const { email, password } = newcomer();
+  const { status, body, cookies } = await post(`${url}/v1/auth/signup`, { email, password, name });
+  if (status !== 201) throw new Error(`signup answered ${status}: ${body}`);
+  const { account, csrf_token } = JSON.parse(body) as { account: { id: string }; csrf_token: string };
+  const value = cookies.map((line) => new RegExp(`^${cookieName}=([^;]+)`).exec(line)?.[1]).find(Boolean);
+  if (!value) throw new Error(`signup set no session: ${cookies.join(", ")}`);
+  return new Member({ url, email, password, accountId: account.id, cookie: { name: cookieName, value }, csrfToken: csrf_token });
+}
+
+/** Changes the account as an operator does; resolves when the record is stored. */
+export async function changeAccount(natsUrl: string, member: Member, change: Partial<AccountRecord>): Promise<void> {
+  const bus = await Bus.connect(natsUrl, "test-members", createLogger("test", "error"));
+  try {
+    const accounts = await BucketWriter.open(bus, buckets.accounts, checker(AccountRecord));
+    await accounts.change(member.accountId, (record) => ({ ...record, ...change }));
+  } finally {
+    await bus.close();
+  }
+}
+
+/** Node's fetch cannot choose the address that it comes from. */
+function post(url: string, body: unknown): Promise<{ status: number; body: string; cookies: string[] }> {
+  const localAddress = `127.${randomInt(1, 255)}.${randomInt(0, 255)}.${randomInt(1, 255)}`;
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method: "POST", localAddress, headers: { "content-type": "application/json" } }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (part: string) => {
+        text += part;
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text, cookies: response.headers["set-cookie"] ?? [] }));
+    });
+    sent.on("error", reject);
+    sent.end(JSON.stringify(body));
+  });
+}

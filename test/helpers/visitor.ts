@@ -1,0 +1,85 @@
+/** Somebody with a browser: keeps its cookie and token, and has an address of their own behind the proxy. */
+import assert from "node:assert/strict";
+import { randomBytes, randomInt } from "node:crypto";
+import { type Answer, Api } from "./api.ts";
+
+/** The answer to signing up and logging in. */
+export interface Entered {
+  readonly account: {
+    readonly id: string;
+    readonly email: string | null;
+    readonly name: string;
+    readonly tier: string;
+    readonly operator: boolean;
+    readonly created_at: string;
+    readonly limits: { readonly requests_per_minute: number; readonly burst: number; readonly sandboxes: number };
+  };
+  readonly csrf_token: string;
+  readonly features: readonly string[];
+  readonly keys_max: number;
+}
+
+export interface MadeKey {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly created_at: string;
+  readonly key: string;
+}
+
+export class Visitor {
+  readonly url: string;
+  /** What must never be seen in a log. */
+  readonly secrets: Set<string>;
+  readonly email = `ada-${randomBytes(6).toString("hex")}@example.com`;
+  readonly password = `secret ${randomBytes(12).toString("hex")}`;
+  address = `198.18.${randomInt(0, 256)}.${randomInt(1, 255)}`;
+  cookie = "";
+  csrfToken = "";
+
+  constructor(url: string, secrets = new Set<string>()) {
+    this.url = url;
+    this.secrets = secrets;
+    secrets.add(this.password);
+  }
+
+  /** The same browser at another gateway. */
+  at(url: string): Visitor {
+    return Object.assign(new Visitor(url, this.secrets), { cookie: this.cookie, csrfToken: this.csrfToken, address: this.address });
+  }
+
+  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
+    const own = {
+      "x-forwarded-for": this.address,
+      ...(this.cookie ? { cookie: `theme=dark; ${this.cookie}` } : {}),
+      ...(method === "GET" || !this.csrfToken ? {} : { "x-csrf-token": this.csrfToken }),
+    };
+    const answer = await new Api({ url: this.url, apiKey: "" }).call<T>(method, path, body, { ...own, ...headers });
+    this.#keep(answer as Answer);
+    return answer;
+  }
+
+  signUp(body: Record<string, unknown> = {}): Promise<Answer<Entered>> {
+    return this.call<Entered>("POST", "/v1/auth/signup", { email: this.email, password: this.password, ...body });
+  }
+
+  logIn(email = this.email, password = this.password): Promise<Answer<Entered>> {
+    this.secrets.add(password);
+    return this.call<Entered>("POST", "/v1/auth/login", { email, password });
+  }
+
+  /** Makes an API key; the browser must be logged in. */
+  async makeKey(name?: string): Promise<MadeKey> {
+    const { status, body } = await this.call<MadeKey>("POST", "/v1/account/keys", name === undefined ? {} : { name });
+    assert.equal(status, 201, JSON.stringify(body));
+    this.secrets.add(body.key);
+    return body;
+  }
+
+  #keep({ headers, body, status }: Answer): void {
+    for (const line of headers.getSetCookie()) this.cookie = line.split(";", 1)[0] ?? "";
+    if (status >= 300) return;
+    if (typeof body.csrf_token === "string") this.csrfToken = body.csrf_token;
+    for (const secret of [this.cookie.split("=")[1], this.csrfToken]) if (secret) this.secrets.add(secret);
+  }
+}
