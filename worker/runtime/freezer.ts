@@ -8,11 +8,13 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Container } from "./container.ts";
-import { childrenOf, isStopped, parentOf, processesByNamespace, signal, stateOf } from "./proc.ts";
+import { isStopped, parentOf, processesByNamespace, signal } from "./proc.ts";
 
 /** A process in an uninterruptible call stops only when that is over. */
 const stillMs = 3_000;
 const pollMs = 1;
+/** How often processes that were told to stop are looked at before all are listed anew. */
+const levelPollsMax = 20;
 
 /** What must be known of a container to stop it. */
 export type StillContainer = Pick<Container, "id" | "cgroup" | "pidNamespace">;
@@ -69,14 +71,7 @@ async function stopProcesses(container: Container): Promise<Frozen> {
       membersOf(container).filter((pid) => !before.has(pid)),
     );
   try {
-    await untilStill(() => {
-      const running = membersOf(container).filter((pid) => !isStopped(pid));
-      for (const pid of running) {
-        if (stateOf(pid) === "D") release(container, pid);
-        signal(pid, "SIGSTOP", container.pidNamespace);
-      }
-      return running.length === 0;
-    });
+    await untilStill(() => stopFromTheTop(container));
     return { thaw };
   } catch (error) {
     thaw();
@@ -85,29 +80,47 @@ async function stopProcesses(container: Container): Promise<Frozen> {
 }
 
 /**
- * A process that has called vfork waits, beyond the reach of signals, until its child starts a program. If we have
- * stopped the child before that, it must go on for a moment.
+ * Stops everything once, children only when their parents stand: a shell that still runs when its command has stopped
+ * takes it for suspended, and one that has called vfork stops only after its child has started a program.
+ *
+ * @returns whether nothing ran at all.
  */
-function release(container: StillContainer, pid: number): void {
-  for (const child of childrenOf(pid)) if (isStopped(child)) signal(child, "SIGCONT", container.pidNamespace);
+async function stopFromTheTop(container: Container): Promise<boolean> {
+  const pids = membersOf(container);
+  if (pids.every(isStopped)) return true;
+  for (const level of byDepth(pids)) {
+    for (const pid of level) if (!isStopped(pid)) signal(pid, "SIGSTOP", container.pidNamespace);
+    for (let polls = 0; !level.every(isStopped); polls++) {
+      if (polls === levelPollsMax) return false;
+      await sleep(pollMs);
+    }
+  }
+  return false; // Others may have been started before their parents stood.
 }
 
-async function untilStill(isStill: () => boolean): Promise<void> {
-  for (const deadline = performance.now() + stillMs; !isStill(); await sleep(pollMs)) {
+async function untilStill(isStill: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + stillMs; !(await isStill()); await sleep(pollMs)) {
     if (performance.now() > deadline) throw new SandgateError("conflict", "a process of the sandbox cannot be stopped now; try again");
   }
 }
 
-/** Children before their parents: a shell that goes on while its command still stands would take it for suspended. */
+/** Children before their parents, for the same reason. */
 function continueAll(container: StillContainer, pids: readonly number[]): void {
+  for (const pid of byDepth(pids).toReversed().flat()) signal(pid, "SIGCONT", container.pidNamespace);
+}
+
+/** Processes whose parent is not among them, then their children, and so on. */
+function byDepth(pids: readonly number[]): number[][] {
+  const levels: number[][] = [];
   const parents = new Map(pids.map((pid) => [pid, parentOf(pid)]));
-  const depthOf = (pid: number): number => {
+  for (const pid of pids) {
     let depth = 0;
-    for (let at = parents.get(pid); at !== undefined && depth < pids.length; at = parents.get(at)) depth++;
-    return depth;
-  };
-  const depths = new Map(pids.map((pid) => [pid, depthOf(pid)]));
-  for (const pid of pids.toSorted((a, b) => (depths.get(b) ?? 0) - (depths.get(a) ?? 0))) signal(pid, "SIGCONT", container.pidNamespace);
+    for (let at = parents.get(pid); at !== undefined && parents.has(at) && depth < pids.length; at = parents.get(at)) depth++;
+    const level = levels[depth];
+    if (level) level.push(pid);
+    else levels[depth] = [pid];
+  }
+  return levels.filter(Boolean);
 }
 
 const membersOf = ({ pidNamespace }: StillContainer): number[] => processesByNamespace().get(pidNamespace) ?? [];

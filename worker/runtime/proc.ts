@@ -36,14 +36,24 @@ export function signal(pid: number, name: NodeJS.Signals, space: string | undefi
   }
 }
 
-/** The one-letter state of a process, or undefined when it is gone. */
-export function stateOf(pid: number): string | undefined {
-  const stat = read(`/proc/${pid}/stat`);
+/** The one-letter state of a process's first thread, or of another one; undefined when it is gone. */
+function stateOf(pid: number, thread = String(pid)): string | undefined {
+  const stat = read(`/proc/${pid}/task/${thread}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
 }
 
+/** Whether all threads of a process are in one of these states. The first may have ended, or stopped, before the others. */
+function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean {
+  if (!states.includes(stateOf(pid))) return false;
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) => states.includes(stateOf(pid, thread)));
+  } catch {
+    return true; // The process has gone.
+  }
+}
+
 /** Whether a process does nothing until it is continued, or never again. */
-export const isStopped = (pid: number): boolean => ["T", "t", "Z", "X", undefined].includes(stateOf(pid));
+export const isStopped = (pid: number): boolean => areAllIn(pid, ["T", "t", "Z", "X", undefined]);
 
 /** The parent's pid, or undefined when the process is gone. */
 export function parentOf(pid: number): number | undefined {
@@ -51,7 +61,7 @@ export function parentOf(pid: number): number | undefined {
   return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
 }
 
-const isGone = (pid: number): boolean => ["Z", "X", undefined].includes(stateOf(pid));
+const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
 
 /**
  * Ends a process and all its descendants. The root must be a child subreaper, so that no descendant can leave its
