@@ -25,10 +25,13 @@ export interface Frozen {
   thaw(): void;
 }
 
-/** @throws {SandgateError} `conflict` when a process does not stop in time; everything runs again then. */
-export async function freeze(container: Container): Promise<Frozen> {
+/**
+ * @param isEnding whether a process is one that somebody is ending and keeps stopped, which then must not run again.
+ * @throws {SandgateError} `conflict` when a process does not stop in time; everything runs again then.
+ */
+export async function freeze(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
   const group = freezerOf(container);
-  return group ? freezeGroup(group) : stopProcesses(container);
+  return group ? freezeGroup(group) : stopProcesses(container, isEnding);
 }
 
 /** After a crash of the worker: sets a container going that may have been left standing still. */
@@ -62,13 +65,13 @@ async function freezeGroup(group: string): Promise<Frozen> {
   }
 }
 
-async function stopProcesses(container: Container): Promise<Frozen> {
+async function stopProcesses(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
   // What somebody in the sandbox has stopped stays stopped.
   const before = new Set(membersOf(container).filter(isStopped));
   const thaw = (): void =>
     continueAll(
       container,
-      membersOf(container).filter((pid) => !before.has(pid)),
+      membersOf(container).filter((pid) => !before.has(pid) && !isEnding(pid)),
     );
   try {
     await untilStill(() => stopFromTheTop(container));

@@ -48,6 +48,8 @@ export class OciRuntime {
   readonly #dir: string;
   readonly #spawner: Spawner;
   readonly #gates = new Gates();
+  /** Subreapers of commands that are being ended, which must not run again: what they hold together would come free. */
+  readonly #ending = new Set<number>();
   #serial = 0;
 
   /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
@@ -83,7 +85,7 @@ export class OciRuntime {
     const open = await this.#gates.close(container.id);
     try {
       const startedAtMs = performance.now();
-      const frozen = await freeze(container);
+      const frozen = await freeze(container, (pid) => this.#ending.has(pid));
       let pauseMs = 0;
       let value: T;
       try {
@@ -155,7 +157,7 @@ export class OciRuntime {
     if (runtimePid === undefined) return;
     // The runtime has one child, the subreaper in the container, as soon as it has forked.
     for (let ended = false; !ended; ) {
-      await Promise.all(childrenOf(runtimePid).map((pid) => killTree(pid)));
+      await Promise.all(childrenOf(runtimePid).map((pid) => this.#endTree(pid)));
       ended = await Promise.race([
         exited.then(
           () => true,
@@ -163,6 +165,15 @@ export class OciRuntime {
         ),
         new Promise<false>((resolve) => setTimeout(resolve, 20, false)),
       ]);
+    }
+  }
+
+  async #endTree(root: number): Promise<void> {
+    this.#ending.add(root);
+    try {
+      await killTree(root);
+    } finally {
+      this.#ending.delete(root);
     }
   }
 }
