@@ -15,6 +15,8 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   const reason = new SandgateError("unavailable", "the worker is shutting down");
   for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);
   await idle(context, endMs);
+  // A snapshot that still goes on fails; its sandbox must not stand still for as long as this worker is away.
+  context.oci.standstills.thawAll();
   context.hub.abortAll(reason);
   await context.pool.stop();
   if (!context.config.stopSandboxes) return;

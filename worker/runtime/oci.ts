@@ -7,15 +7,14 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
-import { faultPoint } from "../faults.ts";
 import { type Container, findContainer, inspectContainer, notRunning } from "./container.ts";
-import { freeze, thawAbandoned } from "./freezer.ts";
-import { Gates } from "./gate.ts";
+import { thawAbandoned } from "./freezer.ts";
 import type { Host } from "./host.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { initPath } from "./podman.ts";
 import { childrenOf, commandLineOf, killTree, pidNamespaceOf } from "./proc.ts";
 import { type RuntimeProcess, Spawner } from "./spawner.ts";
+import { Standstills } from "./standstill.ts";
 
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
@@ -43,13 +42,11 @@ export interface RunningCommand {
 }
 
 export class OciRuntime {
+  readonly standstills = new Standstills();
   readonly #host: Host;
   readonly #pipes: PipePool;
   readonly #dir: string;
   readonly #spawner: Spawner;
-  readonly #gates = new Gates();
-  /** Subreapers of commands that are being ended, which must not run again: what they hold together would come free. */
-  readonly #ending = new Set<number>();
   #serial = 0;
 
   /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
@@ -69,7 +66,7 @@ export class OciRuntime {
 
   /** Starts a command, as soon as the container does not stand still. Its output must be read, and `exited` awaited. */
   async exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
-    const leave = await this.#gates.enter(container.id);
+    const leave = await this.standstills.enter(container.id);
     try {
       const command = await this.#exec(container, spec);
       command.started.then(leave, leave);
@@ -77,27 +74,6 @@ export class OciRuntime {
     } catch (error) {
       leave();
       throw error;
-    }
-  }
-
-  /** Does something while nothing runs in the container. @returns what it returns, and for how long nothing ran. */
-  async whileStill<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
-    const open = await this.#gates.close(container.id);
-    try {
-      const startedAtMs = performance.now();
-      const frozen = await freeze(container, (pid) => this.#ending.has(pid));
-      let pauseMs = 0;
-      let value: T;
-      try {
-        faultPoint("snapshot.frozen");
-        value = await action();
-      } finally {
-        frozen.thaw();
-        pauseMs = performance.now() - startedAtMs;
-      }
-      return { value, pauseMs };
-    } finally {
-      open();
     }
   }
 
@@ -157,7 +133,7 @@ export class OciRuntime {
     if (runtimePid === undefined) return;
     // The runtime has one child, the subreaper in the container, as soon as it has forked.
     for (let ended = false; !ended; ) {
-      await Promise.all(childrenOf(runtimePid).map((pid) => this.#endTree(pid)));
+      await Promise.all(childrenOf(runtimePid).map((pid) => this.standstills.endTree(pid)));
       ended = await Promise.race([
         exited.then(
           () => true,
@@ -165,15 +141,6 @@ export class OciRuntime {
         ),
         new Promise<false>((resolve) => setTimeout(resolve, 20, false)),
       ]);
-    }
-  }
-
-  async #endTree(root: number): Promise<void> {
-    this.#ending.add(root);
-    try {
-      await killTree(root);
-    } finally {
-      this.#ending.delete(root);
     }
   }
 }

@@ -53,7 +53,7 @@ export class FilesystemDriver implements SnapshotDriver {
       // Before, so that the processes do not stand still for it.
       await syncTree(layer);
     }
-    const { pauseMs } = await this.#oci.whileStill(container, () => copyAnew(layer, dir));
+    const { pauseMs } = await this.#oci.standstills.during(container, () => copyAnew(layer, dir));
     return { consistency, memory: false, pauseMs };
   }
 }

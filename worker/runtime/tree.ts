@@ -16,7 +16,9 @@ const toolTimeoutMs = 600_000;
  * @throws {SandgateError} `insufficient_storage`, `internal_error`.
  */
 export async function copyTree(from: string, to: string): Promise<boolean> {
-  const result = await run("cp", ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system", `${from}/.`, to], { timeoutMs: copyTimeoutMs });
+  const options = ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system"];
+  // It must not outlive a worker that dies, whose successor removes what there is of the copy.
+  const result = await run("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
   if (result.exitCode === 0) return true;
   if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
   if (onlyVanished(result.stderr)) return false;
