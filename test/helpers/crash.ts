@@ -1,0 +1,142 @@
+/** A worker that dies at named points in the middle of calls about snapshots, and what must hold after its return. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FaultPoint } from "../../worker/faults.ts";
+import { Api } from "./api.ts";
+import { stoppedProcesses, untilHostHas } from "./host-state.ts";
+import type { TestProcess } from "./process.ts";
+import { listOf, plain, usable, withSettings } from "./resilience.ts";
+import { type Snapshot, SnapshotCalls } from "./snapshots.ts";
+import { type Stack, startStack } from "./stack.ts";
+import { assertSameFiles, describeSandbox, makeEveryKind } from "./trees.ts";
+import { until } from "./until.ts";
+
+/** A stack with one sandbox, in which a program runs, and one snapshot of it. */
+export class CrashRig {
+  readonly stack: Stack;
+  readonly api: Api;
+  readonly calls: SnapshotCalls;
+  readonly source: string;
+  readonly kept: Snapshot;
+  /** What `source` held when `kept` was taken. */
+  readonly #files: readonly string[];
+
+  private constructor(parts: { stack: Stack; api: Api; calls: SnapshotCalls; source: string; kept: Snapshot; files: readonly string[] }) {
+    this.stack = parts.stack;
+    this.api = parts.api;
+    this.calls = parts.calls;
+    this.source = parts.source;
+    this.kept = parts.kept;
+    this.#files = parts.files;
+  }
+
+  static async open(name: string): Promise<CrashRig> {
+    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
+    try {
+      const api = new Api(stack);
+      const calls = new SnapshotCalls(api);
+      const source = await api.create({ name: "source" });
+      await makeEveryKind(api, source);
+      const files = await describeSandbox(api, source);
+      const kept = await calls.take(source, { name: "kept" });
+      await api.execute(source, "while :; do date +%s%N > /dev/shm/beat; sleep 0.02; done >/dev/null 2>&1 &");
+      return new CrashRig({ stack, api, calls, source, kept, files });
+    } catch (error) {
+      await stack.stop();
+      throw error;
+    }
+  }
+
+  /** Makes a call while the worker runs that dies at this point, and starts the usual one again. */
+  async dyingAt(point: FaultPoint, call: () => Promise<{ readonly status: number }>): Promise<void> {
+    await this.withWorker({ SANDGATE_TEST_FAULT: point }, async ({ pid }) => {
+      await usable(this.api, this.source);
+      await Promise.all([call(), until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`))]);
+    });
+  }
+
+  /** Does something while the worker runs with other settings; the usual one is back when this resolves. */
+  async withWorker(settings: Readonly<Record<string, string>>, action: (worker: TestProcess) => Promise<void>): Promise<void> {
+    await this.stack.worker.kill9();
+    const other = withSettings(this.stack.worker, settings);
+    try {
+      await other.start();
+      await action(other);
+    } finally {
+      await other.kill9();
+      await this.stack.worker.start();
+    }
+    await usable(this.api, this.source);
+  }
+
+  /** Starts a call for a snapshot and holds its copy; resolves with the pid of the program that copies. */
+  async startHeldSnapshot(): Promise<number> {
+    await this.api.execute(this.source, "head -c 500M /dev/zero | tr '\\0' x > /root/ballast", { timeout: 280 });
+    let ended = false;
+    void this.calls
+      .snapshot(this.source, { name: "cut" })
+      .finally(() => {
+        ended = true;
+      })
+      .catch(() => {});
+    for (; !ended; await sleep(2)) {
+      const pid = copyingProcess(this.stack.dataDir);
+      if (pid === undefined) continue;
+      process.kill(pid, "SIGSTOP");
+      return pid;
+    }
+    throw new Error("the snapshot was over before its copy was seen");
+  }
+
+  /** The program of the source runs and nothing stands still. */
+  async #assertRunsOn(): Promise<void> {
+    const before = await this.#beat();
+    await until("the source's program runs", async () => (await this.#beat()) !== before);
+    assert.deepEqual(await stoppedProcesses(this.stack), []);
+  }
+
+  /** The source runs on, snapshots and other sandboxes are those that are given, and the host has nothing else. */
+  async assertAgreement(snapshots: readonly string[], sandboxes: readonly string[]): Promise<void> {
+    await this.#assertRunsOn();
+    const all = [this.source, ...sandboxes].sort();
+    assert.deepEqual(
+      (await listOf(this.api)).map(({ id, status }) => `${id} ${status}`).sort(),
+      all.map((id) => `${id} running`),
+    );
+    assert.deepEqual((await this.calls.list()).data.map(({ id }) => id).sort(), [...snapshots].sort());
+    assert.deepEqual((await this.stack.containers()).map(({ sandboxId }) => sandboxId).sort(), all);
+    await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: sandboxes });
+  }
+
+  /** A sandbox holds what the source held. */
+  assertFiles(id: string): Promise<void> {
+    return assertSameFiles(this.api, id, this.#files);
+  }
+
+  async assertRestorable(snapshot: string): Promise<void> {
+    const { id } = await this.calls.restored(snapshot);
+    await this.assertFiles(id);
+    await this.api.delete(id);
+  }
+
+  async #beat(): Promise<string> {
+    return (await this.api.execute(this.source, "cat /dev/shm/beat")).stdout;
+  }
+}
+
+/** The process that copies the layer of a sandbox of the stack with this folder. */
+function copyingProcess(dataDir: string): number | undefined {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .find((pid) => commandLineOf(pid).match(`^cp .*${dataDir}/.*[.]partial`));
+}
+
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ");
+  } catch {
+    return "";
+  }
+}
