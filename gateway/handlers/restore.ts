@@ -76,7 +76,7 @@ export async function restore(
   refuseTooSmall(manifest, settings.storage);
   const { name, image, wait } = wanted;
   const made = { name, snapshot_id: id, manifest, image, ...settings, wait };
-  const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId };
+  const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
     return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
   } catch (error) {

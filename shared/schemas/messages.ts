@@ -228,6 +228,8 @@ export const RestoreCall = Type.Object({
   env_vars: EnvVars,
   wait: Type.Boolean(),
   reservation_id: Id,
+  /** The gateway that holds the reservation. */
+  peer: Id,
 });
 export type RestoreCall = Static<typeof RestoreCall>;
 
