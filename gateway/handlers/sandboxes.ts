@@ -77,9 +77,13 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
 export async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
   const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
   try {
-    return await make();
-  } finally {
-    reservation.settle();
+    const made = await make();
+    void reservation.settle();
+    return made;
+  } catch (error) {
+    // Before the answer: whoever reads it may ask for another sandbox at once.
+    await reservation.settle();
+    throw error;
   }
 }
 

@@ -5,7 +5,9 @@
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { type Bus, encodeJson } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
+import { Empty } from "../../shared/schemas/messages.ts";
+import { checker } from "../../shared/schemas/validate.ts";
 import { subjects } from "../../shared/subjects.ts";
 import type { SandboxDirectory } from "../directory.ts";
 import { checkHeldReply, checkReserve, checkReserved, checkSettle } from "./messages.ts";
@@ -14,15 +16,17 @@ import type { KeyState, Ownership, Pending } from "./ownership.ts";
 /** The right to make one sandbox. */
 export interface Reservation {
   readonly id: string;
-  /** To be called when the sandbox is there, or certainly never will be. */
-  settle(): void;
+  /** To be called when the sandbox is there, or certainly never will be. Resolves when the place is counted accordingly. */
+  settle(): Promise<void>;
 }
 
 const reserveMs = 5_000;
 const heldMs = 1_000;
+const settleMs = 2_000;
 const sweepMs = 1_000;
 /** Younger reservations are not looked at: their sandbox is still on its way to the worker. */
 const doubtMs = 2_000;
+const checkEmpty = checker(Empty);
 
 export class Reservations {
   readonly #bus: Bus;
@@ -62,7 +66,7 @@ export class Reservations {
     try {
       held.granted = await this.#ask(key, id, limit);
     } finally {
-      if (!held.granted) this.#settle(key, id);
+      if (!held.granted) void this.#settle(key, id);
     }
     if (!held.granted) {
       throw new SandgateError("sandbox_limit_reached", `this key may have ${limit} sandbox${limit === 1 ? "" : "es"} at the same time; delete one first`);
@@ -131,11 +135,15 @@ export class Reservations {
     return count;
   }
 
-  #settle(key: string, id: string): void {
+  async #settle(key: string, id: string): Promise<void> {
     this.#held.delete(id);
     const owner = this.#ownership.ownerOf(key);
-    if (owner === this.#ownership.self) void this.#settleHere(key, id);
-    else if (this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "settle"), encodeJson({ key, id }));
+    try {
+      if (owner === this.#ownership.self) await this.#settleHere(key, id);
+      else await this.#bus.call(subjects.gateway(owner, "settle"), { key, id }, checkEmpty, settleMs);
+    } catch (err) {
+      this.#log.debug({ err }, "a reservation is settled later, because nobody holds it any more");
+    }
   }
 
   /** The sandbox, if it was made, must be counted before its reservation is not. */
