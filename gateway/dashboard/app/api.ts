@@ -29,6 +29,8 @@ export class ConnectionError extends Error {
 export interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** The same call under the same key is carried out once. */
+  readonly idempotencyKey?: string;
   /** Whether somebody is logged in is the question: a 401 or 403 is an answer like any other, not the end of the session. */
   readonly anonymous?: boolean;
 }
@@ -72,6 +74,24 @@ export async function call<T>(method: string, path: string, options: CallOptions
   return (await response.json()) as T;
 }
 
+/**
+ * A call that makes something. Asking again for the same thing, because its answer was lost or an error, does not make
+ * it twice; asking for something else is a call of its own.
+ */
+export function maker<T>(path: string): (body: object) => Promise<T> {
+  let last = { text: "", key: "" };
+  return (body) => {
+    const text = JSON.stringify(body);
+    if (text !== last.text) last = { text, key: randomKey() };
+    return call<T>("POST", path, { body, idempotencyKey: last.key });
+  };
+}
+
+/** `crypto.randomUUID` exists only on secure origins. */
+function randomKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** As `call`, with the successful answer's body still unread. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
   const response = await request(method, path, options);
@@ -101,8 +121,12 @@ async function checked(response: Response, options: CallOptions): Promise<Respon
   throw report(await errorOf(response), options);
 }
 
-async function request(method: string, path: string, { body, signal }: CallOptions): Promise<Response> {
-  const headers = { ...(method === "GET" ? {} : changeHeaders()), ...(body === undefined ? {} : { "content-type": "application/json" }) };
+async function request(method: string, path: string, { body, signal, idempotencyKey }: CallOptions): Promise<Response> {
+  const headers = {
+    ...(method === "GET" ? {} : changeHeaders()),
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...(idempotencyKey ? { "idempotency-key": idempotencyKey } : {}),
+  };
   try {
     const response = await fetch(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(signal ? { signal } : {}) });
     connectionWorks();

@@ -1,13 +1,16 @@
 /** Modal dialogs. The browser's own element keeps the focus inside, closes on Escape and gives the focus back. */
 import { errorNotice } from "./components/bits.ts";
-import { type ButtonOptions, button, iconButton, whileBusy } from "./components/button.ts";
+import { type ButtonOptions, button, iconButton, isBusy, whileBusy } from "./components/button.ts";
 import { type Child, fill, h, uniqueId } from "./dom.ts";
+import { toastError } from "./toast.ts";
 
 export interface DialogOptions {
   readonly title: string;
   readonly words?: Child;
   readonly body?: readonly Child[];
   readonly submit: Pick<ButtonOptions, "label" | "kind">;
+  /** What the submit button says of work that may take a while. */
+  readonly busyWords?: () => string;
   /** The other button's label; none when empty. */
   readonly cancel?: string;
   readonly wide?: boolean;
@@ -22,13 +25,14 @@ export interface Dialog {
   close(): void;
 }
 
-/** Opens a dialog with one form. The first field has the focus, or the safe button where there is no field. */
+/** Opens a dialog with one form. The first field has the focus, or the safe button where there is none or something would be lost. */
 export function openDialog(options: DialogOptions): Dialog {
-  const { title, words, body = [], submit, cancel = "Cancel", wide = false, closeOnBackdrop = true, onSubmit } = options;
+  const { title, words, body = [], submit, cancel = "Cancel", wide = false, closeOnBackdrop = true } = options;
   const id = uniqueId("dialog");
-  const trouble = h("div", { class: "dialog-trouble" });
   const submitButton = button({ kind: "primary", ...submit, type: "submit" });
   const cancelButton = cancel ? button({ label: cancel, onClick: () => element.close() }) : null;
+  const trouble = h("div", { class: "dialog-trouble" });
+  const said = h("p", { class: "visually-hidden", role: "status" });
   const form = h(
     "form",
     { novalidate: true },
@@ -38,24 +42,50 @@ export function openDialog(options: DialogOptions): Dialog {
       h("h2", { id }, title),
       iconButton("Close", "close", () => element.close()),
     ),
-    h("div", { class: "dialog-body" }, words ? h("p", { class: "dialog-words" }, words) : null, ...body, trouble),
+    h("div", { class: "dialog-body" }, words ? h("p", { class: "dialog-words" }, words) : null, ...body, trouble, said),
     h("footer", {}, cancelButton, submitButton),
   );
   const element = h("dialog", { class: `dialog${wide ? " wide" : ""}`, "aria-labelledby": id }, form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    fill(trouble);
-    void whileBusy(submitButton, onSubmit)
-      .then((result) => result !== false && element.close())
-      .catch((error: unknown) => fill(trouble, errorNotice(error)));
+    void submitTo(options, { element, submitButton, cancelButton, trouble, said });
   });
   element.addEventListener("close", () => element.remove());
   if (closeOnBackdrop) closeBeside(element);
   document.body.append(element);
   element.showModal();
   const first = form.querySelector<HTMLElement>(".dialog-body input, .dialog-body textarea");
-  (first ?? cancelButton ?? submitButton).focus();
+  const safe = submit.kind === "danger" ? cancelButton : null;
+  (safe ?? first ?? cancelButton ?? submitButton).focus();
   return { element, close: () => element.close() };
+}
+
+interface Parts {
+  readonly element: HTMLDialogElement;
+  readonly submitButton: HTMLButtonElement;
+  readonly cancelButton: HTMLButtonElement | null;
+  readonly trouble: HTMLElement;
+  readonly said: HTMLElement;
+}
+
+/** Does what the dialog is for, once at a time. Closing the dialog does not end it: how it went is then said in a toast. */
+async function submitTo({ cancel = "Cancel", busyWords, onSubmit }: DialogOptions, parts: Parts): Promise<void> {
+  const { element, submitButton, cancelButton, trouble, said } = parts;
+  if (isBusy(submitButton)) return;
+  fill(trouble);
+  const words = busyWords?.() ?? "";
+  said.textContent = words;
+  if (words && cancelButton) cancelButton.textContent = "Close";
+  try {
+    if ((await whileBusy(submitButton, onSubmit, words)) !== false) element.close();
+  } catch (error) {
+    if (!element.open) return toastError(error);
+    fill(trouble, errorNotice(error));
+    trouble.scrollIntoView({ block: "nearest" });
+  } finally {
+    said.textContent = "";
+    if (cancelButton) cancelButton.textContent = cancel;
+  }
 }
 
 /** Asks before something that cannot be taken back; the dialog stays until it is done or has failed. */

@@ -8,9 +8,9 @@ import { type Child, h } from "./dom.ts";
 const shownMs = 6_000;
 const shownMax = 4;
 
-/** Says that something worked. */
-export function toast(words: string): void {
-  show("info", words);
+/** Says that something worked. What is linked to stays a while longer. */
+export function toast(...words: Child[]): void {
+  show("info", h("span", {}, ...words));
 }
 
 /** Says what did not work, with the server's words. */
@@ -30,12 +30,22 @@ function show(kind: "info" | "error", ...words: Child[]): void {
   const region = document.getElementById("toasts");
   if (!region) return;
   const element = h("div", { class: `toast ${kind}` }, icon(kind === "error" ? "warning" : "check"), h("div", { class: "toast-words" }, ...words));
-  const close = (): void => {
-    clearTimeout(timer);
-    element.remove();
-  };
-  const timer = setTimeout(close, kind === "error" ? 2 * shownMs : shownMs);
-  element.append(iconButton("Dismiss", "close", close));
+  const forMs = kind === "error" || element.querySelector("a") ? 2 * shownMs : shownMs;
+  element.append(iconButton("Dismiss", "close", () => element.remove()));
+  removeAfter(element, forMs);
   region.append(element);
   while (region.children.length > shownMax) region.firstElementChild?.remove();
+}
+
+/** Not while somebody points at it or has the focus in it. */
+function removeAfter(element: HTMLElement, forMs: number): void {
+  const start = (): ReturnType<typeof setTimeout> => setTimeout(() => element.remove(), forMs);
+  let timer = start();
+  for (const event of ["pointerenter", "focusin"]) element.addEventListener(event, () => clearTimeout(timer));
+  for (const event of ["pointerleave", "focusout"]) {
+    element.addEventListener(event, () => {
+      clearTimeout(timer);
+      timer = start();
+    });
+  }
 }

@@ -29,17 +29,41 @@ export function linkButton(label: string, href: string, kind: "primary" | "secon
   return h("a", { class: `button ${kind}`, href }, h("span", {}, label));
 }
 
-/** Keeps a button from being pressed twice while `work` runs. It stays focusable, so the keyboard does not lose its place. */
-export async function whileBusy<T>(element: HTMLButtonElement, work: () => Promise<T>): Promise<T | undefined> {
-  if (element.getAttribute("aria-disabled") === "true") return undefined;
+export const isBusy = (element: HTMLButtonElement): boolean => element.getAttribute("aria-disabled") === "true";
+
+/**
+ * Keeps a button from being pressed twice while `work` runs. It stays focusable, so the keyboard does not lose its place.
+ * With `words` the button says them, and for how long already.
+ */
+export async function whileBusy<T>(element: HTMLButtonElement, work: () => Promise<T>, words = ""): Promise<T | undefined> {
+  if (isBusy(element)) return undefined;
   element.setAttribute("aria-disabled", "true");
   element.classList.add("busy");
+  const tellNoMore = words ? tell(element, words) : undefined;
   try {
     return await work();
   } finally {
+    tellNoMore?.();
     element.removeAttribute("aria-disabled");
     element.classList.remove("busy");
   }
+}
+
+/** Returns what brings the button's own label back. */
+function tell(element: HTMLButtonElement, words: string): () => void {
+  const label = [...element.childNodes];
+  const startedAt = performance.now();
+  const elapsed = h("span", { class: "elapsed" });
+  const clock = setInterval(() => {
+    elapsed.textContent = `${Math.floor((performance.now() - startedAt) / 1_000)} s`;
+  }, 1_000);
+  element.classList.add("telling");
+  fill(element, h("span", {}, words), elapsed);
+  return () => {
+    clearInterval(clock);
+    element.classList.remove("telling");
+    fill(element, ...label);
+  };
 }
 
 /** A button that copies `text` and says so. */
