@@ -127,7 +127,7 @@ export interface Snapshot {
   readonly name: string;
   readonly source_sandbox_id: string;
   readonly source_sandbox_name: string;
-  readonly status: string;
   readonly created_at: string;
+  readonly consistency: "application" | "crash";
   readonly size_bytes: number;
 }

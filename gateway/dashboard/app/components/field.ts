@@ -69,6 +69,32 @@ export function choice<T extends string>(
   };
 }
 
+/** A choice between things that need a line each to be told apart. */
+export function explainedChoice<T extends string>(
+  label: string,
+  options: readonly (readonly [value: T, words: string, explanation: string])[],
+  chosen: T,
+): { readonly element: HTMLElement; readonly value: T } {
+  const name = uniqueId("choice");
+  let value = chosen;
+  const lines = options.map(([option, words, explanation]) => {
+    const id = uniqueId("option");
+    const input = h("input", { id, type: "radio", name, value: option, "aria-describedby": `${id}-hint` });
+    input.checked = option === chosen;
+    input.addEventListener("change", () => {
+      value = option;
+    });
+    return h("div", { class: "option" }, input, h("label", { for: id }, words), h("p", { id: `${id}-hint`, class: "hint" }, explanation));
+  });
+  const element = h("fieldset", { class: "explained" }, h("legend", {}, label), h("div", { class: "options" }, ...lines));
+  return {
+    element,
+    get value() {
+      return value;
+    },
+  };
+}
+
 export function checkbox(label: string): { readonly element: HTMLElement; readonly input: HTMLInputElement } {
   const input = h("input", { type: "checkbox" });
   return { element: h("label", { class: "checkbox" }, input, h("span", {}, label)), input };

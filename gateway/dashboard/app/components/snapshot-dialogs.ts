@@ -1,44 +1,67 @@
 /** Taking a snapshot of a sandbox, and a clone. */
-import { call } from "../api.ts";
+import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
-import { navigate } from "../router.ts";
+import { h } from "../dom.ts";
 import { toast } from "../toast.ts";
 import type { Sandbox, Snapshot } from "../types.ts";
-import { field } from "./field.ts";
+import { explainedChoice, type Field, field, focusProblem } from "./field.ts";
+import { resourceFields } from "./resources.ts";
 
-const nameField = () => field({ label: "Name", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });
+export const nameField = (): Field => field({ label: "Name", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });
+
+/** Only what was filled in: the server chooses the rest. */
+export function filled<K extends string>(fields: Readonly<Record<K, Field>>): Partial<Record<K, string>> {
+  const entries = (Object.entries(fields) as [K, Field][]).map(([key, { value }]) => [key, value.trim()] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== "")) as Partial<Record<K, string>>;
+}
+
+export const snapshotLink = ({ id, name }: Pick<Snapshot, "id" | "name">): HTMLElement => h("a", { href: `/snapshots?show=${encodeURIComponent(id)}` }, name);
+
+export const sandboxLink = ({ id, name }: Pick<Sandbox, "id" | "name">): HTMLElement => h("a", { href: `/sandboxes/${encodeURIComponent(id)}` }, name);
 
 export function openSnapshot(id: string): void {
   const name = nameField();
+  const way = explainedChoice(
+    "Consistency",
+    [
+      ["application", "Application-consistent", "Processes stand still for a moment, so that files are whole."],
+      ["quick", "Quick", "Nothing stands still; files are as after a power cut."],
+    ],
+    "application",
+  );
+  const take = maker<Snapshot>(`/v1/sandboxes/${encodeURIComponent(id)}/snapshot`);
   openDialog({
     title: "Take a snapshot",
-    words: "Keeps the files as they are now. Processes stand still for that moment.",
-    body: [name.element],
+    words: "Keeps the files of this sandbox as they are now, to start others from.",
+    body: [name.element, way.element],
     submit: { label: "Take snapshot" },
-    onSubmit: async () => {
-      const taken = await call<Snapshot>("POST", `/v1/sandboxes/${encodeURIComponent(id)}/snapshot`, { body: named(name.value) });
-      toast(`${taken.name} is taken`);
-    },
+    busyWords: () => "Taking the snapshot…",
+    onSubmit: async () => toast("The snapshot ", snapshotLink(await take({ ...filled({ name }), quick: way.value === "quick" })), " is taken"),
   });
 }
 
-export function openClone(id: string): void {
+export function openClone({ id, cpu, memory }: Sandbox): void {
   const name = nameField();
+  const resources = resourceFields({ cpus: cpu, memory });
+  const image = field({
+    label: "Image",
+    optional: true,
+    hint: "What was changed in this sandbox is laid over another image.",
+    attributes: { placeholder: "The same" },
+  });
+  const make = maker<{ readonly sandbox: Sandbox }>(`/v1/sandboxes/${encodeURIComponent(id)}/clone`);
   openDialog({
     title: "Clone this sandbox",
-    words: "Makes another sandbox with the same files.",
-    body: [name.element],
+    words: "Takes a snapshot, which is kept, and makes another sandbox from it, with as much storage.",
+    body: [name.element, resources.element, image.element],
     submit: { label: "Clone" },
+    busyWords: () => "Making the clone…",
     onSubmit: async () => {
-      const { sandbox } = await call<{ sandbox: Sandbox }>("POST", `/v1/sandboxes/${encodeURIComponent(id)}/clone`, {
-        body: { ...named(name.value), wait_for_ready: false },
-      });
-      navigate(`/sandboxes/${encodeURIComponent(sandbox.id)}`);
+      resources.check();
+      if (focusProblem(resources.fields)) return false;
+      const { sandbox } = await make({ ...filled({ name, image }), resources: resources.read() });
+      toast("The clone ", sandboxLink(sandbox), " runs");
+      return true;
     },
   });
-}
-
-function named(value: string): { name?: string } {
-  const name = value.trim();
-  return name ? { name } : {};
 }

@@ -16,7 +16,7 @@ export interface Table<T> {
   show(items: readonly T[]): void;
 }
 
-export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (item: T) => string): Table<T> {
+export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (item: T) => string, isMarked: (item: T) => boolean = () => false): Table<T> {
   const body = h("tbody");
   const heads = columns.map((column) => h("th", { scope: "col", class: classOf(column) }, column.title || h("span", { class: "visually-hidden" }, "Actions")));
   const element = h("div", { class: "table-frame" }, h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, ...heads)), body));
@@ -25,6 +25,7 @@ export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (i
     const wanted = new Set(items.map(keyOf));
     for (const [key, { row }] of rows) {
       if (wanted.has(key)) continue;
+      if (row.contains(document.activeElement)) document.querySelector("h1")?.focus();
       row.remove();
       rows.delete(key);
     }
@@ -33,6 +34,7 @@ export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (i
       const seen = JSON.stringify(item);
       const known = rows.get(key) ?? { row: h("tr"), seen: "" };
       if (known.seen !== seen) fill(known.row, ...columns.map((column) => h("td", { class: classOf(column) }, column.cell(item))));
+      known.row.classList.toggle("marked", isMarked(item));
       rows.set(key, { row: known.row, seen });
       if (body.children[index] !== known.row) body.insertBefore(known.row, body.children[index] ?? null);
     }

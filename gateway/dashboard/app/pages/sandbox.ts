@@ -2,6 +2,7 @@
 import { ApiError, call } from "../api.ts";
 import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, linkButton } from "../components/button.ts";
+import { confirmDelete } from "../components/delete-sandbox.ts";
 import { icon } from "../components/icons.ts";
 import { openClone, openSnapshot } from "../components/snapshot-dialogs.ts";
 import { tabs } from "../components/tabs.ts";
@@ -15,7 +16,7 @@ import { consolePanel } from "./sandbox/console.ts";
 import { filesPanel } from "./sandbox/files.ts";
 import { logsPanel } from "./sandbox/logs.ts";
 import { usagePanel } from "./sandbox/usage.ts";
-import { confirmDelete, imageName, networkWords } from "./sandboxes.ts";
+import { imageName, networkWords } from "./sandboxes.ts";
 
 const everyMs = 15_000;
 const soonMs = 1_000;
@@ -28,8 +29,12 @@ export function sandboxPage(visit: Visit): View {
   const head = h("div", { class: "sandbox-head" }, h("div", { class: "title-line" }, heading));
   let status: Sandbox["status"] | undefined;
   const show = (sandbox: Sandbox): void => {
-    if (status === undefined) fill(place, parts(sandbox.id, signal));
-    if (status !== sandbox.status) fill(head, ...headOf(sandbox, heading));
+    if (status !== sandbox.status) {
+      const hadParts = status !== undefined && status !== "creating";
+      if (sandbox.status === "creating") fill(place, inTheMaking());
+      else if (!hadParts) fill(place, parts(sandbox.id, signal));
+      fill(head, ...headOf(sandbox, heading, signal));
+    }
     status = sandbox.status;
     heading.textContent = sandbox.name;
     document.title = `${sandbox.name} · Sandgate`;
@@ -51,15 +56,18 @@ export function sandboxPage(visit: Visit): View {
   return { title: "Sandbox", element: h("div", { class: "page" }, crumbs, head, place) };
 }
 
-function headOf(sandbox: Sandbox, heading: HTMLElement): Child[] {
-  const { id, name, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
-  const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete({ id, name }, () => navigate("/sandboxes")) });
-  const copies = hasFeature("snapshots")
-    ? [
-        button({ label: "Snapshot", icon: "snapshots", onClick: () => openSnapshot(id) }),
-        button({ label: "Clone", icon: "clone", onClick: () => openClone(id) }),
-      ]
-    : [];
+function headOf(sandbox: Sandbox, heading: HTMLElement, signal: AbortSignal): Child[] {
+  const { id, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
+  // Whoever has gone to another page in the meantime stays there.
+  const leave = (): void => void (signal.aborted || navigate("/sandboxes"));
+  const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete(sandbox, leave) });
+  const copies =
+    hasFeature("snapshots") && status === "running"
+      ? [
+          button({ label: "Snapshot", icon: "snapshots", onClick: () => openSnapshot(id) }),
+          button({ label: "Clone", icon: "clone", onClick: () => openClone(sandbox) }),
+        ]
+      : [];
   const facts: readonly (readonly [string, Child])[] = [
     ["Image", h("span", { title: image }, imageName(image))],
     ["CPU", `${cpu}`],
@@ -89,6 +97,10 @@ function parts(id: string, signal: AbortSignal): HTMLElement {
     { name: "files", label: "Files", panel: filesPanel(id, signal) },
     { name: "logs", label: "Logs", panel: logs },
   ]);
+}
+
+function inTheMaking(): HTMLElement {
+  return h("div", { class: "empty", role: "status" }, h("h2", {}, "The sandbox is being made"), h("p", {}, "This page goes on by itself as soon as it runs."));
 }
 
 function gone(status: Sandbox["status"] | undefined): HTMLElement {

@@ -2,6 +2,7 @@
 import { ApiError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, iconButton } from "../components/button.ts";
+import { confirmDelete } from "../components/delete-sandbox.ts";
 import { openNewSandbox } from "../components/new-sandbox.ts";
 import { type Column, pager, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
@@ -78,16 +79,6 @@ export function sandboxesPage({ signal, query }: Visit): View {
   }
   const header = pageHeader("Sandboxes", pausedWords, deleteAll, newButton);
   return { title: "Sandboxes", element: h("div", { class: "page" }, header, place) };
-}
-
-/** Asks, deletes, and says so. */
-export function confirmDelete({ id, name }: Pick<Sandbox, "id" | "name">, then: () => void): void {
-  const words = h("span", {}, h("strong", {}, name), " and all files in it will be gone. Running commands end.");
-  confirmDialog("Delete this sandbox?", words, "Delete sandbox", async () => {
-    await call("DELETE", `/v1/sandboxes/${encodeURIComponent(id)}/delete`);
-    toast(`${name} is deleted`);
-    then();
-  });
 }
 
 function nothingYet(create: () => void): HTMLElement {

@@ -1,52 +1,100 @@
-/** Snapshots, where the server has them. */
-import { call } from "../api.ts";
-import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
+/** All snapshots of the account, where the server has them. */
+import { ApiError, call } from "../api.ts";
+import { emptyState, errorNotice, pageHeader, skeleton } from "../components/bits.ts";
+import { button, linkButton } from "../components/button.ts";
 import { pager, table } from "../components/table.ts";
+import { confirmDialog } from "../dialog.ts";
 import { fill, h } from "../dom.ts";
-import { bytes, shortId } from "../format.ts";
+import { plural } from "../format.ts";
+import { poll } from "../poll.ts";
 import type { View, Visit } from "../router.ts";
 import { hasFeature } from "../session.ts";
+import { toast } from "../toast.ts";
 import type { PageOf, Snapshot } from "../types.ts";
+import { columns, existing, type ShownSnapshot } from "./snapshots/rows.ts";
 
-export function snapshotsPage({ signal }: Visit): View {
-  const place = h("div", {});
-  const element = h("div", { class: "page" }, pageHeader("Snapshots", "Sandboxes as they were at one moment, to start others from."), place);
-  if (hasFeature("snapshots")) showList(place, signal);
-  else fill(place, emptyState("snapshots", "Snapshots are not available on this server yet.", "Sandboxes keep their files until they are deleted."));
-  return { title: "Snapshots", element };
+const everyMs = 10_000;
+const pageSize = 20;
+const words = "Files of sandboxes as they were at one moment, to start others from.";
+
+export function snapshotsPage(visit: Visit): View {
+  if (hasFeature("snapshots")) return { title: "Snapshots", element: list(visit) };
+  const none = emptyState("snapshots", "Snapshots are not available on this server yet.", "Sandboxes keep their files until they are deleted.");
+  return { title: "Snapshots", element: h("div", { class: "page" }, pageHeader("Snapshots", words), none) };
 }
 
-function showList(place: HTMLElement, signal: AbortSignal): void {
-  const list = table<Snapshot>(
+function list({ signal, query }: Visit): HTMLElement {
+  let page = 1;
+  let total = 0;
+  let sources: ReadonlySet<string> = new Set();
+  const place = h("div", { class: "stack" }, skeleton());
+  const pausedWords = h("p", { class: "quiet", role: "status" });
+  const asked = query.get("show");
+  const rows = table<ShownSnapshot>(
     "Snapshots",
-    [
-      {
-        title: "Name",
-        cell: ({ name, id }) => h("div", { class: "two-lines" }, h("span", { class: "strong clip" }, name), h("code", { title: id }, shortId(id))),
-      },
-      { title: "Status", cell: ({ status }) => pill(status) },
-      { title: "From", cell: ({ source_sandbox_name }) => source_sandbox_name, wide: true },
-      { title: "Size", cell: ({ size_bytes }) => bytes(size_bytes), wide: true, align: "end" },
-      { title: "Created", cell: ({ created_at }) => timeAgo(created_at), align: "end" },
-    ],
+    columns((snapshot) => confirmDelete(snapshot, refresh)),
     ({ id }) => id,
+    ({ id }) => id === asked,
   );
-  const pages = pager((page) => void load(page));
-  const load = async (page: number): Promise<void> => {
-    try {
-      const { data, pagination } = await call<PageOf<Snapshot>>("GET", `/v1/snapshots/list?page=${page}&page_size=20`, { signal });
-      list.show(data);
-      pages.show(pagination);
-      if (data.length) fill(place, list.element, pages.element);
-      else fill(place, emptyState("snapshots", "No snapshots yet", "Take one from a sandbox's page."));
-    } catch (error) {
-      if (!signal.aborted)
-        fill(
-          place,
-          errorNotice(error, () => void load(page)),
-        );
-    }
+  const pages = pager((wanted) => {
+    page = wanted;
+    refresh();
+  });
+  const deleteAll = button({ label: "Delete all", kind: "danger-quiet", onClick: () => confirmDeleteAll(total, refresh) });
+  deleteAll.hidden = true;
+  const show = ({ data, pagination }: PageOf<Snapshot>): void => {
+    total = pagination.total_items;
+    deleteAll.hidden = total === 0;
+    pausedWords.textContent = "";
+    rows.show(data.map((snapshot) => ({ ...snapshot, has_source: sources.has(snapshot.source_sandbox_id) })));
+    pages.show(pagination);
+    if (total === 0) fill(place, nothingYet());
+    else if (!rows.element.isConnected) fill(place, rows.element, pages.element);
   };
-  fill(place, skeleton());
-  void load(1);
+  const turns = poll({
+    everyMs,
+    signal,
+    work: async () => {
+      const answer = await call<PageOf<Snapshot>>("GET", `/v1/snapshots/list?page=${page}&page_size=${pageSize}`, { signal });
+      const isPastEnd = answer.data.length === 0 && page > 1;
+      // The last one of the last page may be gone.
+      if (isPastEnd) page = Math.max(1, answer.pagination.total_pages);
+      if (isPastEnd) return void setTimeout(refresh);
+      // Without links the list is still of use.
+      sources = await existing(answer.data, signal).catch(() => sources);
+      show(answer);
+    },
+    failed: (error) => {
+      const limited = error instanceof ApiError && error.status === 429;
+      pausedWords.textContent = limited ? `Not live at the moment: ${error.message}` : "";
+      if (!rows.element.isConnected && !limited) fill(place, errorNotice(error, refresh));
+    },
+  });
+  function refresh(): void {
+    turns.now();
+  }
+  return h("div", { class: "page" }, pageHeader("Snapshots", h("span", {}, words, pausedWords), deleteAll), place);
+}
+
+function confirmDelete({ id, name }: Snapshot, then: () => void): void {
+  const asks = h("span", {}, h("strong", {}, name), " cannot be restored any more. Sandboxes that were made from it live on.");
+  confirmDialog("Delete this snapshot?", asks, "Delete snapshot", async () => {
+    await call("DELETE", `/v1/snapshots/${encodeURIComponent(id)}`);
+    toast(`${name} is deleted`);
+    then();
+  });
+}
+
+function confirmDeleteAll(total: number, then: () => void): void {
+  const asks = `${plural(total, "snapshot")} cannot be restored any more. Sandboxes that were made from them live on.`;
+  confirmDialog("Delete all snapshots?", asks, "Delete all", async () => {
+    const { deleted_count, errors = [] } = await call<{ deleted_count: number; errors?: unknown[] }>("DELETE", "/v1/snapshots/delete-all");
+    toast(`${plural(deleted_count, "snapshot")} deleted${errors.length ? `, ${errors.length} could not be` : ""}`);
+    then();
+  });
+}
+
+function nothingYet(): HTMLElement {
+  const how = "Open a sandbox and press “Snapshot”: its files are kept here, also when the sandbox is deleted.";
+  return emptyState("snapshots", "No snapshots yet", how, linkButton("Go to the sandboxes", "/sandboxes", "primary"));
 }

@@ -1,0 +1,49 @@
+/** How much of the machine a sandbox gets. */
+import { h } from "../dom.ts";
+import { type Field, field } from "./field.ts";
+
+const kinds = {
+  cpus: { label: "CPUs", unit: "CPU", min: 1, max: 32 },
+  memory: { label: "Memory", unit: "MiB", min: 128, max: 32_768 },
+  storage: { label: "Storage", unit: "GB", min: 1, max: 1_000 },
+} as const;
+
+type Kind = keyof typeof kinds;
+
+export interface ResourceFields {
+  readonly element: HTMLElement;
+  readonly fields: readonly Field[];
+  /** Complains about what is not a number in its range. */
+  check(): void;
+  read(): Partial<Record<Kind, number>>;
+}
+
+/** Fields for these resources with these numbers. One without a number may stay empty, and `emptyWords` say what that means. */
+export function resourceFields(given: { readonly [kind in Kind]?: number | "" }, emptyWords = ""): ResourceFields {
+  const all = (Object.entries(given) as [Kind, number | ""][]).map(([kind, value]) => ({ kind, field: numberField(kind, value, emptyWords) }));
+  return {
+    element: h("div", { class: `columns-${all.length}${emptyWords ? " roomy" : ""}` }, ...all.map(({ field: { element } }) => element)),
+    fields: all.map(({ field: number }) => number),
+    check: () => {
+      for (const { field: number } of all) checkNumber(number, emptyWords !== "");
+    },
+    read: () => Object.fromEntries(all.filter(({ field: { value } }) => value.trim() !== "").map(({ kind, field: { value } }) => [kind, Number(value)])),
+  };
+}
+
+/** Words in an empty field need the room that the unit has otherwise. */
+function numberField(kind: Kind, value: number | "", emptyWords: string): Field {
+  const { label, unit, min, max } = kinds[kind];
+  const attributes = { type: "number", min, max, value, step: 1, inputmode: "numeric", placeholder: emptyWords || undefined };
+  if (!emptyWords) return field({ label, unit, attributes });
+  return field({ label: kind === "cpus" ? label : `${label} (${unit})`, attributes });
+}
+
+function checkNumber({ input, value: text, complain }: Field, mayBeEmpty: boolean): void {
+  const { min, max, validity } = input;
+  const value = Number(text);
+  // A field for numbers with something else in it says that it is empty.
+  if (mayBeEmpty && text.trim() === "" && !validity.badInput) return complain();
+  const fits = text.trim() !== "" && Number.isInteger(value) && value >= Number(min) && value <= Number(max);
+  complain(fits ? "" : `${min} to ${max}`);
+}
