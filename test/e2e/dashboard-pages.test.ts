@@ -33,13 +33,30 @@ before(async () => {
   for (const command of ["python3 -c 'print(6*7)'", "ls /missing", "seq 1 40"]) {
     await member.call("POST", `/v1/sandboxes/${sandbox}/execute`, { command });
   }
+  await makeSnapshots();
   browser = await TestBrowser.launch(url);
 });
 afterEach(() => browser.closePages());
 after(async () => {
   await browser?.close();
+  await member?.call("DELETE", "/v1/snapshots/delete-all");
   await member?.clear();
 });
+
+/** Of sandboxes that are still there and of one that is not. */
+async function makeSnapshots(): Promise<void> {
+  const { id: gone } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name: "last-week" });
+  await member.call("POST", `/v1/sandboxes/${gone}/execute`, { command: "head -c 3M /dev/urandom > /root/data" });
+  await member.call("DELETE", `/v1/sandboxes/${gone}/delete`, { create_snapshot: true, snapshot_name: "last-week-final" });
+  for (const name of ["before-the-upgrade", "a-snapshot-with-as-many-characters-as-the-service-allows-a-name"]) {
+    await member.call("POST", `/v1/sandboxes/${sandbox}/snapshot`, { name, quick: name.startsWith("a") });
+  }
+}
+
+const opened = (label: string) => async (page: Page) => {
+  await page.getByRole("button", { name: label, exact: true }).first().click();
+  await page.getByRole("dialog").waitFor();
+};
 
 interface Shot {
   readonly name: string;
@@ -62,11 +79,33 @@ const shots: readonly Shot[] = [
   { name: "usage", path: () => `/sandboxes/${sandbox}#usage`, who: one, settle: (page) => page.getByText("Processes").waitFor() },
   { name: "files", path: () => `/sandboxes/${sandbox}#files`, who: one, settle: (page) => page.getByText("Choose a file").waitFor() },
   { name: "logs", path: () => `/sandboxes/${sandbox}#logs`, who: one, settle: (page) => page.locator(".log-entry summary").first().click() },
-  { name: "snapshots", path: () => "/snapshots", who: one, settle: (page) => heading(page, "Snapshots") },
+  { name: "snapshots", path: () => "/snapshots", who: one, settle: (page) => page.getByText("before-the-upgrade").waitFor() },
+  { name: "snapshots-empty", path: () => "/snapshots", who: () => beginner, settle: (page) => page.getByText("No snapshots yet").waitFor() },
+  { name: "restore", path: () => "/snapshots", who: one, settle: opened("Restore") },
+  { name: "take-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Snapshot") },
+  { name: "taking-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: beginSnapshot },
+  { name: "clone", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Clone") },
+  { name: "delete-with-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: openDelete },
   { name: "keys", path: () => "/settings/keys", who: one, settle: (page) => page.getByText("2 of 5 active").waitFor() },
   { name: "revoke", path: () => "/settings/keys", who: one, settle: (page) => page.getByRole("button", { name: "Revoke" }).first().click() },
   { name: "account", path: () => "/settings/account", who: one, settle: (page) => page.getByText("Grace Hopper").waitFor() },
 ];
+
+/** Its answer does not come. */
+async function beginSnapshot(page: Page): Promise<void> {
+  await page.route("**/snapshot", () => {});
+  await opened("Snapshot")(page);
+  await page.keyboard.press("Enter");
+  await page
+    .getByRole("dialog")
+    .getByText(/^\d+ s$/)
+    .waitFor();
+}
+
+async function openDelete(page: Page): Promise<void> {
+  await opened("Delete")(page);
+  await page.getByLabel("Take a snapshot first").check();
+}
 
 async function runSomething(page: Page): Promise<void> {
   await page.getByLabel("Command", { exact: true }).fill("for n in 1 2 3; do echo \"step $n of 3\"; done; echo 'a warning' >&2");
@@ -85,6 +124,10 @@ for (const colorScheme of ["light", "dark"] as const) {
         await settle(page);
         const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
         assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
+        const hidden = await page.evaluate<number>(
+          "Math.max(0, ...[...document.querySelectorAll('.table-frame')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))",
+        );
+        assert.equal(hidden, 0, `${hidden} px of a table are out of sight`);
         if (folder) await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
       });
     }

@@ -1,6 +1,6 @@
 /** A real Chromium that looks at the web pages, and notices whatever goes wrong in them. */
 import assert from "node:assert/strict";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import type { Member } from "./members.ts";
 
 const flags = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
@@ -90,3 +90,9 @@ export async function logIn(page: Page, email: string, password: string): Promis
   await page.getByLabel("Password").fill(password);
   await page.getByRole("button", { name: "Log in" }).click();
 }
+
+/** What pages and tests have most to do with: dialogs, buttons by their name, rows of tables. */
+export const dialogOf = (page: Page): Locator => page.getByRole("dialog");
+export const press = (place: Page | Locator, name: string): Promise<void> => place.getByRole("button", { name, exact: true }).click();
+export const rowOf = (page: Page, text: string): Locator => page.getByRole("row").filter({ hasText: text });
+export const closed = (page: Page): Promise<void> => dialogOf(page).waitFor({ state: "detached" });
