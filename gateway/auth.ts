@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { Config } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
-import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/messages.ts";
+import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/records.ts";
 import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../shared/tiers.ts";
 import type { Records } from "./accounts/records.ts";
 import { hasCsrfToken, type Sessions } from "./accounts/sessions.ts";

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
-import type { BucketMirror } from "../shared/kv.ts";
+import type { BucketMirror } from "../shared/mirror.ts";
 import type { SandboxEntry } from "../shared/schemas/messages.ts";
 
 const pollMs = 50;

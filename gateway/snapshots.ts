@@ -1,7 +1,7 @@
 /** The snapshots of all workers, from the directory in memory. */
 import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
-import type { BucketMirror } from "../shared/kv.ts";
+import type { BucketMirror } from "../shared/mirror.ts";
 import type { SnapshotEntry } from "../shared/schemas/messages.ts";
 import { newestFirst } from "./accounts/view.ts";
 

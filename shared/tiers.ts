@@ -1,5 +1,5 @@
 /** What a key may do at most: its own numbers, else its account's, else those of the tier. */
-import type { AccountRecord, KeyRecord, Limits } from "./schemas/messages.ts";
+import type { AccountRecord, KeyRecord, Limits } from "./schemas/records.ts";
 
 export const tiers = ["beta", "pro", "enterprise"] as const;
 export type Tier = (typeof tiers)[number];

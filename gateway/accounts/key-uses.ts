@@ -1,7 +1,8 @@
 /** When keys were last used: noted at most once a minute for each key, over all gateways. */
-import type { BucketMirror } from "../../shared/kv.ts";
+
 import type { Logger } from "../../shared/log.ts";
-import type { KeyUse } from "../../shared/schemas/messages.ts";
+import type { BucketMirror } from "../../shared/mirror.ts";
+import type { KeyUse } from "../../shared/schemas/records.ts";
 import type { Caller } from "../auth.ts";
 
 const everyMs = 60_000;

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import type { KeyRecord } from "../../shared/schemas/messages.ts";
+import type { KeyRecord } from "../../shared/schemas/records.ts";
 import { hashKey, keyPrefix } from "../auth.ts";
 import type { Records } from "./records.ts";
 import { newestFirst } from "./view.ts";

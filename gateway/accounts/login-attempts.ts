@@ -1,6 +1,6 @@
 /** Guessing passwords: how often it may be tried, for one account over all gateways and from one address. */
 import { hash } from "node:crypto";
-import type { LoginRecord } from "../../shared/schemas/messages.ts";
+import type { LoginRecord } from "../../shared/schemas/records.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { rateLimited } from "../limit/rates.ts";

@@ -1,9 +1,9 @@
 /** Everything about accounts that is kept in JetStream, whole in the memory of every gateway. */
 import type { Config } from "../../shared/config.ts";
-import { BucketMirror } from "../../shared/kv.ts";
 import type { Logger } from "../../shared/log.ts";
+import { BucketMirror } from "../../shared/mirror.ts";
 import type { Bus } from "../../shared/nats.ts";
-import { AccountRecord, KeyRecord, KeyUse, LoginRecord, SessionRecord } from "../../shared/schemas/messages.ts";
+import { AccountRecord, KeyRecord, KeyUse, LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 

@@ -1,7 +1,7 @@
 /** Logged-in browsers: a random cookie, of which only the hash is stored, until it expires, is ended, or the password changes. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
-import type { LoginRecord, SessionRecord } from "../../shared/schemas/messages.ts";
+import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { hashKey } from "../auth.ts";
 import type { Records } from "./records.ts";
 

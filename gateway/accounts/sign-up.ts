@@ -2,7 +2,7 @@
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import type { AccountRecord, LoginRecord } from "../../shared/schemas/messages.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 import type { Records } from "./records.ts";
 
 /** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */

@@ -1,5 +1,5 @@
 /** Accounts and keys as answers show them. */
-import type { AccountRecord, KeyRecord } from "../../shared/schemas/messages.ts";
+import type { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import type { KeyLimits } from "../../shared/tiers.ts";
 import type { GatewayContext } from "../context.ts";
 

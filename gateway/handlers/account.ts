@@ -1,7 +1,8 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 import type { Static } from "typebox";
 import type { KeyBody } from "../../shared/schemas/accounts.ts";
-import type { AccountRecord, KeyRecord, SandboxEntry, SessionRecord } from "../../shared/schemas/messages.ts";
+import type { SandboxEntry } from "../../shared/schemas/messages.ts";
+import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import { accountView, iso, keyView } from "../accounts/view.ts";
 import { policyOf } from "../auth.ts";

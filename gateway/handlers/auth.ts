@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
-import type { AccountRecord, LoginRecord } from "../../shared/schemas/messages.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
 import { alreadyRegistered, makeAccount } from "../accounts/sign-up.ts";
 import type { GatewayContext } from "../context.ts";

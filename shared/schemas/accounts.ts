@@ -1,7 +1,7 @@
 /** The bodies and queries of the account calls and of the operator's calls. */
 import Type from "typebox";
 import { PageQuery } from "./api.ts";
-import { Limits, Tier } from "./messages.ts";
+import { Limits, Tier } from "./records.ts";
 
 // What browsers take for an address in a field of the type "email"; spaces around it are cut off.
 const Email = Type.String({

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { BucketWriter } from "../../shared/kv.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Bus } from "../../shared/nats.ts";
-import { KeyRecord } from "../../shared/schemas/messages.ts";
+import { KeyRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api } from "../helpers/api.ts";

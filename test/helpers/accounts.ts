@@ -5,7 +5,7 @@ import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Bus } from "../../shared/nats.ts";
-import { AccountRecord, KeyRecord } from "../../shared/schemas/messages.ts";
+import { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api } from "./api.ts";

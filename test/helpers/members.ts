@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { BucketWriter } from "../../shared/kv.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Bus } from "../../shared/nats.ts";
-import { AccountRecord } from "../../shared/schemas/messages.ts";
+import { AccountRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { until } from "./until.ts";

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { AccountChange, AccountsQuery } from "../../../shared/schemas/accounts.ts";
-import type { AccountRecord } from "../../../shared/schemas/messages.ts";
+import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { accountView, newestFirst } from "../../accounts/view.ts";
 import type { GatewayContext } from "../../context.ts";

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { KeyChange, KeysQuery } from "../../../shared/schemas/accounts.ts";
-import type { AccountRecord, KeyRecord } from "../../../shared/schemas/messages.ts";
+import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import { iso, keyView, newestFirst } from "../../accounts/view.ts";
 import type { GatewayContext } from "../../context.ts";

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { BucketMirror, BucketWriter } from "../../../shared/kv.ts";
-import { AccountRecord } from "../../../shared/schemas/messages.ts";
+import { BucketWriter } from "../../../shared/kv.ts";
+import { BucketMirror } from "../../../shared/mirror.ts";
+import { AccountRecord } from "../../../shared/schemas/records.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { buckets } from "../../../shared/subjects.ts";
 import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
