@@ -9,6 +9,7 @@ import { expectError } from "../helpers/expect.ts";
 import { through } from "../helpers/limited.ts";
 import { listOf, plain } from "../helpers/resilience.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
+import { until } from "../helpers/until.ts";
 
 type Created = Answer<{ id: string; status: string }>;
 
