@@ -35,7 +35,7 @@ test("a worker that stops in the middle of a copy sets the sandbox going before 
 
 test("without disk space for another copy a snapshot is refused with 507, and nothing of it is left", async () => {
   await rig.withWorker({ SANDGATE_DISK_FLOOR_BYTES: String(1024 ** 4) }, async (worker) => {
-    await until("the sandbox is there", async () => (await rig.api.call("GET", `/v1/sandboxes/${rig.source}`)).body.status === "running");
+    await until("its worker takes calls", async () => (await rig.api.call("GET", `/v1/sandboxes/${rig.source}/status`)).status === 200);
     for (const body of [{}, { quick: true }]) expectError(await rig.calls.snapshot(rig.source, body), "insufficient_storage");
     expectError(await rig.calls.restore(rig.kept.id), "insufficient_storage");
     await untilHostHas(worker, { layers: 1, roots: [] });

@@ -51,10 +51,12 @@ export class SandboxLifecycle {
     const { container, base } = await this.#launch(specOf(sandbox.record), sandbox.record.root);
     sandbox.container = container;
     const layers = sandbox.record.root?.layers ?? [];
-    const changes = { container_id: container.id, acknowledged: true, ...(base ? { root: { base, layers } } : {}) };
+    const changes = { container_id: container.id, ...(base ? { root: { base, layers } } : {}) };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.apply(sandbox, "started", changes);
+      // Last: a worker that cannot tell anybody any more has not made a promise either.
+      await this.#sandboxes.acknowledge(sandbox);
     } catch (error) {
       sandbox.container = undefined;
       await this.#discard(sandbox.record.id, sandbox.record.root);

@@ -110,6 +110,12 @@ export class Sandboxes {
     await this.#directory.publish(sandbox.record);
   }
 
+  /** The sandbox is promised to its maker: it is kept whatever happens. */
+  async acknowledge(sandbox: LiveSandbox): Promise<void> {
+    sandbox.record = { ...sandbox.record, acknowledged: true };
+    await this.#store.putSandbox(sandbox.record);
+  }
+
   /** Like `apply`, for a change that no caller waits for: the directory hears of it when the bus is back. */
   async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
