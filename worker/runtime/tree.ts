@@ -1,5 +1,6 @@
 /** Whole folders: copied with everything that they hold, compared, removed, brought to disk. */
 import { randomUUID } from "node:crypto";
+import { lstatSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
@@ -46,6 +47,8 @@ export async function syncTree(dir: string): Promise<void> {
 
 /** Removes a folder with everything in it; one that is not there is removed already. */
 export async function removeTree(dir: string): Promise<void> {
+  // Mostly there is nothing, which is no reason to start a program.
+  if (!lstatSync(dir, { throwIfNoEntry: false })) return;
   const result = await run("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
   if (result.exitCode !== 0) throw failure("remove files", result.stderr);
 }

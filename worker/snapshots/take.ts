@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId, shortOf } from "../../shared/ids.ts";
+import { derivedName, newId } from "../../shared/ids.ts";
 import type { Manifest, SnapshotCall } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
@@ -88,7 +88,7 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
   const manifest: Manifest = { image, base, layers: [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])], cpu, memory, storage, network, env_vars };
   return {
     id,
-    name: call.name ?? nameAfter(record.name, `-snap-${shortOf(id)}`),
+    name: call.name ?? derivedName(record.name, "snap", id),
     account_id: record.account_id,
     worker_id: workerId,
     source_sandbox_id: record.id,
@@ -104,10 +104,6 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
     manifest,
   };
 }
-
-const nameCharsMax = 63;
-
-const nameAfter = (source: string, suffix: string): string => source.slice(0, nameCharsMax - suffix.length) + suffix;
 
 const archiving = ({ snapshotArchive }: Config): SnapshotRecord["archived"] => (snapshotArchive ? "pending" : "local");
 
