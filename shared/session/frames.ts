@@ -1,0 +1,48 @@
+/**
+ * Binary frames of live sessions. Output: channel (1 byte), offset of its first byte in the session's output
+ * (8 bytes, big-endian), bytes. Input: channel 0 (1 byte), bytes.
+ */
+import { channels, frameBytesMax, type OutputChannel } from "./protocol.ts";
+
+export const outputHeaderBytes = 9;
+const inputHeaderBytes = 1;
+
+/** As many bytes as fit into one frame. */
+export const outputPayloadMax = frameBytesMax - outputHeaderBytes;
+export const inputPayloadMax = frameBytesMax - inputHeaderBytes;
+
+export interface OutputFrame {
+  readonly channel: OutputChannel;
+  /** Where the first byte stands in the session's output, both channels counted together. */
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+}
+
+export function encodeOutput({ channel, offset, bytes }: OutputFrame): Uint8Array {
+  const frame = new Uint8Array(outputHeaderBytes + bytes.length);
+  frame[0] = channel;
+  new DataView(frame.buffer).setBigUint64(1, BigInt(offset));
+  frame.set(bytes, outputHeaderBytes);
+  return frame;
+}
+
+/** The bytes are a view into the frame. Undefined when it is no output frame. */
+export function decodeOutput(frame: Uint8Array): OutputFrame | undefined {
+  const channel = frame[0];
+  if (frame.length < outputHeaderBytes || (channel !== channels.stdout && channel !== channels.stderr)) return undefined;
+  const offset = Number(new DataView(frame.buffer, frame.byteOffset, frame.byteLength).getBigUint64(1));
+  return { channel, offset, bytes: frame.subarray(outputHeaderBytes) };
+}
+
+/** One frame of input; at most `inputPayloadMax` bytes. */
+export function encodeInput(bytes: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(inputHeaderBytes + bytes.length);
+  frame[0] = channels.stdin;
+  frame.set(bytes, inputHeaderBytes);
+  return frame;
+}
+
+/** The bytes are a view into the frame. Undefined when it is no input frame. */
+export function decodeInput(frame: Uint8Array): Uint8Array | undefined {
+  return frame[0] === channels.stdin ? frame.subarray(inputHeaderBytes) : undefined;
+}
