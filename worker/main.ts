@@ -42,6 +42,8 @@ import { UsageMonitor } from "./usage/monitor.ts";
 
 /** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
 const exitConfig = 78;
+/** How long a piece of an archive waits for containers that are being started; the rate that is always left is 1 MiB a second. */
+const archiveWaitMsMax = 500;
 
 async function main(): Promise<void> {
   const config = loadConfig();
@@ -76,6 +78,7 @@ async function main(): Promise<void> {
   const roots = new Roots(join(dataDir, "roots"), { podman, layers, archive, signal: stopping.signal });
   const replicator = new Replicator({
     ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
+    giveWay: (signal) => sandboxLifecycle.whenQuiet(archiveWaitMsMax, signal),
     layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
     dirOf: async (id) => {
       const image = imageOfLayer(id);

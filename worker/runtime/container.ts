@@ -1,8 +1,9 @@
 /** What running commands in a container needs to know of it. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
-import { pidNamespaceOf } from "./proc.ts";
+import type { Host } from "./host.ts";
+import { pidNamespaceOf, startTimeOf } from "./proc.ts";
 import { run } from "./run.ts";
 
 const stateTimeoutMs = 10_000;
@@ -26,11 +27,15 @@ interface ProcessTemplate {
   readonly [field: string]: unknown;
 }
 
+interface RuntimeState {
+  readonly status: string;
+  readonly pid: number;
+  readonly bundle: string;
+}
+
 /** Looks a running container up. @throws {ContainerNotRunning} */
-export async function inspectContainer(runtime: string, containerId: string): Promise<Container> {
-  const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
-  if (result.exitCode !== 0) throw notRunning(result.stderr);
-  const state = JSON.parse(result.stdout) as { status: string; pid: number; bundle: string };
+export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string): Promise<Container> {
+  const state = (runtime === "crun" && recordOfCrun(crunDir, containerId)) || (await stateOf(runtime, containerId));
   const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
   if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
   const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as { process: ProcessTemplate; root: { path: string } };
@@ -42,6 +47,24 @@ export async function inspectContainer(runtime: string, containerId: string): Pr
     process: bundle.process,
     cgroup: cgroupOf(state.pid),
   };
+}
+
+async function stateOf(runtime: string, containerId: string): Promise<RuntimeState> {
+  const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
+  if (result.exitCode !== 0) throw notRunning(result.stderr);
+  return JSON.parse(result.stdout) as RuntimeState;
+}
+
+/** What crun would say of a container that runs, without the time that a program takes; undefined when it has to be asked. */
+function recordOfCrun(crunDir: string, containerId: string): RuntimeState | undefined {
+  try {
+    const record = JSON.parse(readFileSync(join(crunDir, containerId, "status"), "utf8")) as { pid: number; bundle: string; "process-start-time": number };
+    // Another process may have the number of one that has ended.
+    const runs = record.pid > 0 && startTimeOf(record.pid) === record["process-start-time"] && !existsSync(join(crunDir, containerId, "exec.fifo"));
+    return runs ? { status: "running", pid: record.pid, bundle: record.bundle } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A container whose processes are there, whether they run or stand still; undefined when they are gone. */

@@ -1,7 +1,7 @@
 /** What this host can do, found out once at the start by trying it, and asked nowhere else. */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { release } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Config } from "../../shared/config.ts";
 import type { HostCheck } from "../../shared/schemas/messages.ts";
 import { nftRules } from "./network.ts";
@@ -17,6 +17,8 @@ const nprocShared = 2_048;
 
 export interface Host {
   readonly runtime: "crun" | "runc";
+  /** Where crun keeps a folder for each of the containers that Podman has it run. */
+  readonly crunDir: string;
   readonly initBinary: string;
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
@@ -54,7 +56,8 @@ export async function probeHost(config: Config): Promise<Host> {
   const network = await outboundNetwork();
   const networkFilter = await filterKind();
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"));
-  const host = { runtime, initBinary, network, networkFilter, seccompProfile, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
+  const crunDir = join(dirname(config.runtimeDir), "crun");
+  const host = { runtime, crunDir, initBinary, network, networkFilter, seccompProfile, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
   return { ...host, checks: describe(host, podman, runtimeVersion, await driver()) };
 }
 

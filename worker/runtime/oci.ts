@@ -61,7 +61,7 @@ export class OciRuntime {
 
   /** Looks a running container up. @throws {ContainerNotRunning} */
   inspect(containerId: string): Promise<Container> {
-    return inspectContainer(this.#host.runtime, containerId);
+    return inspectContainer(this.#host, containerId);
   }
 
   /** Starts a command, as soon as the container does not stand still. Its output must be read, and `exited` awaited. */

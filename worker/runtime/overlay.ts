@@ -1,6 +1,5 @@
 /** Root file systems that we put together ourselves: layers of snapshots over the layers of an image. */
-import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, symlink } from "node:fs/promises";
+import { mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import { run } from "./run.ts";
@@ -26,28 +25,28 @@ export async function mountRoot(root: Root, lowers: readonly string[]): Promise<
   // The kernel takes one page of options: short links instead of paths leave room for hundreds of layers.
   const links = join(root.dir, "l");
   await removeTree(links);
-  if (!existsSync(upperOf(root))) await makeUpper(upperOf(root), lowers[0] as string);
   for (const dir of [join(root.dir, "work"), mergedOf(root), links]) await mkdir(dir, { recursive: true, mode: 0o755 });
   await Promise.all(lowers.map((lower, index) => symlink(lower, join(links, String(index)))));
   const options = `lowerdir=${lowers.map((_, index) => `l/${index}`).join(":")},upperdir=diff,workdir=work,userxattr`;
-  const result = await run("mount", ["--types", "overlay", "overlay", "--options", options, "merged"], { timeoutMs: mountTimeoutMs, cwd: root.dir });
+  const result = await run("sh", ["-c", mountScript, "sh", options], { timeoutMs: mountTimeoutMs, cwd: root.dir });
   if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause: new Error(result.stderr) });
 }
 
-/** Times to the nanosecond and extended attributes, but for those by which an overlay knows its own folders. */
-const copyFolderItself = `tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory="$1" . |
-  tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory="$2"`;
-
-/** What the sandbox sees of its root folder itself is that of the topmost layer. */
-async function makeUpper(upper: string, top: string): Promise<void> {
-  // In one step: one that a dying worker has left half-made must not be taken for the real one.
-  const partial = `${upper}.partial`;
-  await removeTree(partial);
-  await mkdir(partial, { recursive: true });
-  const result = await run("sh", ["-c", copyFolderItself, "sh", top, partial], { timeoutMs: mountTimeoutMs });
-  if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of the sandbox could not be prepared", { cause: new Error(result.stderr) });
-  await rename(partial, upper);
-}
+/**
+ * One program for everything, since the worker stands still while it starts one. What the sandbox sees of its root folder
+ * itself is that of the topmost layer: owner, mode, times to the nanosecond and extended attributes, but for those by which
+ * an overlay knows its own folders. The writable folder is made in one step: one that a dying worker has left half-made
+ * must not be taken for the real one.
+ */
+const mountScript = `set -e
+if [ ! -d diff ]; then
+  rm -rf diff.partial
+  mkdir diff.partial
+  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=l/0 . |
+    tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=diff.partial
+  mv -T diff.partial diff
+fi
+exec mount --types overlay overlay --options "$1" merged`;
 
 /** Unmounts a root and removes its writable files. */
 export async function removeRoot(root: Root): Promise<void> {

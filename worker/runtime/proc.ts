@@ -61,6 +61,12 @@ export function parentOf(pid: number): number | undefined {
   return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
 }
 
+/** When the process began, in clock ticks after the machine did; undefined when it is gone. */
+export function startTimeOf(pid: number): number | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+}
+
 const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
 
 /**

@@ -1,4 +1,5 @@
 /** Making, starting again and removing the container of a sandbox. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
@@ -13,6 +14,9 @@ import type { RootSource, SandboxRecord } from "../store.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";
 
+/** Who starts one container often starts another. */
+const quietMs = 200;
+
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
   readonly #podman: Podman;
@@ -23,6 +27,8 @@ export class SandboxLifecycle {
   readonly #workerId: string;
   readonly #roots: Roots;
   readonly #collectLayers: () => Promise<void>;
+  #launching = 0;
+  #lastLaunchMs = 0;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -69,7 +75,16 @@ export class SandboxLifecycle {
     return (await this.#launch(spec, undefined)).container;
   }
 
+  /** For work that can wait: resolves when no container is being started and none was a moment ago, after `waitMsMax` in any case. */
+  async whenQuiet(waitMsMax: number, signal: AbortSignal): Promise<void> {
+    const deadlineMs = performance.now() + waitMsMax;
+    while ((this.#launching > 0 || performance.now() - this.#lastLaunchMs < quietMs) && performance.now() < deadlineMs) {
+      await sleep(quietMs / 4, undefined, { signal });
+    }
+  }
+
   async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
+    this.#launching++;
     try {
       const root = source && (await this.#roots.mount(spec.sandboxId, source));
       if (root) faultPoint("restore.mounted");
@@ -79,6 +94,9 @@ export class SandboxLifecycle {
     } catch (error) {
       await this.#discard(spec.sandboxId, source);
       throw error;
+    } finally {
+      this.#launching--;
+      this.#lastLaunchMs = performance.now();
     }
   }
 

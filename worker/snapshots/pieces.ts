@@ -26,6 +26,8 @@ type Content = Pick<ObjectInfo, "nuid" | "size" | "chunks" | "digest" | "options
 
 export interface WriteOptions {
   readonly bytesPerS: number;
+  /** Called before each piece: resolves when nothing more urgent has to be done. */
+  readonly giveWay?: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -45,7 +47,7 @@ export class Pieces {
    *
    * @throws {SandgateError} `unavailable`; errors of `bytes` and of the signal are passed on.
    */
-  async write(layerId: string, attempt: string, bytes: AsyncIterable<Uint8Array>, { bytesPerS, signal }: WriteOptions): Promise<Content> {
+  async write(layerId: string, attempt: string, bytes: AsyncIterable<Uint8Array>, { bytesPerS, giveWay, signal }: WriteOptions): Promise<Content> {
     const pieceBytes = Math.floor(Math.max(pieceBytesMin, Math.min(pieceBytesMax, bytesPerS / stepsPerS)));
     const rate = new ByteRate(bytesPerS);
     const hash = createHash("sha256");
@@ -53,6 +55,7 @@ export class Pieces {
     const written = { size: 0, chunks: 0, first: 0, last: 0 };
     for await (const piece of inPiecesOf(pieceBytes, bytes)) {
       await rate.take(piece.length, signal);
+      await giveWay?.(signal);
       hash.update(piece);
       written.last = await this.#publish(subject, piece, written.last, signal);
       if (written.chunks === 0) written.first = written.last;

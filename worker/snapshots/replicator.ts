@@ -12,6 +12,8 @@ interface ReplicatorParts {
   readonly bus: Bus;
   readonly log: Logger;
   readonly bytesPerS: number;
+  /** Resolves when nothing more urgent has to be done; called before the first byte of a layer and for each piece of it. */
+  readonly giveWay: (signal: AbortSignal) => Promise<void>;
   /** The folder of a layer that this worker has. */
   readonly dirOf: (layerId: string) => Promise<string> | string;
   /** All layers without which a snapshot cannot be restored, topmost first. */
@@ -112,10 +114,13 @@ export class Replicator {
   }
 
   async #replicate({ snapshotId, layers }: Job, signal: AbortSignal): Promise<void> {
-    const { archive, bytesPerS, dirOf, onDone } = this.#parts;
+    const { archive, bytesPerS, giveWay, dirOf, onDone } = this.#parts;
     // The lowest first: other snapshots have it, too. Each is asked for, since it may have been removed again.
     for (const { id } of layers.toReversed()) {
-      if (!(await archive.has(id))) await archive.store(id, await dirOf(id), { bytesPerS, signal });
+      if (!(await archive.has(id))) {
+        await giveWay(signal);
+        await archive.store(id, await dirOf(id), { bytesPerS, giveWay, signal });
+      }
       this.#archived.add(id);
       signal.throwIfAborted();
     }

@@ -37,8 +37,12 @@ afterEach(async () => {
 });
 
 const dirOf = (layerId: string): string => join(base, layerId);
-function replicatorOf({ bytesPerS = 1_000 * MiB, onDone = async (id: string): Promise<void> => void done.push(id) }): Replicator {
-  return new Replicator({ archive, bus, log: quiet, bytesPerS, dirOf, layersOf: ({ manifest }) => manifest.layers, onDone });
+function replicatorOf({
+  bytesPerS = 1_000 * MiB,
+  giveWay = async (_: AbortSignal): Promise<void> => {},
+  onDone = async (id: string): Promise<void> => void done.push(id),
+}): Replicator {
+  return new Replicator({ archive, bus, log: quiet, bytesPerS, giveWay, dirOf, layersOf: ({ manifest }) => manifest.layers, onDone });
 }
 
 async function layer(mib = 0): Promise<string> {
@@ -98,6 +102,19 @@ test("a layer that cannot be stored yet is tried again and does not hold up othe
   mkdirSync(dirOf(missing));
   await until("the other", () => done.length === 2);
   assert.equal(await archive.has(missing), true);
+});
+
+test("a layer waits for what is more urgent, before its first piece and between two", async () => {
+  const turns: (() => void)[] = [];
+  replicator = replicatorOf({ giveWay: () => new Promise((resolve) => turns.push(resolve)) });
+  const id = await layer(1);
+  replicator.add(snapshotOf(id));
+  for (let taken = 0; !(await archive.has(id)); taken++) {
+    await until("a turn to wait for, or the end", async () => turns.length > taken || (await archive.has(id)));
+    assert.ok(turns.length <= taken + 1, "nothing goes on before its turn");
+    turns[taken]?.();
+  }
+  assert.ok(turns.length >= 3, "the layer, and its pieces of half a MiB each");
 });
 
 test("what could not be told to have been done is told again", async () => {
