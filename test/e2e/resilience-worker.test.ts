@@ -153,7 +153,9 @@ test("a container that was removed while the worker was down makes its sandbox a
   await stack.podman("rm", "--force", "--time", "0", container);
   await stack.worker.start();
   await until("status error", async () => (await statusOf(id)) === "error");
-  assert.equal((await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status, 409);
+  const execute = async (): Promise<number> => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status;
+  await until("the worker to take calls", async () => (await execute()) !== 503);
+  assert.equal(await execute(), 409);
   assert.equal((await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
   assert.equal((await api.call("GET", `/v1/sandboxes/${id}`)).status, 404);
 });
