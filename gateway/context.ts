@@ -15,6 +15,7 @@ import type { Idempotency } from "./idempotency.ts";
 import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
+import type { Reference } from "./openapi/reference.ts";
 import type { SnapshotDirectory } from "./snapshots.ts";
 import type { AccountUsage } from "./usage.ts";
 
@@ -39,6 +40,7 @@ export interface GatewayContext {
   readonly idempotency: Idempotency;
   readonly usage: AccountUsage;
   readonly dashboard: Dashboard;
+  readonly reference: Reference;
   /** Bytes that synchronous executions with large outputs may hold. */
   readonly outputMemory: Semaphore;
   readonly isConnected: () => boolean;

@@ -36,6 +36,7 @@ import { Ownership } from "./limit/ownership.ts";
 import { RateLimiter } from "./limit/rates.ts";
 import { Reservations } from "./limit/reservations.ts";
 import { Metrics } from "./metrics.ts";
+import { makeReference } from "./openapi/reference.ts";
 import { servePeers } from "./peers.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
@@ -93,6 +94,7 @@ async function main(): Promise<void> {
     idempotency,
     usage: new AccountUsage(bus, ownership, activity),
     dashboard,
+    reference: await makeReference(routes),
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };

@@ -40,12 +40,21 @@ import { execute, executeAsync } from "./handlers/execute.ts";
 import { download, upload } from "./handlers/files.ts";
 import { health, readiness } from "./handlers/health.ts";
 import { asset, favicon, page, pagePaths } from "./handlers/pages.ts";
+import { openApi, reference } from "./handlers/reference.ts";
 import { restoreSnapshot } from "./handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
 import { createSnapshot, deleteAllSnapshots, deleteSnapshot, getSnapshot, listSnapshots } from "./handlers/snapshots.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Allowance } from "./limit/calls.ts";
+import type { OperationDocs } from "./openapi/operation.ts";
+import * as accounts from "./openapi/operations/accounts.ts";
+import * as admin from "./openapi/operations/admin.ts";
+import * as executions from "./openapi/operations/executions.ts";
+import * as files from "./openapi/operations/files.ts";
+import * as operations from "./openapi/operations/operations.ts";
+import * as sandboxes from "./openapi/operations/sandboxes.ts";
+import * as snapshots from "./openapi/operations/snapshots.ts";
 
 /** A call that passed the pipeline. */
 export interface Call<Query, Body> {
@@ -61,9 +70,13 @@ export interface Call<Query, Body> {
 
 type Method = "GET" | "POST" | "DELETE";
 
+/** What openapi.json says of a route; `page` is for browsers that load the web pages, and no call. */
+type Docs = OperationDocs | "page";
+
 /** Answered without the pipeline. */
 interface OpenRoute {
   readonly access: "open";
+  readonly docs: Docs;
   readonly method: Method;
   readonly path: string;
   readonly answer: (context: GatewayContext, exchange: Exchange) => Promise<void> | void;
@@ -77,6 +90,7 @@ type Access = "account" | "person" | "operator" | "anyone";
 
 export interface CallRoute {
   readonly access: Access;
+  readonly docs: Docs;
   readonly method: Method;
   readonly path: string;
   /** Whose tokens a call spends. */
@@ -94,7 +108,7 @@ const Nothing = Type.Object({});
 function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof Nothing>(
   method: Method,
   path: string,
-  schemas: { query?: Q; body?: B | "file" },
+  { docs, ...schemas }: { query?: Q; body?: B | "file"; docs: OperationDocs },
   handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void> | void,
   { access = "account", allowance = "requests" }: { access?: Access; allowance?: Allowance } = {},
 ): CallRoute {
@@ -102,6 +116,7 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
   const body = schemas.body ?? Nothing;
   return {
     access,
+    docs,
     method,
     path,
     allowance,
@@ -117,48 +132,50 @@ const forAccounts = { access: "account", allowance: "pages" } as const;
 const forOperators = { access: "operator", allowance: "pages" } as const;
 
 export const routes: readonly Route[] = [
-  route("POST", "/v1/sandboxes/create", { body: CreateBody }, createSandbox),
-  route("GET", "/v1/sandboxes/list", { query: PageQuery }, listSandboxes),
-  route("GET", "/v1/sandboxes/logs", { query: LogsQuery }, sandboxLogs),
-  route("DELETE", "/v1/sandboxes/delete-all", {}, deleteAllSandboxes),
-  route("GET", "/v1/sandboxes/:id", {}, getSandbox),
-  route("DELETE", "/v1/sandboxes/:id/delete", { body: DeleteBody }, deleteSandbox),
-  route("GET", "/v1/sandboxes/:id/status", { query: StatusQuery }, sandboxStatus),
-  route("POST", "/v1/sandboxes/:id/execute", { body: ExecuteBody }, execute),
-  route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody }, executeAsync),
-  route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file" }, upload),
-  route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery }, download),
-  route("POST", "/v1/sandboxes/:id/snapshot", { body: SnapshotBody }, createSnapshot),
-  route("POST", "/v1/sandboxes/:id/clone", { body: CloneBody }, cloneSandbox),
-  route("GET", "/v1/snapshots/list", { query: PageQuery }, listSnapshots),
-  route("DELETE", "/v1/snapshots/delete-all", {}, deleteAllSnapshots),
-  route("GET", "/v1/snapshots/:id", {}, getSnapshot),
-  route("POST", "/v1/snapshots/:id/restore", { body: RestoreBody }, restoreSnapshot),
-  route("DELETE", "/v1/snapshots/:id", {}, deleteSnapshot),
-  route("GET", "/v1/auth/settings", {}, authSettings, forAnyone),
-  route("POST", "/v1/auth/signup", { body: SignUpBody }, signUp, forAnyone),
-  route("POST", "/v1/auth/login", { body: LogInBody }, logIn, forAnyone),
-  route("POST", "/v1/auth/logout", {}, logOut, forPeople),
-  route("GET", "/v1/account", {}, getAccount, forAccounts),
-  route("POST", "/v1/account/password", { body: PasswordBody }, changePassword, forPeople),
-  route("GET", "/v1/account/keys", {}, listKeys, forAccounts),
-  route("POST", "/v1/account/keys", { body: KeyBody }, makeKey, forPeople),
-  route("DELETE", "/v1/account/keys/:id", {}, endKey, forPeople),
-  route("GET", "/v1/account/usage", {}, getUsage, forAccounts),
-  route("GET", "/v1/admin/accounts", { query: AccountsQuery }, listAccounts, forOperators),
-  route("GET", "/v1/admin/accounts/:id", {}, getAnyAccount, forOperators),
-  route("POST", "/v1/admin/accounts/:id", { body: AccountChange }, changeAccount, forOperators),
-  route("GET", "/v1/admin/keys", { query: KeysQuery }, listAllKeys, forOperators),
-  route("POST", "/v1/admin/keys/:id", { body: KeyChange }, changeKey, forOperators),
-  route("DELETE", "/v1/admin/keys/:id", {}, endAnyKey, forOperators),
-  route("GET", "/v1/admin/workers", {}, listWorkers, forOperators),
-  route("POST", "/v1/admin/workers/:id/drain", { body: DrainBody }, drainWorker, forOperators),
-  route("DELETE", "/v1/admin/workers/:id", {}, forgetWorker, forOperators),
-  route("GET", "/v1/admin/sandboxes", { query: SandboxesQuery }, listAllSandboxes, forOperators),
-  route("DELETE", "/v1/admin/sandboxes/:id", {}, deleteAnySandbox, forOperators),
-  { access: "open", method: "GET", path: "/healthz", answer: health },
-  { access: "open", method: "GET", path: "/readyz", answer: readiness },
-  { access: "open", method: "GET", path: "/favicon.svg", answer: favicon },
-  { access: "open", method: "GET", path: "/assets/*", answer: asset },
-  ...pagePaths.map((path): OpenRoute => ({ access: "open", method: "GET", path, answer: page })),
+  route("POST", "/v1/sandboxes/create", { body: CreateBody, docs: sandboxes.create }, createSandbox),
+  route("GET", "/v1/sandboxes/list", { query: PageQuery, docs: sandboxes.list }, listSandboxes),
+  route("GET", "/v1/sandboxes/logs", { query: LogsQuery, docs: sandboxes.logs }, sandboxLogs),
+  route("DELETE", "/v1/sandboxes/delete-all", { docs: sandboxes.removeAll }, deleteAllSandboxes),
+  route("GET", "/v1/sandboxes/:id", { docs: sandboxes.get }, getSandbox),
+  route("DELETE", "/v1/sandboxes/:id/delete", { body: DeleteBody, docs: sandboxes.remove }, deleteSandbox),
+  route("GET", "/v1/sandboxes/:id/status", { query: StatusQuery, docs: sandboxes.status }, sandboxStatus),
+  route("POST", "/v1/sandboxes/:id/execute", { body: ExecuteBody, docs: executions.execute }, execute),
+  route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody, docs: executions.executeAsync }, executeAsync),
+  route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file", docs: files.upload }, upload),
+  route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery, docs: files.download }, download),
+  route("POST", "/v1/sandboxes/:id/snapshot", { body: SnapshotBody, docs: snapshots.take }, createSnapshot),
+  route("POST", "/v1/sandboxes/:id/clone", { body: CloneBody, docs: snapshots.clone }, cloneSandbox),
+  route("GET", "/v1/snapshots/list", { query: PageQuery, docs: snapshots.list }, listSnapshots),
+  route("DELETE", "/v1/snapshots/delete-all", { docs: snapshots.removeAll }, deleteAllSnapshots),
+  route("GET", "/v1/snapshots/:id", { docs: snapshots.get }, getSnapshot),
+  route("POST", "/v1/snapshots/:id/restore", { body: RestoreBody, docs: snapshots.restore }, restoreSnapshot),
+  route("DELETE", "/v1/snapshots/:id", { docs: snapshots.remove }, deleteSnapshot),
+  route("GET", "/v1/auth/settings", { docs: accounts.settings }, authSettings, forAnyone),
+  route("POST", "/v1/auth/signup", { body: SignUpBody, docs: accounts.signUp }, signUp, forAnyone),
+  route("POST", "/v1/auth/login", { body: LogInBody, docs: accounts.logIn }, logIn, forAnyone),
+  route("POST", "/v1/auth/logout", { docs: accounts.logOut }, logOut, forPeople),
+  route("GET", "/v1/account", { docs: accounts.get }, getAccount, forAccounts),
+  route("POST", "/v1/account/password", { body: PasswordBody, docs: accounts.changePassword }, changePassword, forPeople),
+  route("GET", "/v1/account/keys", { docs: accounts.listKeys }, listKeys, forAccounts),
+  route("POST", "/v1/account/keys", { body: KeyBody, docs: accounts.makeKey }, makeKey, forPeople),
+  route("DELETE", "/v1/account/keys/:id", { docs: accounts.endKey }, endKey, forPeople),
+  route("GET", "/v1/account/usage", { docs: accounts.usage }, getUsage, forAccounts),
+  route("GET", "/v1/admin/accounts", { query: AccountsQuery, docs: admin.listAccounts }, listAccounts, forOperators),
+  route("GET", "/v1/admin/accounts/:id", { docs: admin.getAccount }, getAnyAccount, forOperators),
+  route("POST", "/v1/admin/accounts/:id", { body: AccountChange, docs: admin.changeAccount }, changeAccount, forOperators),
+  route("GET", "/v1/admin/keys", { query: KeysQuery, docs: admin.listKeys }, listAllKeys, forOperators),
+  route("POST", "/v1/admin/keys/:id", { body: KeyChange, docs: admin.changeKey }, changeKey, forOperators),
+  route("DELETE", "/v1/admin/keys/:id", { docs: admin.endKey }, endAnyKey, forOperators),
+  route("GET", "/v1/admin/workers", { docs: admin.listWorkers }, listWorkers, forOperators),
+  route("POST", "/v1/admin/workers/:id/drain", { body: DrainBody, docs: admin.drainWorker }, drainWorker, forOperators),
+  route("DELETE", "/v1/admin/workers/:id", { docs: admin.forgetWorker }, forgetWorker, forOperators),
+  route("GET", "/v1/admin/sandboxes", { query: SandboxesQuery, docs: admin.listSandboxes }, listAllSandboxes, forOperators),
+  route("DELETE", "/v1/admin/sandboxes/:id", { docs: admin.deleteSandbox }, deleteAnySandbox, forOperators),
+  { access: "open", method: "GET", path: "/healthz", answer: health, docs: operations.health },
+  { access: "open", method: "GET", path: "/readyz", answer: readiness, docs: operations.readiness },
+  { access: "open", method: "GET", path: "/openapi.json", answer: openApi, docs: operations.document },
+  { access: "open", method: "GET", path: "/docs", answer: reference, docs: operations.page },
+  { access: "open", method: "GET", path: "/favicon.svg", answer: favicon, docs: "page" },
+  { access: "open", method: "GET", path: "/assets/*", answer: asset, docs: "page" },
+  ...pagePaths.map((path): OpenRoute => ({ access: "open", method: "GET", path, answer: page, docs: "page" })),
 ];

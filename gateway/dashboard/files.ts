@@ -65,8 +65,13 @@ export async function loadDashboard(dir = fileURLToPath(new URL("app/", import.m
 async function loadAsset(path: string): Promise<Asset> {
   const text = await readFile(path, "utf8");
   const body = extname(path) === ".ts" ? await stripTypes(text, path) : text;
+  return assetOf(contentTypes[extname(path)] as string, body);
+}
+
+/** A text as it is served. */
+export function assetOf(contentType: string, body: string): Asset {
   const hash = createHash("sha256").update(body).digest("base64url");
-  return { contentType: contentTypes[extname(path)] as string, body, etag: `"${hash.slice(0, 27)}"` };
+  return { contentType, body, etag: `"${hash.slice(0, 27)}"` };
 }
 
 async function stripTypes(text: string, sourcefile: string): Promise<string> {

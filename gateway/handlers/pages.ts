@@ -26,7 +26,8 @@ export function favicon({ dashboard }: GatewayContext, exchange: Exchange): void
   sendAsset(exchange, file);
 }
 
-function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset): void {
+/** A file from memory, or word that the browser has it already. */
+export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset): void {
   const headers = { ...pageHeaders, etag };
   if (exchange.header("if-none-match").split(/, */).includes(etag)) exchange.send(304, "", "", headers);
   else exchange.send(200, contentType, body, headers);

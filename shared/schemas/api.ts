@@ -1,6 +1,7 @@
 /**
  * The bodies and queries of the HTTP API. Unknown fields are allowed and ignored; known ones are checked.
  * `takes` and `takesEntry` are our own annotations: how a message describes what the field accepts.
+ * The descriptions are those of openapi.json.
  */
 import Type from "typebox";
 
@@ -8,6 +9,7 @@ export const commandBytesMax = 128 * 1024;
 const envBytesMax = 64 * 1024;
 
 const Name = Type.String({
+  description: "A name for people; it need not be unique.",
   pattern: "^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$",
   takes: "1 to 63 characters: letters, digits, '_', '.', '-', starting with a letter or digit",
 });
@@ -15,6 +17,7 @@ const Name = Type.String({
 /** Environment variables: names as POSIX has them, values without NUL. */
 export const EnvVars = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }), Type.String({ pattern: "^[^\\u0000]*$", maxLength: envBytesMax }), {
   additionalProperties: false,
+  description: "Environment variables.",
   takesEntry: `a string without NUL of at most ${envBytesMax} characters, under a name of letters, digits and '_'`,
 });
 
@@ -23,21 +26,27 @@ const Image = Type.String({
   pattern: "^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$",
   minLength: 1,
   maxLength: 255,
+  description: 'A container image; "default" is a general-purpose Linux.',
   takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',
 });
 
-const cpus = Type.Integer({ minimum: 1, maximum: 32, takes: "between 1 and 32 (a whole number)" });
-const memory = Type.Integer({ minimum: 128, maximum: 32_768, takes: "between 128 and 32768 (a whole number of MiB)" });
-const storage = Type.Integer({ minimum: 1, maximum: 1_000, takes: "between 1 and 1000 (a whole number of GB)" });
+const cpus = Type.Integer({ minimum: 1, maximum: 32, description: "Number of CPUs.", takes: "between 1 and 32 (a whole number)" });
+const memory = Type.Integer({ minimum: 128, maximum: 32_768, description: "Memory in MiB.", takes: "between 128 and 32768 (a whole number of MiB)" });
+const storage = Type.Integer({ minimum: 1, maximum: 1_000, description: "Storage in GB.", takes: "between 1 and 1000 (a whole number of GB)" });
 
 export const Resources = Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory), storage: Type.Optional(storage) });
 
-const NetworkAccess = Type.Union([Type.Literal("none"), Type.Literal("outbound")], { takes: '"none" or "outbound"' });
+const NetworkAccess = Type.Union([Type.Literal("none"), Type.Literal("outbound")], {
+  description: "What the sandbox reaches: the internet, or nothing.",
+  takes: '"none" or "outbound"',
+});
 export const Network = Type.Object({ access: NetworkAccess });
 export type NetworkAccess = "none" | "outbound";
 
 /** What a sandbox is given where the caller says nothing. */
 export const sandboxDefaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
+
+const wait = Type.Boolean({ description: "Answer only when the sandbox is ready; otherwise it may still be `creating`.", default: true });
 
 export const CreateBody = Type.Object({
   image: Image,
@@ -45,19 +54,25 @@ export const CreateBody = Type.Object({
   resources: Type.Optional(Resources),
   env_vars: Type.Optional(EnvVars),
   network: Type.Optional(Network),
-  wait_for_ready: Type.Optional(Type.Boolean()),
+  wait_for_ready: Type.Optional(wait),
 });
 
-export const DeleteBody = Type.Object({ create_snapshot: Type.Optional(Type.Boolean()), snapshot_name: Type.Optional(Name) });
+export const DeleteBody = Type.Object({
+  create_snapshot: Type.Optional(Type.Boolean({ description: "Take a last snapshot before.", default: false })),
+  snapshot_name: Type.Optional(Name),
+});
 
-export const SnapshotBody = Type.Object({ name: Type.Optional(Name), quick: Type.Optional(Type.Boolean()) });
+export const SnapshotBody = Type.Object({
+  name: Type.Optional(Name),
+  quick: Type.Optional(Type.Boolean({ description: "Do not stand the processes still: the snapshot is crash-consistent.", default: false })),
+});
 
 export const CloneBody = Type.Object({
   name: Type.Optional(Name),
   snapshot_name: Type.Optional(Name),
   resources: Type.Optional(Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory) })),
   image: Type.Optional(Image),
-  wait_for_ready: Type.Optional(Type.Boolean()),
+  wait_for_ready: Type.Optional(wait),
 });
 
 export const RestoreBody = Type.Object({
@@ -65,15 +80,32 @@ export const RestoreBody = Type.Object({
   resources: Type.Optional(Resources),
   image: Type.Optional(Image),
   env_vars: Type.Optional(EnvVars),
-  wait_for_ready: Type.Optional(Type.Boolean()),
+  wait_for_ready: Type.Optional(wait),
 });
 
-const Command = Type.String({ pattern: "^[^\\u0000]+$", takes: `a string of 1 to ${commandBytesMax} bytes without NUL` });
-const WorkingDir = Type.String({ pattern: "^/[^\\u0000]*$", maxLength: 4_096, takes: "an absolute path of at most 4096 characters" });
+const Command = Type.String({
+  description: "Run as `/bin/sh -c command`: pipes, redirects and chaining work.",
+  pattern: "^[^\\u0000]+$",
+  takes: `a string of 1 to ${commandBytesMax} bytes without NUL`,
+});
+const WorkingDir = Type.String({
+  description: "Where the command runs; the image's own directory when absent.",
+  pattern: "^/[^\\u0000]*$",
+  maxLength: 4_096,
+  takes: "an absolute path of at most 4096 characters",
+});
 
 export const ExecuteBody = Type.Object({
   command: Command,
-  timeout: Type.Optional(Type.Integer({ minimum: 1, maximum: 300, takes: "between 1 and 300 (a whole number of seconds)" })),
+  timeout: Type.Optional(
+    Type.Integer({
+      description: "Seconds until the command and all that it started are killed.",
+      default: 30,
+      minimum: 1,
+      maximum: 300,
+      takes: "between 1 and 300 (a whole number of seconds)",
+    }),
+  ),
   working_dir: Type.Optional(WorkingDir),
   env: Type.Optional(EnvVars),
 });
@@ -81,36 +113,56 @@ export const ExecuteBody = Type.Object({
 /** The upper bound of `timeout` is a setting, so the handler checks it. */
 export const ExecuteAsyncBody = Type.Object({
   command: Command,
-  timeout: Type.Optional(Type.Integer({ minimum: 1, takes: "a whole number of seconds, at least 1" })),
+  timeout: Type.Optional(
+    Type.Integer({
+      description: "Seconds until the command and all that it started are killed; the server's maximum, an hour by default, when absent.",
+      minimum: 1,
+      takes: "a whole number of seconds, at least 1",
+    }),
+  ),
   working_dir: Type.Optional(WorkingDir),
   env: Type.Optional(EnvVars),
 });
 
-export const FilePath = Type.String({ pattern: "^/[^\\u0000]*$", maxLength: 4_096, takes: "an absolute path of at most 4096 characters without NUL" });
-export const FileMode = Type.String({ pattern: "^0?[0-7]{3,4}$", takes: "an octal file mode such as 644 or 0755" });
+export const FilePath = Type.String({
+  description: "A path inside the sandbox.",
+  pattern: "^/[^\\u0000]*$",
+  maxLength: 4_096,
+  takes: "an absolute path of at most 4096 characters without NUL",
+});
+export const FileMode = Type.String({
+  description: "The file's mode; 644 when absent.",
+  pattern: "^0?[0-7]{3,4}$",
+  takes: "an octal file mode such as 644 or 0755",
+});
 
 export const DownloadQuery = Type.Object({
   path: FilePath,
-  archive: Type.Optional(Type.Literal("tar", { takes: '"tar"' })),
+  archive: Type.Optional(Type.Literal("tar", { description: "Send a folder, as a tar archive.", takes: '"tar"' })),
 });
 export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), mode: Type.Optional(FileMode) });
 export const UploadTarget = Type.Object({ path: FilePath, mode: Type.Optional(FileMode) });
 
 export const PageQuery = Type.Object({
-  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, takes: "a whole number from 1" })),
-  page_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, takes: "between 1 and 100 (a whole number)" })),
+  page: Type.Optional(Type.Integer({ description: "Which page.", default: 1, minimum: 1, maximum: 1_000_000, takes: "a whole number from 1" })),
+  page_size: Type.Optional(
+    Type.Integer({ description: "Items on a page.", default: 20, minimum: 1, maximum: 100, takes: "between 1 and 100 (a whole number)" }),
+  ),
 });
 
 const Time = Type.String({
+  description: "A time; UTC where it names no zone.",
   pattern: "^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2}(\\.\\d{1,9})?)?(Z|[+-]\\d{2}:?\\d{2})?)?$",
   takes: "an ISO 8601 time such as 2026-01-31T12:00:00Z",
 });
 export const StatusQuery = Type.Object({ from: Type.Optional(Time), to: Type.Optional(Time) });
 export const LogsQuery = Type.Object({
-  sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  sandbox_id: Type.Optional(Type.String({ description: "Only of this sandbox.", minLength: 1, maxLength: 64 })),
   from: Type.Optional(Time),
   to: Type.Optional(Time),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, takes: "between 1 and 1000 (a whole number)" })),
+  limit: Type.Optional(
+    Type.Integer({ description: "Entries at most.", default: 100, minimum: 1, maximum: 1_000, takes: "between 1 and 1000 (a whole number)" }),
+  ),
 });
 
 /** The status of one execution as results and logs show it. */

@@ -7,16 +7,16 @@ const Millis = Type.Integer({ minimum: 0 });
 
 /** Numbers that an operator has given in place of the tier's. */
 export const Limits = Type.Object({
-  /** Requests in any minute. */
-  requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
-  /** Requests at once; a minute's worth when absent. */
-  burst: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
-  /** Sandboxes at the same time. */
-  sandboxes: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  requests_per_minute: Type.Optional(Type.Integer({ description: "Requests in any minute.", minimum: 1, maximum: 1_000_000_000 })),
+  burst: Type.Optional(Type.Integer({ description: "Requests at once; a minute's worth when absent.", minimum: 1, maximum: 1_000_000_000 })),
+  sandboxes: Type.Optional(Type.Integer({ description: "Sandboxes at the same time.", minimum: 0, maximum: 1_000_000 })),
 });
 export type Limits = Static<typeof Limits>;
 
-export const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")], { takes: '"beta", "pro" or "enterprise"' });
+export const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")], {
+  description: "Which numbers hold where there are none of one's own.",
+  takes: '"beta", "pro" or "enterprise"',
+});
 
 export const AccountRecord = Type.Object({
   id: Id,

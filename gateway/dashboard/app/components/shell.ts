@@ -87,7 +87,7 @@ function accountBox(): HTMLElement {
 }
 
 /** On narrow screens the sidebar lies over the page, which is out of reach meanwhile. */
-function createDrawer(sidebar: HTMLElement, main: HTMLElement, scrim: HTMLElement): { readonly opener: HTMLElement; close(): void } {
+export function createDrawer(sidebar: HTMLElement, main: HTMLElement, scrim: HTMLElement): { readonly opener: HTMLElement; close(): void } {
   const set = (open: boolean): void => {
     sidebar.classList.toggle("open", open);
     scrim.hidden = !open;

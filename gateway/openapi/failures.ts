@@ -1,0 +1,92 @@
+/** The errors that calls have in common, and those that several name. */
+import type { CallRoute } from "../routes.ts";
+import { ids } from "./examples.ts";
+import type { Failures } from "./operation.ts";
+
+const always: Failures = {
+  internal_error: { when: "A defect, which is logged under the request id.", message: "an internal error occurred; the request id identifies it in the logs" },
+};
+
+const ofCalls: Failures = {
+  unavailable: { when: "No worker can do it now, or the gateway is full or shutting down.", message: "no worker has room for another sandbox" },
+};
+
+const limited: Failures = {
+  rate_limited: { when: "More requests in a minute than the tier allows.", message: "the limit of 60 requests a minute is reached" },
+};
+
+const ofCallers: Failures = {
+  unauthorized: {
+    when: "No API key, one that is not known, or one that has been revoked; for browsers, not logged in.",
+    message: "Missing API key. Include it in the x-api-key header.",
+  },
+  forbidden: { when: "The account is suspended.", message: "This account is suspended." },
+  ...limited,
+};
+
+const ofAnyone: Failures = {
+  forbidden: { when: "The call comes from a page of another site.", message: "This call must come from Sandgate's own pages." },
+};
+
+const ofPeople: Failures = {
+  forbidden: {
+    when: "Not logged in on the web page, the `x-csrf-token` header is missing or wrong, or the account is suspended.",
+    message: "Log in on the web page for this; an API key is not enough.",
+  },
+};
+
+const ofOperators: Failures = {
+  forbidden: { when: "The account is not an operator's, or is suspended.", message: "Only an operator may do this." },
+};
+
+const invalidField: Failures = {
+  invalid_request: { when: "A field is missing or out of bounds, or the body is not JSON. The message names it.", message: "Missing required field: image" },
+};
+const invalidQuery: Failures = {
+  invalid_request: { when: "A parameter is out of bounds. The message names it.", message: "page_size must be between 1 and 100 (a whole number)" },
+};
+const tooLarge: Failures = {
+  payload_too_large: { when: "The body is larger than the server takes (1 MiB by default).", message: "the request body must be at most 1048576 bytes" },
+};
+
+/** Those of every call of this kind; a route's own docs say more of some. */
+export function commonFailures({ access, body, method, query }: CallRoute): Failures {
+  const takesBody = body !== "file" && Object.keys((body.schema as { properties?: object }).properties ?? {}).length > 0;
+  return {
+    ...(takesBody ? invalidField : Object.keys(query.schema.properties).length > 0 ? invalidQuery : {}),
+    ...(access === "anyone" ? ofAnyone : ofCallers),
+    ...(access === "person" ? ofPeople : {}),
+    ...(access === "operator" ? ofOperators : {}),
+    ...(method !== "GET" && body !== "file" ? tooLarge : {}),
+    ...always,
+    ...ofCalls,
+  };
+}
+
+/** Of answers that need no account. */
+export const openFailures: Failures = always;
+
+export const noSandbox: Failures = { not_found: { when: "The account has no such sandbox.", message: `Sandbox not found: ${ids.sandbox}` } };
+export const noSnapshot: Failures = { not_found: { when: "The account has no such snapshot.", message: `Snapshot not found: ${ids.snapshot}` } };
+export const noKey: Failures = { not_found: { when: "There is no such key.", message: `API key not found: ${ids.key}` } };
+export const noAccount: Failures = { not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}` } };
+export const noWorker: Failures = { not_found: { when: "Nothing is known of such a worker.", message: `Worker not found: ${ids.worker}` } };
+
+export const notRunning: Failures = {
+  conflict: {
+    when: "The sandbox is not running: still being made, being deleted, or broken.",
+    message: 'the sandbox is not running, it is in state "creating"',
+  },
+};
+export const sandboxLimit: Failures = {
+  sandbox_limit_reached: { when: "The key has as many sandboxes as its tier allows.", message: "the limit of 10 sandboxes at the same time is reached" },
+};
+export const noDisk: Failures = {
+  insufficient_storage: { when: "The host, or the sandbox's storage, is full.", message: "the host has too little free disk space" },
+};
+export const repeated: Failures = {
+  idempotency_conflict: { when: "The `Idempotency-Key` was used for something else.", message: "this Idempotency-Key was used for a different request" },
+};
+export const guessing: Failures = {
+  rate_limited: { when: "Too many attempts from this address, or for this account.", message: "too many failed authentications from this address" },
+};

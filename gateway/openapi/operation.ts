@@ -1,0 +1,71 @@
+/** What openapi.json says of a route beyond its method, path and the schemas of what it takes. */
+import type { TSchema } from "typebox";
+import type { ErrorCode } from "../../shared/errors.ts";
+
+/** The groups of calls, in the order in which the reference shows them. */
+export const tags = {
+  Sandboxes: "Isolated Linux environments: make them, see them, end them.",
+  Executions: "Commands in a sandbox, answered whole or streamed.",
+  "Live sessions": "Interactive programs over a WebSocket, which live on when the connection drops.",
+  Files: "Files into a sandbox and out of it.",
+  Snapshots: "Point-in-time copies of sandboxes, to be restored as often as one likes.",
+  Account: "Who one is, one's keys, and what is left of the limits.",
+  Browser: "What the web pages do to sign up and log in. Programs use an API key instead.",
+  Operator: "For operators of the installation: accounts, keys, workers and sandboxes of everybody.",
+  Operations: "Whether the service works, and this reference. No key is needed.",
+} as const;
+export type Tag = keyof typeof tags;
+
+/** One way in which a call fails. */
+export interface Failure {
+  readonly when: string;
+  /** A message as it may read. */
+  readonly message: string;
+}
+export type Failures = Partial<Readonly<Record<ErrorCode, Failure>>>;
+
+/** A body of some media type. */
+export interface Content {
+  readonly type: string;
+  /** Absent for bytes. */
+  readonly schema?: TSchema;
+  /** A JSON value, or the text of the whole body for other types. */
+  readonly example?: unknown;
+}
+
+export interface Success {
+  readonly status: 101 | 200 | 201;
+  readonly description: string;
+  readonly content: readonly Content[];
+}
+
+export interface OperationDocs {
+  readonly tag: Tag;
+  /** `operationId`: generated clients name their functions by it. */
+  readonly name: string;
+  readonly summary: string;
+  /** Paragraphs, in the Markdown that openapi.json has. */
+  readonly description?: string;
+  /** What `{id}` stands for. */
+  readonly of?: "sandbox" | "snapshot" | "key" | "account" | "worker";
+  /** Example values of query parameters. */
+  readonly query?: Readonly<Record<string, string | number>>;
+  /** An example of a JSON body. */
+  readonly body?: object;
+  /** The bodies of a call that takes a file. */
+  readonly file?: readonly Content[];
+  /** Takes an `Idempotency-Key`. */
+  readonly once?: true;
+  readonly success: Success;
+  /** Other answers that are not errors. */
+  readonly others?: readonly (Omit<Success, "status"> & { readonly status: number })[];
+  /** Beside those that all calls of its kind have. */
+  readonly failures: Failures;
+  /** What follows the address in the example for curl, where that cannot be told from the rest. */
+  readonly curl?: string;
+}
+
+export const json = (schema: TSchema, example: unknown): readonly Content[] => [{ type: "application/json", schema, example }];
+/** A successful answer with a JSON body. */
+export const ok = (description: string, schema: TSchema, example: unknown): Success => ({ status: 200, description, content: json(schema, example) });
+export const made = (description: string, schema: TSchema, example: unknown): Success => ({ status: 201, description, content: json(schema, example) });

@@ -1,0 +1,146 @@
+/** Calls of the web pages, and those about one's own account. */
+import {
+  ApiKeysAnswer,
+  AuthSettingsAnswer,
+  MadeKeyAnswer,
+  MessageAnswer,
+  NewPasswordAnswer,
+  RevokedKeyAnswer,
+  SessionAnswer,
+  UsageAnswer,
+} from "../../../shared/schemas/account-answers.ts";
+import { account, ids, key, session, times } from "../examples.ts";
+import { guessing, noKey } from "../failures.ts";
+import { made, type OperationDocs, ok } from "../operation.ts";
+
+const password = "correct horse battery staple";
+
+export const settings: OperationDocs = {
+  tag: "Browser",
+  name: "getAuthSettings",
+  summary: "What the log-in page asks",
+  success: ok("Whether people can sign up.", AuthSettingsAnswer, { sign_up: true }),
+  failures: {},
+};
+
+export const signUp: OperationDocs = {
+  tag: "Browser",
+  name: "signUp",
+  summary: "Make an account",
+  description: "Logs in as well: the answer sets the session's cookie.",
+  body: { email: account.email, password, name: account.name },
+  success: made("The new account.", SessionAnswer, session),
+  failures: {
+    ...guessing,
+    forbidden: {
+      when: "Signing up is closed, or the call comes from a page of another site.",
+      message: "Signing up is closed on this server. Ask its operator for an account.",
+    },
+    conflict: { when: "The e-mail address is taken.", message: "This e-mail address is already registered." },
+  },
+};
+
+export const logIn: OperationDocs = {
+  tag: "Browser",
+  name: "logIn",
+  summary: "Log in",
+  description: "The answer sets the session's cookie. Its `csrf_token` goes into the `x-csrf-token` header of every call that changes something.",
+  body: { email: account.email, password },
+  success: ok("Logged in.", SessionAnswer, session),
+  failures: {
+    ...guessing,
+    unauthorized: { when: "The address or the password is wrong; which one is not said.", message: "Wrong e-mail or password." },
+    forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended." },
+  },
+};
+
+export const logOut: OperationDocs = {
+  tag: "Browser",
+  name: "logOut",
+  summary: "Log out",
+  success: ok("The session is over.", MessageAnswer, { message: "Logged out" }),
+  failures: {},
+};
+
+export const changePassword: OperationDocs = {
+  tag: "Browser",
+  name: "changePassword",
+  summary: "Change the password",
+  description: "All other sessions of the account end. API keys stay as they are.",
+  body: { current_password: password, new_password: "a better horse battery staple" },
+  success: ok("The new password holds.", NewPasswordAnswer, {
+    message: "Password changed; all other sessions of this account have ended",
+    csrf_token: "Yc4m2Rk8Vb1tHx6pLd9sWq3fJz7nGe5u",
+  }),
+  failures: {
+    ...guessing,
+    forbidden: { when: "The current password is wrong, or the call does not come from a logged-in browser.", message: "The current password is wrong." },
+  },
+};
+
+export const get: OperationDocs = {
+  tag: "Account",
+  name: "getAccount",
+  summary: "Get the account",
+  success: ok("Who calls, and the limits. A browser is told its `csrf_token` as well.", SessionAnswer, session),
+  failures: {},
+};
+
+export const listKeys: OperationDocs = {
+  tag: "Account",
+  name: "listApiKeys",
+  summary: "List API keys",
+  description: "Newest first, revoked ones too. The keys themselves are not kept, only their hashes.",
+  success: ok("The keys.", ApiKeysAnswer, { data: [key] }),
+  failures: {},
+};
+
+export const makeKey: OperationDocs = {
+  tag: "Account",
+  name: "createApiKey",
+  summary: "Make an API key",
+  description: "The answer is the only one that ever shows the key. Only logged in on the web page.",
+  body: { name: key.name },
+  success: made("The new key.", MadeKeyAnswer, {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    created_at: key.created_at,
+    key: "sg_Xk2b9QwT7vR4nM8sLd1pHf6jZc3yGa5eUi0oBx2kWq9rVt4m",
+  }),
+  failures: {
+    conflict: { when: "The account has as many active keys as it may have.", message: "An account can have at most 5 active keys; revoke one first." },
+  },
+};
+
+export const endKey: OperationDocs = {
+  tag: "Account",
+  name: "revokeApiKey",
+  summary: "Revoke an API key",
+  description: "It fails everywhere at once, and calls in progress end. Only logged in on the web page.",
+  of: "key",
+  success: ok("It is revoked.", RevokedKeyAnswer, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
+  failures: noKey,
+};
+
+export const usage: OperationDocs = {
+  tag: "Account",
+  name: "getUsage",
+  summary: "Get what is used and left",
+  success: ok("Now, and the last hour.", UsageAnswer, {
+    timestamp: times.now,
+    sandboxes: { running: 1, creating: 0, error: 0, total: 1 },
+    keys: [
+      {
+        id: ids.key,
+        name: key.name,
+        prefix: key.prefix,
+        dashboard: false,
+        requests: { limit: 60, remaining: 58 },
+        sandboxes: { used: 1, limit: 10 },
+      },
+    ],
+    history: [{ timestamp: times.made, requests: 2, refused: 0, sandboxes: 1 }],
+  }),
+  failures: {},
+};

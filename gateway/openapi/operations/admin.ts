@@ -1,0 +1,163 @@
+/** Calls for operators of the installation. */
+import {
+  AdminAccountAnswer,
+  AdminAccountsAnswer,
+  AdminDeletedSandboxAnswer,
+  AdminKeyAnswer,
+  AdminKeysAnswer,
+  AdminRevokedKeyAnswer,
+  AdminSandboxesAnswer,
+  DrainedAnswer,
+  ForgottenAnswer,
+  WorkersAnswer,
+} from "../../../shared/schemas/account-answers.ts";
+import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
+import { noAccount, noKey, noSandbox, noWorker } from "../failures.ts";
+import { type OperationDocs, ok } from "../operation.ts";
+
+const tag = "Operator";
+const withKeys = { ...adminAccount, api_keys: [adminKey] };
+
+export const listAccounts: OperationDocs = {
+  tag,
+  name: "adminListAccounts",
+  summary: "List all accounts",
+  description: "Newest first.",
+  query: { email: "@example.com", page: 1 },
+  success: ok("One page of accounts.", AdminAccountsAnswer, pageOf(adminAccount)),
+  failures: {},
+};
+
+export const getAccount: OperationDocs = {
+  tag,
+  name: "adminGetAccount",
+  summary: "Get any account",
+  of: "account",
+  success: ok("The account with all of its keys.", AdminAccountAnswer, withKeys),
+  failures: noAccount,
+};
+
+export const changeAccount: OperationDocs = {
+  tag,
+  name: "adminChangeAccount",
+  summary: "Change any account",
+  description: "What is not named stays as it is. Numbers in `limits` go over those of the tier; `null` takes all away.",
+  of: "account",
+  body: { tier: "pro", limits: { sandboxes: 80 } },
+  success: ok("The account as it is now.", AdminAccountAnswer, {
+    ...withKeys,
+    tier: "pro",
+    limits: { requests_per_minute: 300, burst: 300, sandboxes: 80 },
+    custom_limits: { sandboxes: 80 },
+  }),
+  failures: {
+    ...noAccount,
+    conflict: {
+      when: "Operators would shut themselves out.",
+      message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
+    },
+  },
+};
+
+export const listKeys: OperationDocs = {
+  tag,
+  name: "adminListKeys",
+  summary: "List the keys of all accounts",
+  description: "Newest first.",
+  query: { account_id: ids.account, page: 1 },
+  success: ok("One page of keys.", AdminKeysAnswer, pageOf(adminKey)),
+  failures: {},
+};
+
+export const changeKey: OperationDocs = {
+  tag,
+  name: "adminChangeKey",
+  summary: "Give a key a tier or numbers of its own",
+  of: "key",
+  body: { tier: "enterprise", limits: { requests_per_minute: 1200 } },
+  success: ok("The key as it is now.", AdminKeyAnswer, {
+    ...adminKey,
+    tier: "enterprise",
+    limits: { requests_per_minute: 1200, burst: 1200, sandboxes: 10_000 },
+    custom_tier: "enterprise",
+    custom_limits: { requests_per_minute: 1200 },
+  }),
+  failures: noKey,
+};
+
+export const endKey: OperationDocs = {
+  tag,
+  name: "adminRevokeKey",
+  summary: "Revoke any key",
+  of: "key",
+  success: ok("It is revoked.", AdminRevokedKeyAnswer, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
+  failures: noKey,
+};
+
+export const listWorkers: OperationDocs = {
+  tag,
+  name: "adminListWorkers",
+  summary: "List workers",
+  description: "Those that are there, and those that are gone but still have sandboxes in the directory.",
+  success: ok("The fleet.", WorkersAnswer, {
+    data: [
+      {
+        id: ids.worker,
+        present: true,
+        draining: false,
+        cordoned: false,
+        sandboxes: 1,
+        sandboxes_max: 200,
+        memory_free_bytes: 7_516_192_768,
+        disk_free_bytes: 107_374_182_400,
+        load_per_cpu: 0.4,
+        not_enforced: [],
+      },
+    ],
+  }),
+  failures: {},
+};
+
+export const drainWorker: OperationDocs = {
+  tag,
+  name: "adminDrainWorker",
+  summary: "Give a worker no new sandboxes",
+  description: "What it has goes on. `on: false` takes that back.",
+  of: "worker",
+  body: { on: true },
+  success: ok("It takes none, or again.", DrainedAnswer, { id: ids.worker, cordoned: true, message: "The worker takes no new sandboxes" }),
+  failures: noWorker,
+};
+
+export const forgetWorker: OperationDocs = {
+  tag,
+  name: "adminForgetWorker",
+  summary: "Forget a worker that will never come back",
+  description: "Its sandboxes leave the directory, and count for nobody's limit any more.",
+  of: "worker",
+  success: ok("It is forgotten.", ForgottenAnswer, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
+  failures: { ...noWorker, conflict: { when: "The worker is there.", message: "This worker is there; stop it first." } },
+};
+
+export const listSandboxes: OperationDocs = {
+  tag,
+  name: "adminListSandboxes",
+  summary: "List the sandboxes of all accounts",
+  description: "In every state, newest first.",
+  query: { account_id: ids.account, page: 1 },
+  success: ok(
+    "One page of sandboxes.",
+    AdminSandboxesAnswer,
+    pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null }),
+  ),
+  failures: {},
+};
+
+export const deleteSandbox: OperationDocs = {
+  tag,
+  name: "adminDeleteSandbox",
+  summary: "Delete any sandbox",
+  of: "sandbox",
+  success: ok("It is gone.", AdminDeletedSandboxAnswer, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
+  failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
+};

@@ -1,0 +1,59 @@
+/** Calls that run commands. */
+import { ChunkAnswer, ExecutionAnswer } from "../../../shared/schemas/answers.ts";
+import { ids, times } from "../examples.ts";
+import { noSandbox, notRunning } from "../failures.ts";
+import { type Failures, type OperationDocs, ok } from "../operation.ts";
+
+const tag = "Executions";
+
+const ofCommands: Failures = {
+  ...noSandbox,
+  ...notRunning,
+  unprocessable: {
+    when: "The working directory is not there, or the image has no shell.",
+    message: "working_dir does not exist or is not a directory: /missing",
+  },
+  rate_limited: {
+    when: "More requests in a minute than the tier allows, or more commands at once than a sandbox may run (64 by default).",
+    message: "the sandbox already runs 64 commands, which is its limit",
+  },
+};
+
+export const execute: OperationDocs = {
+  tag,
+  name: "execute",
+  summary: "Run a command and wait",
+  description: `The command runs in a shell, with the sandbox's variables and then \`env\`. A command that fails is no HTTP error: look at \`exit_code\`. After \`timeout\` seconds the command and all that it started are killed, and what it printed until then is in the answer.
+
+Each stream is kept up to 10 MiB by default; the command goes on when there is more.`,
+  of: "sandbox",
+  body: { command: "echo $GREETING | tr a-z A-Z", timeout: 30, env: { GREETING: "hello" } },
+  success: ok("How it went. 200 also when the command failed or its time was up.", ExecutionAnswer, {
+    id: ids.execution,
+    status: "completed",
+    exit_code: 0,
+    stdout: "HELLO\n",
+    stderr: "",
+    execution_time_ms: 7,
+    created_at: times.began,
+    completed_at: times.began,
+  }),
+  failures: ofCommands,
+};
+
+export const executeAsync: OperationDocs = {
+  tag,
+  name: "executeStream",
+  summary: "Run a command and stream its output",
+  description: `Newline-delimited JSON: each line is an object with \`stdout\` or \`stderr\`, as the command writes it, and never cuts a character in two. The last line is \`{"exit_code":n}\`. When something breaks in mid-stream it is \`{"error":"…","code":"…"}\` instead, and there is no exit code. Lines with other members may come: ignore them.
+
+A client that goes away ends the command. A client that reads slowly slows it down; nothing is lost.`,
+  of: "sandbox",
+  body: { command: "for i in 1 2 3; do echo $i; sleep 1; done" },
+  success: {
+    status: 200,
+    description: "The stream, which begins when the command does.",
+    content: [{ type: "application/x-ndjson", schema: ChunkAnswer, example: '{"stdout":"1\\n"}\n{"stdout":"2\\n"}\n{"stdout":"3\\n"}\n{"exit_code":0}\n' }],
+  },
+  failures: ofCommands,
+};

@@ -1,0 +1,48 @@
+/** Calls that need no key: whether the service works, and the reference. */
+import Type from "typebox";
+import { HealthAnswer, ReadinessAnswer } from "../../../shared/schemas/answers.ts";
+import { ids } from "../examples.ts";
+import { json, type OperationDocs, ok } from "../operation.ts";
+
+const tag = "Operations";
+
+export const health: OperationDocs = {
+  tag,
+  name: "getHealth",
+  summary: "Whether this gateway answers",
+  success: ok("It does.", HealthAnswer, { status: "ok" }),
+  failures: {},
+};
+
+const worker = { id: ids.worker, draining: false, not_enforced: [] };
+
+export const readiness: OperationDocs = {
+  tag,
+  name: "getReadiness",
+  summary: "Whether calls can be carried out",
+  success: ok("They can.", ReadinessAnswer, { status: "ready", nats: true, workers: [worker] }),
+  others: [
+    {
+      status: 503,
+      description: "NATS cannot be reached, or no worker takes sandboxes.",
+      content: json(ReadinessAnswer, { status: "unavailable", nats: true, workers: [] }),
+    },
+  ],
+  failures: {},
+};
+
+export const document: OperationDocs = {
+  tag,
+  name: "getOpenApi",
+  summary: "This reference, for programs",
+  success: ok("An OpenAPI 3.1 document.", Type.Object({ openapi: Type.String() }), { openapi: "3.1.0" }),
+  failures: {},
+};
+
+export const page: OperationDocs = {
+  tag,
+  name: "getReference",
+  summary: "This reference, for people",
+  success: { status: 200, description: "A page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
+  failures: {},
+};

@@ -1,0 +1,112 @@
+/** Calls about sandboxes. */
+import { DeletedAllAnswer, DeletedSandboxAnswer, LogsAnswer, SandboxAnswer, SandboxPageAnswer, StatusAnswer } from "../../../shared/schemas/answers.ts";
+import { ids, pageOf, sandbox, times } from "../examples.ts";
+import { noDisk, noSandbox, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { made, type OperationDocs, ok } from "../operation.ts";
+
+const tag = "Sandboxes";
+
+export const create: OperationDocs = {
+  tag,
+  name: "createSandbox",
+  summary: "Create a sandbox",
+  description:
+    "A sandbox has 1 CPU, 512 MiB of memory, 5 GB of storage and `outbound` network where the call says nothing else. It counts against the key that made it until it is gone.",
+  body: { image: "default", name: sandbox.name, resources: { cpus: 1, memory: 512 }, env_vars: { GREETING: "hello" } },
+  once: true,
+  success: made("The new sandbox.", SandboxAnswer, sandbox),
+  failures: {
+    ...sandboxLimit,
+    ...repeated,
+    ...noDisk,
+    unprocessable: { when: "The image is not there and cannot be pulled.", message: "image not found or not pullable: docker.io/library/nothing:1" },
+  },
+};
+
+export const list: OperationDocs = {
+  tag,
+  name: "listSandboxes",
+  summary: "List running sandboxes",
+  description: "Those that run or are being made, newest first. All keys of the account see the same list.",
+  query: { page: 1, page_size: 20 },
+  success: ok("One page of sandboxes.", SandboxPageAnswer, pageOf(sandbox)),
+  failures: {},
+};
+
+export const get: OperationDocs = {
+  tag,
+  name: "getSandbox",
+  summary: "Get one sandbox",
+  of: "sandbox",
+  success: ok("The sandbox, in whatever state.", SandboxAnswer, sandbox),
+  failures: noSandbox,
+};
+
+export const remove: OperationDocs = {
+  tag,
+  name: "deleteSandbox",
+  summary: "Delete a sandbox",
+  description: "Ends all that runs in it and removes its files. Streams of running commands end with an error line.",
+  of: "sandbox",
+  body: { create_snapshot: true, snapshot_name: "nightly-report-final" },
+  success: ok("It is gone.", DeletedSandboxAnswer, {
+    id: ids.sandbox,
+    message: "Sandbox deleted",
+    snapshot_created: true,
+    snapshot_name: "nightly-report-final",
+    storage_deleted: true,
+  }),
+  failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
+};
+
+export const removeAll: OperationDocs = {
+  tag,
+  name: "deleteAllSandboxes",
+  summary: "Delete all sandboxes",
+  description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
+  success: ok("What was deleted.", DeletedAllAnswer, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
+  failures: {},
+};
+
+export const status: OperationDocs = {
+  tag,
+  name: "getSandboxStatus",
+  summary: "Get resource usage",
+  description: "What a sandbox uses now, and samples between `from` and `to`: of the last 24 hours where the call says nothing else.",
+  of: "sandbox",
+  query: { from: times.made, to: times.now },
+  success: ok("Its use.", StatusAnswer, {
+    sandbox_name: sandbox.name,
+    timestamp: times.now,
+    current: { cpu_percent: 12.5, memory_mb: 48.2, memory_percent: 9.4, disk_mb: 3.1, processes: 2 },
+    history: [{ timestamp: times.began, cpu_percent: 80.1, memory_mb: 61.7 }],
+  }),
+  failures: { ...noSandbox, ...notRunning },
+};
+
+export const logs: OperationDocs = {
+  tag,
+  name: "listLogs",
+  summary: "List what ran",
+  description: "Executions of one sandbox or of all, newest first: of the last hour where the call says nothing else. Kept for 7 days, outputs cut at 4 KiB.",
+  query: { sandbox_id: ids.sandbox, from: times.made, limit: 100 },
+  success: ok("What ran.", LogsAnswer, {
+    logs: [
+      {
+        request_id: ids.request,
+        execution_id: ids.execution,
+        sandbox_id: ids.sandbox,
+        command: "echo $GREETING",
+        source: "sync",
+        status: "completed",
+        exit_code: 0,
+        execution_time_ms: 7,
+        timestamp: times.began,
+        stdout: "hello\n",
+        stderr: "",
+      },
+    ],
+    total: 1,
+  }),
+  failures: {},
+};

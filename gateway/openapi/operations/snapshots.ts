@@ -1,0 +1,104 @@
+/** Calls about snapshots. */
+import { CloneAnswer, DeletedAllAnswer, DeletedSnapshotAnswer, SandboxAnswer, SnapshotAnswer, SnapshotPageAnswer } from "../../../shared/schemas/answers.ts";
+import { ids, pageOf, sandbox, snapshot, times } from "../examples.ts";
+import { noDisk, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { made, type OperationDocs, ok } from "../operation.ts";
+
+const tag = "Snapshots";
+
+export const take: OperationDocs = {
+  tag,
+  name: "createSnapshot",
+  summary: "Take a snapshot",
+  description:
+    "Keeps the files of a running sandbox and its settings. The sandbox goes on. Its processes stand still while its files are copied, unless `quick` is true.",
+  of: "sandbox",
+  body: { name: snapshot.name, quick: false },
+  once: true,
+  success: made("The snapshot, ready and durable.", SnapshotAnswer, snapshot),
+  failures: { ...noSandbox, ...notRunning, ...noDisk, ...repeated },
+};
+
+export const clone: OperationDocs = {
+  tag,
+  name: "cloneSandbox",
+  summary: "Clone a sandbox",
+  description:
+    "Takes a snapshot and makes a sandbox from it at once. Storage is inherited. With `image`, the files that the source has changed are laid over the new image.",
+  of: "sandbox",
+  body: { name: "nightly-report-2", snapshot_name: snapshot.name, resources: { memory: 1024 } },
+  once: true,
+  success: made("The new sandbox, and the snapshot that it was made from.", CloneAnswer, {
+    sandbox: { ...sandbox, id: ids.clone, name: "nightly-report-2", memory: 1024, created_at: times.now },
+    snapshot,
+  }),
+  failures: {
+    ...noSandbox,
+    ...notRunning,
+    ...noDisk,
+    ...repeated,
+    ...sandboxLimit,
+    unprocessable: { when: "The image is not there and cannot be pulled.", message: "image not found or not pullable: docker.io/library/nothing:1" },
+  },
+};
+
+export const list: OperationDocs = {
+  tag,
+  name: "listSnapshots",
+  summary: "List snapshots",
+  description: "Those that are ready, newest first.",
+  query: { page: 1, page_size: 20 },
+  success: ok("One page of snapshots.", SnapshotPageAnswer, pageOf(snapshot)),
+  failures: {},
+};
+
+export const get: OperationDocs = {
+  tag,
+  name: "getSnapshot",
+  summary: "Get one snapshot",
+  of: "snapshot",
+  success: ok("The snapshot, in whatever state.", SnapshotAnswer, snapshot),
+  failures: noSnapshot,
+};
+
+export const restore: OperationDocs = {
+  tag,
+  name: "restoreSnapshot",
+  summary: "Restore a snapshot into a new sandbox",
+  description:
+    "The new sandbox has the files of that moment, and the settings where the call says nothing else; `env_vars` go over those of the snapshot. Nothing runs in it.",
+  of: "snapshot",
+  body: { name: "after-the-upgrade", resources: { memory: 1024 }, env_vars: { GREETING: "hello again" } },
+  once: true,
+  success: made("The new sandbox.", SandboxAnswer, { ...sandbox, id: ids.clone, name: "after-the-upgrade", memory: 1024, created_at: times.now }),
+  failures: {
+    ...noSnapshot,
+    ...noDisk,
+    ...repeated,
+    ...sandboxLimit,
+    conflict: { when: "The snapshot is not ready.", message: 'the snapshot is not ready, it is in state "creating"' },
+    unprocessable: {
+      when: "The image cannot be had, or the storage is smaller than what the snapshot holds.",
+      message: "storage of 1 GB is less than the 2.3 GB that the snapshot uses",
+    },
+  },
+};
+
+export const remove: OperationDocs = {
+  tag,
+  name: "deleteSnapshot",
+  summary: "Delete a snapshot",
+  description: "Sandboxes that were made from it live on.",
+  of: "snapshot",
+  success: ok("It is gone.", DeletedSnapshotAnswer, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
+  failures: { ...noSnapshot, conflict: { when: "It is still being taken.", message: "the snapshot is still being taken" } },
+};
+
+export const removeAll: OperationDocs = {
+  tag,
+  name: "deleteAllSnapshots",
+  summary: "Delete all snapshots",
+  description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
+  success: ok("What was deleted.", DeletedAllAnswer, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
+  failures: {},
+};

@@ -1,0 +1,39 @@
+/** HTML from templates: what is put into one is text and stays text, unless it was made by a template itself. */
+
+/** Text that is HTML already. */
+export class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = Html | string | number | undefined | false | readonly Part[];
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+export function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character] as string);
+}
+
+/** A template whose values are escaped; what is undefined or false leaves nothing. */
+export function html(strings: TemplateStringsArray, ...values: readonly Part[]): Html {
+  return new Html(strings.map((text, index) => text + (index < values.length ? textOf(values[index]) : "")).join(""));
+}
+
+function textOf(part: Part): string {
+  if (part === undefined || part === false) return "";
+  if (part instanceof Html) return part.text;
+  return typeof part === "string" || typeof part === "number" ? escaped(String(part)) : part.map(textOf).join("");
+}
+
+/** Words with `code` in them. */
+export function words(markdown: string): Html {
+  return html`${markdown.split("`").map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}`;
+}
+
+/** Paragraphs with `code` in them. */
+export function prose(markdown: string): Html {
+  return html`${markdown.split("\n\n").map((paragraph) => html`<p>${words(paragraph)}</p>`)}`;
+}
