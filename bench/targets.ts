@@ -55,7 +55,7 @@ const snapshotTargets = snapshotSizes.flatMap(({ name }): Target[] => {
   return [
     atMost(snapshotTask(name), "podman commit", "snapshot", 1.2),
     atMost(restoreTask(name), "podman run -d", "restore", 1.3),
-    atMost(cloneTask(name), "podman commit, run -d", "clone", 1.25),
+    atMost(cloneTask(name), "podman commit, run -d", "clone", 1),
   ];
 });
 

@@ -17,6 +17,7 @@ import type { Snapshots } from "./snapshots/registry.ts";
 import type { Replicator } from "./snapshots/replicator.ts";
 import type { StallWatch } from "./stall.ts";
 import type { Store } from "./store.ts";
+import type { Urgent } from "./urgent.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
 
 export interface WorkerContext {
@@ -42,6 +43,7 @@ export interface WorkerContext {
   readonly collectLayers: () => Promise<void>;
   readonly peers: PeerWatch;
   readonly stalls: StallWatch;
+  readonly urgent: Urgent;
   /** Commands started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
   readonly counters: { executions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
   /** Set when a stop was asked for: new work is refused. */

@@ -38,11 +38,12 @@ import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
 import { Store } from "./store.ts";
+import { Urgent } from "./urgent.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
 /** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
 const exitConfig = 78;
-/** How long a piece of an archive waits for containers that are being started; the rate that is always left is 1 MiB a second. */
+/** How long a piece of an archive waits for starts and snapshots; the rate that is always left is 1 MiB a second. */
 const archiveWaitMsMax = 500;
 
 async function main(): Promise<void> {
@@ -76,9 +77,10 @@ async function main(): Promise<void> {
   const archive = await LayerArchive.open(archiveBus, log);
   const stopping = new AbortController();
   const roots = new Roots(join(dataDir, "roots"), { podman, layers, archive, signal: stopping.signal });
+  const urgent = new Urgent();
   const replicator = new Replicator({
     ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
-    giveWay: (signal) => sandboxLifecycle.whenQuiet(archiveWaitMsMax, signal),
+    giveWay: (signal) => urgent.whenQuiet(archiveWaitMsMax, signal),
     layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
     dirOf: async (id) => {
       const image = imageOfLayer(id);
@@ -87,7 +89,7 @@ async function main(): Promise<void> {
     onDone: (id) => snapshots.noteArchived(id, "done"),
   });
   lifecycle.onStop("replicator", () => replicator.stop());
-  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, roots, oci, host, log, workerId, atOnce: config.createsAtOnce, collectLayers });
+  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, roots, oci, host, log, workerId, atOnce: config.createsAtOnce, urgent, collectLayers });
   const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
   const pool = new WarmPool({ config, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 
@@ -115,6 +117,7 @@ async function main(): Promise<void> {
     collectLayers,
     peers,
     stalls: new StallWatch(),
+    urgent,
     counters: { executions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 },
     draining: true,
   };

@@ -18,7 +18,7 @@ export async function snapshot(context: WorkerContext, call: SnapshotCall): Prom
     if (taken) return Promise.resolve(taken);
     // It may have been deleted or lost while earlier changes of it were waited for.
     const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
-    return takeSnapshot(context, sandbox, call);
+    return context.urgent.run(() => takeSnapshot(context, sandbox, call));
   });
 }
 

@@ -115,7 +115,7 @@ async function outboundNetwork(): Promise<string> {
 
 /** Whether nftables works in a network namespace of ours. */
 async function filterKind(): Promise<"nft" | "routes"> {
-  const rules = nftRules(["192.0.2.1"]);
+  const rules = nftRules(["192.0.2.1"], "used");
   const result = await run("unshare", ["--net", "--", "nft", "-f", "-"], { timeoutMs: probeTimeoutMs, input: rules });
   return result.exitCode === 0 ? "nft" : "routes";
 }

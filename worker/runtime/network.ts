@@ -37,12 +37,13 @@ function hostAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address).filter((address) => isIPv4(address)));
 }
 
-/** The rules as nft reads them. */
-export function nftRules(host: readonly string[]): string {
+/** Whether a network namespace has just been made, or may have rules of ours. */
+export type Namespace = "new" | "used";
+
+/** The rules as nft reads them. To replace earlier ones takes the kernel several times as long as to make them. */
+export function nftRules(host: readonly string[], namespace: Namespace): string {
   return [
-    // Made and deleted first, so that the rules can be set again.
-    "table inet sandgate {}",
-    "delete table inet sandgate",
+    ...(namespace === "used" ? ["table inet sandgate {}", "delete table inet sandgate"] : []),
     "table inet sandgate {",
     `  set closed { type ipv4_addr; flags interval; auto-merge; elements = { ${[...privateRanges, ...host].join(", ")} } }`,
     "  chain output {",
@@ -69,11 +70,11 @@ export function refusingRoutes(host: readonly string[]): string {
  *
  * @throws {SandgateError} `internal_error`; the sandbox must not be handed out then.
  */
-export async function closePrivateNetworks(host: Host, pid: number): Promise<void> {
+export async function closePrivateNetworks(host: Host, pid: number, namespace: Namespace): Promise<void> {
   const enter = ["-t", String(pid), "-n", "--"];
   const result =
     host.networkFilter === "nft"
-      ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses()) })
+      ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses(), namespace) })
       : await run("nsenter", [...enter, "ip", "-batch", "-"], { timeoutMs, input: refusingRoutes(hostAddresses()) });
   if (result.exitCode !== 0) {
     throw new SandgateError("internal_error", "the network of the sandbox could not be closed off", { cause: new Error(result.stderr) });

@@ -1,5 +1,4 @@
 /** Making, starting again and removing the container of a sandbox. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
@@ -7,15 +6,13 @@ import type { BaseImage } from "../../shared/schemas/messages.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
-import { closePrivateNetworks } from "../runtime/network.ts";
+import { closePrivateNetworks, type Namespace } from "../runtime/network.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
 import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
 import type { RootSource, SandboxRecord } from "../store.ts";
+import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";
-
-/** Who starts one container often starts another. */
-const quietMs = 200;
 
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
@@ -27,8 +24,7 @@ export class SandboxLifecycle {
   readonly #workerId: string;
   readonly #roots: Roots;
   readonly #collectLayers: () => Promise<void>;
-  #launching = 0;
-  #lastLaunchMs = 0;
+  readonly #urgent: Urgent;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -39,6 +35,7 @@ export class SandboxLifecycle {
     log: Logger;
     workerId: string;
     atOnce: number;
+    urgent: Urgent;
     collectLayers: () => Promise<void>;
   }) {
     this.#sandboxes = parts.sandboxes;
@@ -49,6 +46,7 @@ export class SandboxLifecycle {
     this.#log = parts.log;
     this.#workerId = parts.workerId;
     this.#collectLayers = parts.collectLayers;
+    this.#urgent = parts.urgent;
     this.#slots = new Semaphore(parts.atOnce);
   }
 
@@ -60,9 +58,7 @@ export class SandboxLifecycle {
     const changes = { container_id: container.id, ...(base ? { root: { base, layers } } : {}) };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
-      await this.#sandboxes.apply(sandbox, "started", changes);
-      // Last: a worker that cannot tell anybody any more has not made a promise either.
-      await this.#sandboxes.acknowledge(sandbox);
+      await this.#sandboxes.promise(sandbox, "started", changes);
     } catch (error) {
       sandbox.container = undefined;
       await this.#discard(sandbox.record.id, sandbox.record.root);
@@ -75,28 +71,20 @@ export class SandboxLifecycle {
     return (await this.#launch(spec, undefined)).container;
   }
 
-  /** For work that can wait: resolves when no container is being started and none was a moment ago, after `waitMsMax` in any case. */
-  async whenQuiet(waitMsMax: number, signal: AbortSignal): Promise<void> {
-    const deadlineMs = performance.now() + waitMsMax;
-    while ((this.#launching > 0 || performance.now() - this.#lastLaunchMs < quietMs) && performance.now() < deadlineMs) {
-      await sleep(quietMs / 4, undefined, { signal });
-    }
+  async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
+    return this.#urgent.run(() => this.#launchNow(spec, source));
   }
 
-  async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
-    this.#launching++;
+  async #launchNow(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
     try {
       const root = source && (await this.#roots.mount(spec.sandboxId, source));
       if (root) faultPoint("restore.mounted");
       const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, { ...spec, root }));
       if (root) faultPoint("restore.started");
-      return { container: await this.#ready(containerId, spec.network, root?.base), base: root?.base };
+      return { container: await this.#ready(containerId, spec.network, "new", root?.base), base: root?.base };
     } catch (error) {
       await this.#discard(spec.sandboxId, source);
       throw error;
-    } finally {
-      this.#launching--;
-      this.#lastLaunchMs = performance.now();
     }
   }
 
@@ -106,7 +94,7 @@ export class SandboxLifecycle {
     // Mounts are gone when the machine, or Podman's namespace, was started anew.
     if (!isRunning && root) await this.#roots.mount(id, root);
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = await this.#ready(containerId, sandbox.record.network, root?.base);
+    sandbox.container = await this.#ready(containerId, sandbox.record.network, isRunning ? "used" : "new", root?.base);
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
@@ -158,10 +146,10 @@ export class SandboxLifecycle {
   }
 
   /** @param base what a container that was not made from an image does not know itself. */
-  async #ready(containerId: string, network: ContainerSpec["network"], base: BaseImage | undefined): Promise<Container> {
+  async #ready(containerId: string, network: ContainerSpec["network"], namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId);
     const container = base ? { ...inspected, process: { ...inspected.process, cwd: base.working_dir } } : inspected;
-    if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid);
+    if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid, namespace);
     return container;
   }
 

@@ -110,8 +110,15 @@ export class Sandboxes {
     await this.#directory.publish(sandbox.record);
   }
 
-  /** The sandbox is promised to its maker: it is kept whatever happens. */
-  async acknowledge(sandbox: LiveSandbox): Promise<void> {
+  /**
+   * Applies the event that makes a sandbox its maker's: it is kept whatever happens from now on. First the directory, then
+   * the disk: a worker that cannot tell anybody has not made a promise, and one that dies in between makes it go again.
+   *
+   * @throws {SandgateError} `conflict`, `unavailable`; no promise was made then.
+   */
+  async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+    this.#become(sandbox, event, changes);
+    await this.#directory.publish(sandbox.record);
     sandbox.record = { ...sandbox.record, acknowledged: true };
     await this.#store.putSandbox(sandbox.record);
   }
@@ -138,11 +145,15 @@ export class Sandboxes {
   }
 
   async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+    this.#become(sandbox, event, changes);
+    await this.#store.putSandbox(sandbox.record);
+  }
+
+  #become(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): void {
     const status = nextState(sandbox.record.status, event);
     if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
     const { error, ...rest } = sandbox.record;
     sandbox.record = { ...rest, ...(error && status !== "running" ? { error } : {}), ...changes, status };
-    await this.#store.putSandbox(sandbox.record);
   }
 
   #track(record: SandboxRecord): LiveSandbox {

@@ -33,7 +33,7 @@ test("a command in two parts runs as it would in one, quotes and arguments inclu
 const closed = ["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "224.0.0.0/3", "8.8.4.4"];
 
 test("the rules close every private range, the host's own addresses and IPv6, and leave the resolver open before that", () => {
-  const rules = nftRules(["8.8.4.4"]);
+  const rules = nftRules(["8.8.4.4"], "used");
   for (const range of closed) assert.ok(rules.includes(range), range);
   assert.ok(rules.indexOf("dport 53 accept") < rules.indexOf("@closed reject"));
   assert.match(rules, /meta nfproto ipv6 reject/);
