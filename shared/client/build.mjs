@@ -1,0 +1,105 @@
+/**
+ * `npm run build`: makes a package of its own in `dist/`: the client library and the command line as plain JavaScript
+ * for Node 18 and later and for browsers, with `ws` as the only dependency. The command line builds itself when it is
+ * run from sources that have changed. Plain JavaScript, because it runs before anything else does.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const appDir = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const dist = join(appDir, "dist");
+const stamp = join(dist, ".sources");
+const sourceDirs = ["shared/client", "shared/cli", "shared/session"];
+const sourceFiles = ["package.json", "shared/errors.ts"];
+
+/** The command line as one file. */
+export const commandFile = join(dist, "cli/main.js");
+
+/** Whether `dist/` was made from the sources as they are. */
+export function isBuilt() {
+  try {
+    return readFileSync(stamp, "utf8") === fingerprint();
+  } catch {
+    return false;
+  }
+}
+
+/** Makes the JavaScript files. Others may do so at the same time: a file is replaced whole. */
+export async function build() {
+  const made = fingerprint();
+  const { build: bundle } = await import("esbuild");
+  const common = { bundle: true, format: "esm", target: ["node18", "es2022"], charset: "utf8", legalComments: "none", absWorkingDir: appDir, write: false };
+  const results = await Promise.all([
+    bundle({ ...common, entryPoints: ["shared/client/index.ts"], outfile: "dist/client/index.js", platform: "node", external: ["ws"] }),
+    bundle({ ...common, entryPoints: ["shared/client/browser.ts"], outfile: "dist/client/browser.js", platform: "browser", target: "es2022" }),
+    bundle({
+      ...common,
+      entryPoints: ["shared/cli/main.ts"],
+      outfile: "dist/cli/main.js",
+      platform: "node",
+      // What the bundled packages of the older kind ask for.
+      banner: { js: '#!/usr/bin/env node\nimport { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);' },
+      external: ["bufferutil", "utf-8-validate", "bare-fs"],
+    }),
+  ]);
+  for (const { path, contents } of results.flatMap(({ outputFiles }) => outputFiles)) replace(path, contents, path === commandFile ? 0o755 : 0o644);
+  replace(join(dist, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
+  replace(stamp, made);
+}
+
+/** Makes the type declarations. Needs the development packages. */
+export function declare() {
+  const types = join(dist, "client/types");
+  const own = join(dist, `.types-${randomBytes(4).toString("hex")}`);
+  const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", "shared/client", "--outDir", own], { cwd: appDir, encoding: "utf8" });
+  if (status !== 0) throw new Error(stdout);
+  for (const name of readdirSync(own, { recursive: true })) {
+    // Their types are in what is checked, but not in what programs see.
+    if (name.startsWith("schemas") || !name.endsWith(".d.ts")) continue;
+    replace(join(types, name), readFileSync(join(own, name), "utf8").replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));
+  }
+  rmSync(own, { recursive: true });
+}
+
+/** The package in `dist/`. */
+function manifest() {
+  const { name, version, description, dependencies, engines, exports } = JSON.parse(readFileSync(join(appDir, "package.json"), "utf8"));
+  const local = JSON.parse(JSON.stringify(exports).replaceAll("./dist/", "./"));
+  return {
+    name,
+    version,
+    description: `${description}: client library and command line`,
+    type: "module",
+    bin: { sandgate: "cli/main.js" },
+    exports: local,
+    dependencies: { ws: dependencies.ws },
+    engines,
+  };
+}
+
+function replace(path, contents, mode = 0o644) {
+  mkdirSync(dirname(path), { recursive: true });
+  const temporary = `${path}.${randomBytes(4).toString("hex")}`;
+  writeFileSync(temporary, contents, { mode });
+  renameSync(temporary, path);
+}
+
+function fingerprint() {
+  const hash = createHash("sha256");
+  const inDirs = sourceDirs.flatMap((dir) => readdirSync(join(appDir, dir), { recursive: true }).map((name) => join(dir, name)));
+  for (const name of [...sourceFiles, ...inDirs].filter((file) => /\.(ts|mjs|json)$/.test(file)).sort()) {
+    hash.update(`${name}\0`).update(readFileSync(join(appDir, name)));
+  }
+  return hash.digest("hex");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await build();
+  declare();
+  cpSync(join(appDir, "LICENSE"), join(dist, "LICENSE"));
+}

@@ -1,0 +1,119 @@
+/** Everything that the client throws on its own account. An abort throws the reason of its signal, as `fetch` does. */
+import { type ErrorCode, statusOf } from "../errors.ts";
+
+/** Any failure of the client; `cause` has what is behind it. */
+export class SandgateError extends Error {
+  override name = "SandgateError";
+}
+
+/** What is known of an answer. */
+interface AnswerParts {
+  readonly status?: number | undefined;
+  readonly code?: string | undefined;
+  readonly headers?: Headers | undefined;
+  readonly requestId?: string | undefined;
+}
+
+/** A call that was not carried out. */
+export class APIError extends SandgateError {
+  override name = "APIError";
+  /** The HTTP status; undefined when there was no answer. */
+  readonly status: number | undefined;
+  /** The API's own code, such as `not_found`. */
+  readonly code: string | undefined;
+  readonly headers: Headers | undefined;
+  /** Identifies the call in the server's logs. */
+  readonly requestId: string | undefined;
+
+  constructor(message: string, { status, code, headers, requestId }: AnswerParts = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+    this.requestId = requestId;
+  }
+
+  /** How long the server asks to wait before the next try, in milliseconds. */
+  get retryAfterMs(): number | undefined {
+    const text = this.headers?.get("retry-after");
+    if (!text) return undefined;
+    const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
+    return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+  }
+}
+
+/** 400: malformed or out of bounds; the message names the field. */
+export class BadRequestError extends APIError {
+  override name = "BadRequestError";
+}
+/** 401: no key, an unknown key, or a revoked one. */
+export class AuthenticationError extends APIError {
+  override name = "AuthenticationError";
+}
+/** 403: the account is suspended, or its tier does not allow this. */
+export class PermissionDeniedError extends APIError {
+  override name = "PermissionDeniedError";
+}
+/** 404: there is no such sandbox, snapshot or file. */
+export class NotFoundError extends APIError {
+  override name = "NotFoundError";
+}
+/** 409: the resource is in a state that does not allow this. */
+export class ConflictError extends APIError {
+  override name = "ConflictError";
+}
+/** 422: well-formed, but it cannot be done, such as an image that does not exist. */
+export class UnprocessableEntityError extends APIError {
+  override name = "UnprocessableEntityError";
+}
+/** 429: too many requests or sandboxes; see `retryAfterMs`. */
+export class RateLimitError extends APIError {
+  override name = "RateLimitError";
+}
+/** 500 and above. */
+export class InternalServerError extends APIError {
+  override name = "InternalServerError";
+}
+/** There was no answer, or it broke off: nobody knows whether the call was carried out. */
+export class APIConnectionError extends APIError {
+  override name = "APIConnectionError";
+}
+/** The answer took longer than `timeoutMs`. */
+export class APIConnectionTimeoutError extends APIConnectionError {
+  override name = "APIConnectionTimeoutError";
+}
+
+const classes: Readonly<Record<number, typeof APIError>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  422: UnprocessableEntityError,
+  429: RateLimitError,
+};
+
+function classOf(status: number): typeof APIError {
+  return status >= 500 ? InternalServerError : (classes[status] ?? APIError);
+}
+
+/** The error of an answer with an error status. @param text its body */
+export function errorOfAnswer(status: number, headers: Headers, text: string): APIError {
+  const { code, message, request_id } = envelope(text);
+  const requestId = headers.get("x-request-id") ?? request_id;
+  return new (classOf(status))(message ?? `the server answered with status ${status}`, { status, code, headers, requestId });
+}
+
+/** The error that ends a stream whose answer had begun well. Its status is the one that belongs to the code. */
+export function errorOfStream(message: string, code: string | undefined, headers: Headers | undefined): APIError {
+  const status = code === undefined ? undefined : (statusOf as Readonly<Record<string, number>>)[code satisfies ErrorCode | string];
+  return new (classOf(status ?? 500))(message, { status: status ?? 500, code, headers, requestId: headers?.get("x-request-id") ?? undefined });
+}
+
+function envelope(text: string): { code?: string; message?: string; request_id?: string } {
+  try {
+    return (JSON.parse(text) as { error?: object } | null)?.error ?? {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,135 @@
+/** A command whose output is read while it runs. */
+import { APIConnectionError, errorOfStream, SandgateError } from "./errors.ts";
+import type { WireAnswer } from "./transport.ts";
+import type { OutputChunk } from "./types.ts";
+import { deferred } from "./waiting.ts";
+
+export interface OutputHandlers {
+  /** Called for every piece of output; the next one waits for what it returns. */
+  onStdout?: ((text: string) => unknown) | undefined;
+  onStderr?: ((text: string) => unknown) | undefined;
+}
+
+export interface ExecutionEnd {
+  /** The command's; `128+n` when signal n ended it, 124 when its time was over. */
+  exit_code: number;
+}
+
+interface Line {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  readonly exit_code?: number;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+const left = (): SandgateError => new SandgateError("the command was ended, because its output is not read any more");
+
+/**
+ * A running command. Its output is either iterated over or given to `onStdout` and `onStderr`; one that reads slowly
+ * slows the command down. Leaving the loop, `abort()` and the signal end the command and all that it has started.
+ */
+export class Execution implements AsyncIterable<OutputChunk> {
+  readonly #handlers: OutputHandlers;
+  readonly #answer: Promise<WireAnswer>;
+  readonly #abort: (reason: unknown) => void;
+  readonly #end = deferred<ExecutionEnd>();
+  #isRead = false;
+
+  /** @param open sends the command; the signal ends it */
+  constructor(open: (signal: AbortSignal) => Promise<WireAnswer>, handlers: OutputHandlers, signal: AbortSignal | undefined) {
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(signal?.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#abort = (reason) => controller.abort(reason);
+    this.#handlers = handlers;
+    this.#answer = open(controller.signal);
+    const settled = (): void => signal?.removeEventListener("abort", abort);
+    this.#end.promise.then(settled, settled);
+    this.#answer.catch(this.#end.reject);
+    if (handlers.onStdout || handlers.onStderr) void this.result;
+  }
+
+  /**
+   * Resolves when the command has ended; its output goes to `onStdout` and `onStderr`, unless somebody iterates over it.
+   *
+   * @throws {APIError} when the command could not be run to its end
+   */
+  get result(): Promise<ExecutionEnd> {
+    this.#answer.then(() => (this.#isRead ? undefined : this.#drain())).catch(() => {});
+    return this.#end.promise;
+  }
+
+  /** Ends the command. */
+  abort(reason: unknown = left()): void {
+    this.#abort(reason);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<OutputChunk, void> {
+    if (this.#isRead) throw new SandgateError("the output can be read only once");
+    this.#isRead = true;
+    let isDone = false;
+    try {
+      const { body, headers } = await this.#answer;
+      for await (const line of linesOf(body)) {
+        const end = endOf(line, headers);
+        if (end) this.#end.resolve(end);
+        else yield* this.#pass(line);
+      }
+      this.#end.reject(new APIConnectionError("the stream ended without the command's exit code", { headers }));
+      isDone = true;
+    } catch (error) {
+      isDone = true;
+      this.#end.reject(error);
+      throw error;
+    } finally {
+      if (!isDone) this.#end.reject(left());
+      this.#abort(left());
+    }
+    await this.#end.promise;
+  }
+
+  async *#pass({ stdout, stderr }: Line): AsyncGenerator<OutputChunk, void> {
+    if (stdout) {
+      await this.#handlers.onStdout?.(stdout);
+      yield { stdout };
+    }
+    if (stderr) {
+      await this.#handlers.onStderr?.(stderr);
+      yield { stderr };
+    }
+  }
+
+  async #drain(): Promise<void> {
+    for await (const _chunk of this) {
+      // The handlers have had it.
+    }
+  }
+}
+
+/** @throws {APIError} for a line that tells of one */
+function endOf({ exit_code, error, code }: Line, headers: Headers): ExecutionEnd | undefined {
+  if (error !== undefined) throw errorOfStream(error, code, headers);
+  return exit_code === undefined ? undefined : { exit_code };
+}
+
+/** @throws {APIConnectionError} when the last line is not whole */
+async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) if (part.trim()) yield parsed(part);
+  }
+  if (rest.trim()) throw new APIConnectionError("the stream ended inside a line");
+}
+
+function parsed(text: string): Line {
+  try {
+    return JSON.parse(text) as Line;
+  } catch (cause) {
+    throw new APIConnectionError("the stream has a line that is not JSON", {}, cause);
+  }
+}

@@ -1,0 +1,27 @@
+/** What `sandgate/client` has in Node and in browsers. */
+export type { ClientOptions } from "./client.ts";
+export type { CallOptions, MakeOptions } from "./connection.ts";
+export {
+  APIConnectionError,
+  APIConnectionTimeoutError,
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  SandgateError,
+  UnprocessableEntityError,
+} from "./errors.ts";
+export type { Execution, ExecutionEnd, OutputHandlers } from "./execution.ts";
+export type { DownloadOptions, UploadOptions } from "./files.ts";
+export type { List } from "./pages.ts";
+export type { ExecuteAsyncOptions, ExecuteOptions, Sandbox, SandboxHandle } from "./sandbox.ts";
+export type { Sandboxes } from "./sandboxes.ts";
+export type { AttachOptions, SessionOptions } from "./session/open.ts";
+export type { Session, SessionEnd, SessionOutput } from "./session/session.ts";
+export type { Snapshot, Snapshots } from "./snapshot.ts";
+export type { Download, OnProgress, UploadSource } from "./transfer.ts";
+export type * from "./types.ts";

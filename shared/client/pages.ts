@@ -1,0 +1,46 @@
+/** Lists that come in pages. */
+import type { PageOf, PageQuery } from "./types.ts";
+
+type Load<T> = (query: PageQuery) => Promise<PageOf<T>>;
+
+/**
+ * A list: `for await (const item of list)` goes through all pages and calls for each when it gets there; `list.page()`
+ * is one of them; `list.all()` is an array of everything.
+ */
+export class List<T extends { readonly id: string }> implements AsyncIterable<T> {
+  readonly #load: Load<T>;
+  readonly #pageSize: number;
+
+  constructor(load: Load<T>, pageSize = 100) {
+    this.#load = load;
+    this.#pageSize = pageSize;
+  }
+
+  /** @param page from 1 */
+  page(page = 1): Promise<PageOf<T>> {
+    return this.#load({ page, page_size: this.#pageSize });
+  }
+
+  async all(): Promise<T[]> {
+    const items: T[] = [];
+    for await (const item of this) items.push(item);
+    return items;
+  }
+
+  /** Everything once, while items come (the others move to later pages) and go (they move to earlier ones). */
+  async *[Symbol.asyncIterator](): AsyncGenerator<T> {
+    const seen = new Set<string>();
+    for (let page = 1, lastTotal = 0; ; ) {
+      const { data, pagination } = await this.page(page);
+      for (const item of data) {
+        if (!seen.has(item.id)) yield item;
+        seen.add(item.id);
+      }
+      const gone = lastTotal - pagination.total_items;
+      lastTotal = pagination.total_items;
+      if (gone > 0 && page > 1) page = Math.max(1, page - Math.ceil(gone / this.#pageSize));
+      else if (page < pagination.total_pages) page++;
+      else return;
+    }
+  }
+}

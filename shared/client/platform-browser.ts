@@ -1,0 +1,19 @@
+/** Browsers. */
+import { SandgateError } from "./errors.ts";
+import type { Platform } from "./platform.ts";
+import { openBrowserSocket } from "./session/socket-browser.ts";
+import { fetchTransport } from "./transport-fetch.ts";
+
+const noFiles = async (): Promise<never> => {
+  throw new SandgateError("a browser cannot open files by their path: use upload() and download()");
+};
+
+export const browserPlatform: Platform = {
+  isBrowser: true,
+  transport: () => fetchTransport((input, init) => globalThis.fetch(input, init)),
+  // Not by randomUUID, which pages without TLS do not have.
+  randomId: () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
+  openSocket: openBrowserSocket,
+  readFile: noFiles,
+  writeFile: noFiles,
+};

@@ -1,0 +1,29 @@
+/** When a call may be sent once more, and after which time. */
+import { APIConnectionError, APIError } from "./errors.ts";
+
+const firstPauseMs = 500;
+const pauseMaxMs = 8_000;
+/** A server that asks for more patience than this is told on to the caller. */
+const retryAfterMaxMs = 60_000;
+const jitterMs = 250;
+
+const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+/**
+ * How long to wait before the next try of a call that can be repeated, in milliseconds; undefined when there is no point.
+ *
+ * @param attempt how many tries there were before the one that failed
+ */
+export function retryPauseMs(error: unknown, attempt: number): number | undefined {
+  if (!(error instanceof APIError)) return undefined;
+  const isPassing = error instanceof APIConnectionError || (error.status !== undefined && passing.has(error.status));
+  if (!isPassing) return undefined;
+  const asked = error.retryAfterMs;
+  if (asked === undefined) return Math.min(pauseMaxMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+  return asked > retryAfterMaxMs ? undefined : asked + Math.random() * jitterMs;
+}
+
+/** Whether the server may have carried out the call although it answered with this, or not at all. */
+export function isUncertain(error: unknown): boolean {
+  return error instanceof APIConnectionError || (error instanceof APIError && (error.status ?? 0) >= 500);
+}

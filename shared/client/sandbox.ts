@@ -1,0 +1,166 @@
+/** One sandbox. */
+import { slowTimeoutMs, split } from "./call-options.ts";
+import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
+import { NotFoundError, SandgateError } from "./errors.ts";
+import { Execution, type OutputHandlers } from "./execution.ts";
+import { type DownloadOptions, Files, type UploadOptions } from "./files.ts";
+import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
+import type { Session } from "./session/session.ts";
+import { Snapshot } from "./snapshot.ts";
+import type { Download, UploadSource } from "./transfer.ts";
+import type * as Api from "./types.ts";
+import { pause } from "./waiting.ts";
+
+export type ExecuteOptions = Omit<Api.ExecuteBody, "command"> & CallOptions;
+export type ExecuteAsyncOptions = ExecuteOptions & OutputHandlers;
+
+const commandTimeoutDefaultS = 30;
+/** What starting a command and passing its output on may take beside the command itself. */
+const executeMarginMs = 60_000;
+const deleteTimeoutMs = 90_000;
+const readyPauseMs = 250;
+
+// Not there before Node 18.18 and in some browsers; a name of our own does no harm in those.
+const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+
+/** A sandbox by its id, as `client.sandbox(id)` makes it without a call. All methods throw the errors of `./errors.ts`. */
+export class SandboxHandle {
+  readonly id: string;
+  protected readonly connection: Connection;
+  readonly #path: string;
+  readonly #files: Files;
+
+  constructor(connection: Connection, id: string) {
+    this.connection = connection;
+    this.id = id;
+    this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
+    this.#files = new Files(connection, this.#path);
+  }
+
+  /**
+   * Resolves when it runs.
+   *
+   * @param options `timeoutMs` counts for all of it
+   * @throws {SandgateError} when it will never run, or does not in time
+   */
+  async waitForReady({ timeoutMs = slowTimeoutMs, ...options }: CallOptions = {}): Promise<Api.SandboxInfo> {
+    for (const deadlineMs = Date.now() + timeoutMs; ; await pause(readyPauseMs, options.signal)) {
+      const info = await this.#show(options);
+      if (info.status === "running") return info;
+      if (info.status !== "creating") throw new SandgateError(`${this.id} is in state "${info.status}"${info.error ? `: ${info.error}` : ""}`);
+      if (Date.now() > deadlineMs) throw new SandgateError(`${this.id} is not ready after ${timeoutMs} ms`);
+    }
+  }
+
+  /** The sandbox with all that the API shows of it. */
+  async refresh(options: CallOptions = {}): Promise<Sandbox> {
+    return new Sandbox(this.connection, await this.#show(options));
+  }
+
+  /**
+   * Runs a command and waits for its end; a command that fails is no error, look at `exit_code`. Never sent twice.
+   *
+   * @throws {APIConnectionTimeoutError} when there is no answer a minute after the command's own timeout
+   */
+  execute(command: string, options: ExecuteOptions = {}): Promise<Api.ExecutionResult> {
+    const [rest, call] = split(options);
+    const timeoutMs = (rest.timeout ?? commandTimeoutDefaultS) * 1_000 + executeMarginMs;
+    return this.connection.json({ method: "POST", path: `${this.#path}/execute`, json: { command, ...rest }, repeatable: false, options: call, timeoutMs });
+  }
+
+  /** Runs a command and streams its output. Never sent twice; `timeoutMs` is for its start. */
+  executeAsync(command: string, options: ExecuteAsyncOptions = {}): Execution {
+    const [{ onStdout, onStderr, ...rest }, call] = split(options);
+    const json = { command, ...rest };
+    const open = (signal: AbortSignal) =>
+      this.connection.open({ method: "POST", path: `${this.#path}/execute_async`, json, repeatable: false, options: { ...call, signal } });
+    return new Execution(open, { onStdout, onStderr }, call.signal);
+  }
+
+  /** Starts a command, or the login shell, that one can write to and that outlives its connection. */
+  session(options: SessionOptions = {}): Promise<Session> {
+    return startSession(this.connection, this.id, options);
+  }
+
+  /** Joins a session that runs. */
+  attach(sessionId: string, options: AttachOptions = {}): Promise<Session> {
+    return attachSession(this.connection, this.id, sessionId, options);
+  }
+
+  /** Writes a file whole, or leaves what was there. Missing folders are made. @param path absolute, in the sandbox */
+  upload(path: string, source: UploadSource, options: UploadOptions = {}): Promise<Api.UploadResult> {
+    return this.#files.upload(path, source, options);
+  }
+
+  /** Uploads a file of this machine. Not in browsers. */
+  uploadFile(localPath: string, path: string, options: UploadOptions = {}): Promise<Api.UploadResult> {
+    return this.#files.uploadFile(localPath, path, options);
+  }
+
+  /** Reads a file, or a folder with `archive: "tar"`. */
+  download(path: string, options: DownloadOptions = {}): Promise<Download> {
+    return this.#files.download(path, options);
+  }
+
+  /** Downloads to a file of this machine, which is replaced when all is there. Returns its size. Not in browsers. */
+  downloadFile(path: string, localPath: string, options: DownloadOptions = {}): Promise<number> {
+    return this.#files.downloadFile(path, localPath, options);
+  }
+
+  /** What it uses. */
+  status(options: Api.StatusQuery & CallOptions = {}): Promise<Api.SandboxUsage> {
+    const [query, call] = split(options);
+    return this.connection.json({ method: "GET", path: `${this.#path}/status`, query, repeatable: true, options: call });
+  }
+
+  /** What ran in it, newest first. */
+  logs(options: Omit<Api.LogsQuery, "sandbox_id"> & CallOptions = {}): Promise<Api.Logs> {
+    const [query, call] = split(options);
+    return this.connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query, sandbox_id: this.id }, repeatable: true, options: call });
+  }
+
+  /** Keeps it as it is now. */
+  async snapshot(options: Api.SnapshotBody & MakeOptions = {}): Promise<Snapshot> {
+    return new Snapshot(this.connection, await this.connection.make<Api.SnapshotInfo>(`${this.#path}/snapshot`, options));
+  }
+
+  /** A snapshot, and a sandbox from it. */
+  async clone(options: Api.CloneBody & MakeOptions = {}): Promise<{ sandbox: Sandbox; snapshot: Snapshot }> {
+    const made = await this.connection.make<{ sandbox: Api.SandboxInfo; snapshot: Api.SnapshotInfo }>(`${this.#path}/clone`, options);
+    return { sandbox: new Sandbox(this.connection, made.sandbox), snapshot: new Snapshot(this.connection, made.snapshot) };
+  }
+
+  /** Ends and removes it. With `create_snapshot` it is not sent twice, as that could take two. */
+  delete(options: Api.DeleteBody & CallOptions = {}): Promise<Api.DeletedSandbox> {
+    const [json, call] = split(options);
+    const timing = json.create_snapshot ? { repeatable: false, timeoutMs: slowTimeoutMs } : { repeatable: true, timeoutMs: deleteTimeoutMs };
+    const done = (): Api.DeletedSandbox => ({ id: this.id, message: "Sandbox deleted", storage_deleted: true });
+    return this.connection.delete({ method: "DELETE", path: `${this.#path}/delete`, json, options: call, ...timing }, done);
+  }
+
+  /** `await using`: it is deleted at the end of the block, if it is still there. */
+  async [asyncDispose](): Promise<void> {
+    await this.delete().catch((error: unknown) => {
+      if (!(error instanceof NotFoundError)) throw error;
+    });
+  }
+
+  #show(options: CallOptions): Promise<Api.SandboxInfo> {
+    return this.connection.json({ method: "GET", path: this.#path, repeatable: true, options });
+  }
+}
+
+/** A sandbox and what the API has shown of it. */
+export class Sandbox extends SandboxHandle {
+  /** As it was when this object was made; `refresh` makes a new one. */
+  readonly info: Api.SandboxInfo;
+
+  constructor(connection: Connection, info: Api.SandboxInfo) {
+    super(connection, info.id);
+    this.info = info;
+  }
+
+  get name(): string {
+    return this.info.name;
+  }
+}

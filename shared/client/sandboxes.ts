@@ -1,0 +1,51 @@
+/** The sandboxes of the account. */
+import { slowTimeoutMs, split } from "./call-options.ts";
+import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
+import { List } from "./pages.ts";
+import { Sandbox } from "./sandbox.ts";
+import type { CreateBody, DeletedAll, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
+
+/** `client.sandboxes`. */
+export class Sandboxes {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** @param options `image` is that for general purposes when absent */
+  async create(options: Partial<CreateBody> & MakeOptions = {}): Promise<Sandbox> {
+    const wanted = { ...options, image: options.image ?? "default" };
+    return new Sandbox(this.#connection, await this.#connection.make<SandboxInfo>("/v1/sandboxes/create", wanted));
+  }
+
+  /** Those that run or are being made, newest first. @param pageSize 1 to 100 */
+  list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Sandbox> {
+    return new List(async (query) => {
+      const page = await this.#connection.json<PageOf<SandboxInfo>>({
+        method: "GET",
+        path: "/v1/sandboxes/list",
+        query: { ...query },
+        repeatable: true,
+        options,
+      });
+      return { ...page, data: page.data.map((info) => new Sandbox(this.#connection, info)) };
+    }, pageSize);
+  }
+
+  async get(id: string, options: CallOptions = {}): Promise<Sandbox> {
+    const path = `/v1/sandboxes/${encodeURIComponent(id)}`;
+    return new Sandbox(this.#connection, await this.#connection.json<SandboxInfo>({ method: "GET", path, repeatable: true, options }));
+  }
+
+  /** All of the account. */
+  deleteAll(options: CallOptions = {}): Promise<DeletedAll> {
+    return this.#connection.json({ method: "DELETE", path: "/v1/sandboxes/delete-all", repeatable: true, options, timeoutMs: slowTimeoutMs });
+  }
+
+  /** What ran in all of them, or in one with `sandbox_id`, newest first. */
+  logs(options: LogsQuery & CallOptions = {}): Promise<Logs> {
+    const [query, call] = split(options);
+    return this.#connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query }, repeatable: true, options: call });
+  }
+}

@@ -1,0 +1,58 @@
+/** A socket on which the session has been started or joined. */
+import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../session/messages.ts";
+import { closeReasons } from "../../session/protocol.ts";
+import { APIConnectionError, errorOfStream, SandgateError } from "../errors.ts";
+import { deferred } from "../waiting.ts";
+import type { SessionSocket } from "./socket.ts";
+
+/** What a session hears on its socket. */
+export interface LinkListener {
+  output(frame: Uint8Array): void;
+  message(message: ServerMessage): void;
+  /** @param error what the server said before, or what the code means; undefined where nothing was wrong */
+  closed(code: number, error: SandgateError | undefined): void;
+}
+
+export interface Link {
+  readonly started: StartedMessage;
+  send(message: ClientMessage): void;
+  write(frame: Uint8Array): void;
+  close(): void;
+}
+
+/** Opens a socket; the key or token is the caller's matter. */
+export type Dial = () => Promise<SessionSocket>;
+
+/** @throws {APIError} when the server refuses, or the connection breaks before it says that the session runs */
+export async function openLink(dial: Dial, first: StartMessage | AttachMessage, listener: (started: StartedMessage) => LinkListener): Promise<Link> {
+  const socket = await dial();
+  const opening = deferred<StartedMessage>();
+  let told: SandgateError | undefined;
+  let heard: LinkListener | undefined;
+  const read = (message: ServerMessage): void => {
+    if (message.type === "error") told = errorOfStream(message.message, message.code, undefined);
+    else if (message.type === "started" && !heard) {
+      // At once, because output may follow in the same packet.
+      heard = listener(message);
+      opening.resolve(message);
+    } else heard?.message(message);
+  };
+  socket.listen({
+    message: (data) => (typeof data === "string" ? read(JSON.parse(data) as ServerMessage) : heard?.output(data)),
+    close(code) {
+      const error = told ?? errorOfClose(code);
+      opening.reject(error ?? new APIConnectionError("the connection was closed before the session began"));
+      heard?.closed(code, error);
+    },
+  });
+  const send = (message: ClientMessage): void => socket.send(JSON.stringify(message));
+  send(first);
+  const started = await opening.promise;
+  return { started, send, write: (frame) => socket.send(frame), close: () => socket.close() };
+}
+
+function errorOfClose(code: number): SandgateError | undefined {
+  if (code === closeReasons.done.code) return undefined;
+  const known = Object.values(closeReasons).find((reason) => reason.code === code);
+  return known ? new SandgateError(known.meaning) : new APIConnectionError(`the connection of the session broke (code ${code})`);
+}

@@ -1,0 +1,87 @@
+/** Starting and joining sessions with an API key. */
+import type { StartMessage } from "../../session/messages.ts";
+import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../session/protocol.ts";
+import type { Connection } from "../connection.ts";
+import type { Dial } from "./link.ts";
+import { Session, type SessionListeners } from "./session.ts";
+
+interface OpenOptions extends SessionListeners {
+  /** Ends the opening; afterwards it ends the command. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds that opening may take. */
+  timeoutMs?: number | undefined;
+}
+
+/** What a new session runs; without a command, the login shell with a terminal. */
+export interface SessionStart {
+  /** Run by `/bin/sh -c`. */
+  command?: string | undefined;
+  /** A pseudo-terminal; false unless there is no command. */
+  tty?: boolean | undefined;
+  cols?: number | undefined;
+  rows?: number | undefined;
+  env?: Record<string, string> | undefined;
+  /** An absolute path. */
+  working_dir?: string | undefined;
+  /** Whole seconds that the session outlives its last connection: 0 to 3600, 60 when absent. */
+  detach_timeout?: number | undefined;
+}
+
+export interface SessionOptions extends SessionStart, OpenOptions {}
+
+export interface AttachOptions extends OpenOptions {
+  /** Output from this offset on is sent again where it is still kept; without it only new output comes. */
+  since?: number | undefined;
+  /** Take the pen from the client that writes. */
+  takeover?: boolean | undefined;
+  /** Only look. */
+  read_only?: boolean | undefined;
+}
+
+/** Beyond the time that a session waits for us, so that it is the server that says that it is gone. */
+const reattachMarginMs = 15_000;
+
+/** Never sent twice. @throws {APIError} */
+export function startSession(connection: Connection, sandboxId: string, options: SessionOptions): Promise<Session> {
+  const { signal, timeoutMs, onGap, onConnection, ...start } = options;
+  const reattachMs = (start.detach_timeout ?? detachTimeoutDefaultS) * 1_000 + reattachMarginMs;
+  const first = { type: "start", ...defined(start) } as StartMessage;
+  return kept(Session.open(dialer(connection, sandboxId, { signal, timeoutMs }), first, { onGap, onConnection, reattachMs, readOnly: false }), signal);
+}
+
+/** @throws {APIError} */
+export function attachSession(connection: Connection, sandboxId: string, sessionId: string, options: AttachOptions): Promise<Session> {
+  const { signal, timeoutMs, onGap, onConnection, ...how } = options;
+  const reattachMs = detachTimeoutMaxS * 1_000;
+  const first = { type: "attach" as const, session_id: sessionId, ...(defined(how) as { since?: number }) };
+  const settings = { onGap, onConnection, reattachMs, readOnly: how.read_only ?? false };
+  return kept(Session.open(dialer(connection, sandboxId, { signal, timeoutMs }), first, settings), signal);
+}
+
+function dialer(connection: Connection, sandboxId: string, { signal, timeoutMs }: OpenOptions): Dial {
+  const { platform, timeoutMs: timeoutDefaultMs } = connection.settings;
+  const url = connection.url(`/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  // Once it runs, the signal is for the command: to be told so it needs its connection.
+  let own = signal;
+  return () => {
+    const opening = platform.openSocket({ url, headers: connection.authentication(), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own });
+    own = undefined;
+    return opening;
+  };
+}
+
+/** A session that its signal ends. */
+async function kept(opening: Promise<Session>, signal: AbortSignal | undefined): Promise<Session> {
+  const session = await opening;
+  const kill = (): void => session.kill();
+  if (signal?.aborted) kill();
+  signal?.addEventListener("abort", kill, { once: true });
+  const over = (): void => signal?.removeEventListener("abort", kill);
+  session.exited.then(over, over);
+  return session;
+}
+
+function defined<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Partial<T>;
+}

@@ -1,0 +1,277 @@
+/** A command that one can write to. When the connection is lost the client joins the session again by itself. */
+import { decodeOutput, encodeInput } from "../../session/frames.ts";
+import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../session/messages.ts";
+import { channels, shouldReattach } from "../../session/protocol.ts";
+import { APIConnectionError, SandgateError } from "../errors.ts";
+import { retryPauseMs } from "../retry.ts";
+import { deferred, pause } from "../waiting.ts";
+import { Input } from "./input.ts";
+import { type Dial, type Link, openLink } from "./link.ts";
+import { Output } from "./output.ts";
+
+export interface SessionOutput {
+  /** A terminal has only `stdout`. */
+  readonly stream: "stdout" | "stderr";
+  readonly bytes: Uint8Array;
+  /** Of the first byte, in all output of the session. */
+  readonly offset: number;
+}
+
+export interface SessionEnd {
+  /** The command's, or 128+n when signal n ended it. */
+  readonly exit_code: number;
+  /** Such as `SIGKILL`. */
+  readonly signal?: string;
+}
+
+export interface SessionListeners {
+  /** Output from one offset up to another came while nobody was connected and is not kept any more. */
+  onGap?: ((from: number, to: number) => void) | undefined;
+  /** The connection was lost (`false`), and the session was joined again (`true`). */
+  onConnection?: ((isConnected: boolean) => void) | undefined;
+}
+
+export interface SessionSettings extends SessionListeners {
+  /** How long to try to join it again, in milliseconds. */
+  readonly reattachMs: number;
+  /** Whether it may be written to. */
+  readonly readOnly: boolean;
+}
+
+/** The server is told what was read when it is this much. */
+const ackBytes = 32 * 1024;
+const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+
+/**
+ * Output comes by iterating over the session, once, and no faster than it is read; a session whose output nobody reads
+ * comes to a stop. What was written is sent again after a lost connection where it had not arrived, and never twice.
+ */
+export class Session implements AsyncIterable<SessionOutput> {
+  readonly id: string;
+  /** Whether it has a terminal. */
+  readonly tty: boolean;
+  /** The exit code. Output has to be read for it to come; `wait` does both. Rejects when the session was lost or left. */
+  readonly exited: Promise<SessionEnd>;
+  readonly #dial: Dial;
+  readonly #settings: SessionSettings;
+  readonly #input: Input;
+  readonly #output = new Output();
+  readonly #end = deferred<SessionEnd>();
+  #link: Link | undefined;
+  #isWriter: boolean;
+  #isOver = false;
+  #isRead = false;
+  #received: number;
+  #acked: number;
+  #size: { cols: number; rows: number } | undefined;
+  /** Sent again on every new connection. */
+  readonly #lasting = new Set<"stdin_close" | "kill">();
+  /** To be sent when there is a connection. */
+  #later: ClientMessage[] = [];
+
+  private constructor(dial: Dial, settings: SessionSettings, started: StartedMessage) {
+    this.#dial = dial;
+    this.#settings = settings;
+    this.id = started.session_id;
+    this.tty = started.tty;
+    this.#isWriter = started.writer;
+    this.#received = started.offset;
+    this.#acked = started.offset;
+    this.#input = new Input(started.input_offset);
+    this.exited = this.#end.promise;
+    this.exited.catch(() => {});
+  }
+
+  /** @throws {APIError} when the server refuses */
+  static async open(dial: Dial, first: StartMessage | AttachMessage, settings: SessionSettings): Promise<Session> {
+    let session: Session | undefined;
+    const link = await openLink(dial, first, (started) => {
+      session = new Session(dial, settings, started);
+      return session.#listener();
+    });
+    // It is there: the link opens when it has been made.
+    return (session as Session).#joined(link);
+  }
+
+  /** Whether this client may write, resize, signal and kill. */
+  get isWriter(): boolean {
+    return this.#isWriter;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<SessionOutput, void> {
+    if (this.#isRead) throw new SandgateError("the output can be read only once");
+    this.#isRead = true;
+    for (let output = await this.#output.next(); output; output = await this.#output.next()) {
+      yield output;
+      this.#ack(output.offset + output.bytes.length);
+    }
+  }
+
+  /** Reads output that nobody wants, and resolves with the exit code. */
+  async wait(): Promise<SessionEnd> {
+    if (!this.#isRead) for await (const _output of this);
+    return this.exited;
+  }
+
+  /** Gives bytes to the command. Resolves when more may be written. @throws {SandgateError} when the session is over */
+  async write(data: string | Uint8Array): Promise<void> {
+    this.#mustWrite();
+    this.#input.add(typeof data === "string" ? new TextEncoder().encode(data) : data);
+    this.#pump();
+    await this.#input.room();
+  }
+
+  /** End of file: the command's standard input is closed; at a terminal, Ctrl-D is typed. */
+  async closeStdin(): Promise<void> {
+    if (this.tty) return this.write("\u0004");
+    this.#mustWrite();
+    this.#lasting.add("stdin_close");
+    this.#link?.send({ type: "stdin_close" });
+  }
+
+  /** The terminal has another size. */
+  resize(cols: number, rows: number): void {
+    this.#size = { cols, rows };
+    this.#link?.send({ type: "resize", cols, rows });
+  }
+
+  /** Such as `SIGINT`. One that is on its way when the connection breaks may be lost. */
+  signal(signal: string): void {
+    this.#mustWrite();
+    const message = { type: "signal", signal } as const;
+    if (this.#link) this.#link.send(message);
+    else this.#later.push(message);
+  }
+
+  /** Ends the command and everything that it has started; its exit code still comes. */
+  kill(): void {
+    this.#lasting.add("kill");
+    this.#link?.send({ type: "kill" });
+  }
+
+  /** Leaves; the session goes on for its `detach_timeout`, and `attach` joins it. */
+  detach(): void {
+    this.#link?.send({ type: "detach" });
+    const link = this.#link;
+    this.#finish({}, new SandgateError("the session was left"));
+    link?.close();
+  }
+
+  /** `await using`: the command is ended. */
+  async [asyncDispose](): Promise<void> {
+    if (this.#isOver) return;
+    this.kill();
+    await this.wait().catch(() => {});
+  }
+
+  #mustWrite(): void {
+    if (this.#isOver) throw new SandgateError("the session is over");
+    if (!this.#isWriter) throw new SandgateError("another client writes to this session; attach with takeover");
+  }
+
+  #listener() {
+    return {
+      output: (frame: Uint8Array) => this.#take(frame),
+      message: (message: ServerMessage) => this.#hear(message),
+      closed: (code: number, error: SandgateError | undefined) => this.#closed(code, error),
+    };
+  }
+
+  #take(frame: Uint8Array): void {
+    const output = decodeOutput(frame);
+    if (!output) return;
+    const { channel, offset, bytes } = output;
+    if (offset > this.#received) this.#gap(this.#received, offset);
+    const fresh = bytes.subarray(Math.max(0, this.#received - offset));
+    if (fresh.length === 0) return;
+    const from = offset + bytes.length - fresh.length;
+    this.#received = offset + bytes.length;
+    this.#output.add({ stream: channel === channels.stdout ? "stdout" : "stderr", bytes: fresh, offset: from });
+  }
+
+  #hear(message: ServerMessage): void {
+    if (message.type === "input_ack") {
+      this.#input.arrived(message.offset);
+      this.#pump();
+    } else if (message.type === "gap") this.#gap(message.from, message.to);
+    else if (message.type === "exit") {
+      const { exit_code, signal } = message;
+      this.#end.resolve({ exit_code, ...(signal ? { signal } : {}) });
+      this.#finish({}, new SandgateError("the command has ended"));
+    }
+  }
+
+  #gap(from: number, to: number): void {
+    if (to <= this.#received) return;
+    const begin = Math.max(from, this.#received);
+    this.#received = to;
+    this.#settings.onGap?.(begin, to);
+  }
+
+  #closed(code: number, error: SandgateError | undefined): void {
+    this.#link = undefined;
+    if (this.#isOver) return;
+    const lost = error ?? new APIConnectionError("the session was closed without an exit code");
+    if (!shouldReattach(code)) return this.#fail(lost);
+    this.#settings.onConnection?.(false);
+    this.#reattach(lost).catch((failure: unknown) => this.#fail(failure));
+  }
+
+  async #reattach(lost: SandgateError): Promise<void> {
+    const deadlineMs = Date.now() + this.#settings.reattachMs;
+    for (let attempt = 0; !this.#isOver; attempt++) {
+      const first = { type: "attach", session_id: this.id, since: this.#received } as const;
+      // The server may not have noticed yet that the connection over which we wrote is gone.
+      const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.#isWriter };
+      try {
+        const link = await openLink(this.#dial, { ...first, ...how }, ({ writer, input_offset }) => {
+          this.#isWriter = writer;
+          this.#input.resume(input_offset);
+          return this.#listener();
+        });
+        this.#joined(link);
+        return this.#settings.onConnection?.(true);
+      } catch (error) {
+        const waitMs = retryPauseMs(error, attempt);
+        if (waitMs === undefined) throw error;
+        if (Date.now() + waitMs > deadlineMs) throw lost;
+        await pause(waitMs);
+      }
+    }
+  }
+
+  #joined(link: Link): this {
+    if (this.#isOver) {
+      link.close();
+      return this;
+    }
+    this.#link = link;
+    if (this.#size) link.send({ type: "resize", ...this.#size });
+    this.#pump();
+    for (const message of this.#later.splice(0)) link.send(message);
+    for (const type of this.#lasting) link.send({ type });
+    return this;
+  }
+
+  #pump(): void {
+    if (this.#link && this.#isWriter) for (const piece of this.#input.unsent()) this.#link.write(encodeInput(piece));
+  }
+
+  #ack(offset: number): void {
+    if (offset - this.#acked < ackBytes && !this.#output.isEmpty) return;
+    this.#acked = offset;
+    this.#link?.send({ type: "ack", offset });
+  }
+
+  #fail(error: unknown): void {
+    this.#end.reject(error);
+    this.#finish({ error }, error);
+  }
+
+  #finish(end: { error?: unknown }, reason: unknown): void {
+    this.#isOver = true;
+    this.#end.reject(reason);
+    this.#input.fail(reason);
+    this.#output.end(end);
+  }
+}

@@ -1,0 +1,69 @@
+/** WebSockets by the package `ws`, which tells why a server refuses one. */
+import type { IncomingMessage } from "node:http";
+import type { WebSocket } from "ws";
+import { pingMs, subprotocol } from "../../session/protocol.ts";
+import { APIConnectionError, APIConnectionTimeoutError, type APIError, errorOfAnswer } from "../errors.ts";
+import { headersOf } from "../transport-node.ts";
+import { type OpenSocket, type SessionSocket, sessionSocket, type WebSocketLike } from "./socket.ts";
+
+/** A server from which nothing has come for this long is gone. */
+const silenceMaxMs = 2.5 * pingMs;
+const bodyBytesMax = 64 * 1024;
+
+export const openNodeSocket: OpenSocket = async ({ url, headers, timeoutMs, signal }) => {
+  if (signal?.aborted) throw signal.reason;
+  const { WebSocket } = await import("ws");
+  const socket = new WebSocket(url, [subprotocol], { headers, perMessageDeflate: false, handshakeTimeout: timeoutMs });
+  const stop = (): void => socket.terminate();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await opened(socket, url);
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+};
+
+function opened(socket: WebSocket, url: URL): Promise<SessionSocket> {
+  return new Promise((resolve, reject) => {
+    // For good: after it was opened, the close code tells all there is to say.
+    socket.on("error", (error) => reject(errorOf(error, url)));
+    socket.on("unexpected-response", (_request, answer) => {
+      refusal(answer).then(reject, reject);
+    });
+    socket.once("open", () => {
+      watch(socket);
+      resolve(sessionSocket(socket as unknown as WebSocketLike));
+    });
+  });
+}
+
+function errorOf(error: Error, url: URL): APIError {
+  const isTimeout = error.message.includes("handshake has timed out");
+  return new (isTimeout ? APIConnectionTimeoutError : APIConnectionError)(`no session at ${url.host}: ${error.message || String(error)}`, {}, error);
+}
+
+async function refusal(answer: IncomingMessage): Promise<APIError> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > bodyBytesMax) break;
+  }
+  return errorOfAnswer(answer.statusCode ?? 0, headersOf(answer), Buffer.concat(pieces).toString("utf8"));
+}
+
+/** A connection can be dead without a word; the server's pings are missing then. */
+function watch(socket: WebSocket): void {
+  let timer: NodeJS.Timeout | undefined;
+  const alive = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => socket.terminate(), silenceMaxMs);
+    timer.unref();
+  };
+  alive();
+  socket.on("ping", alive).on("message", alive);
+  socket.once("close", () => clearTimeout(timer));
+}

@@ -1,0 +1,43 @@
+/** Sessions by a token, where there must be no API key: in browsers. A server with the key asks for the token. */
+import type { AttachMessage, StartMessage } from "../../session/messages.ts";
+import { detachTimeoutMaxS } from "../../session/protocol.ts";
+import { gatewayUrl } from "../client.ts";
+import type { Platform } from "../platform.ts";
+import type { AttachOptions, SessionOptions } from "./open.ts";
+import { Session } from "./session.ts";
+
+export interface TokenSession extends Omit<SessionOptions & AttachOptions, "signal"> {
+  /** The gateway, such as `https://sandboxes.example.com`. */
+  url: string;
+  sandboxId: string;
+  /**
+   * From `POST /v1/sandboxes/{id}/session-token`. Each is for one connection, so a session whose connection is lost
+   * is joined again only where this is a function that asks for another one.
+   */
+  token: string | (() => Promise<string>);
+  /** A session that runs; without it a new one is started. */
+  sessionId?: string;
+}
+
+const timeoutDefaultMs = 60_000;
+
+/** @throws {APIError} */
+export function joinSession(
+  platform: Platform,
+  { url, sandboxId, token, sessionId, onGap, onConnection, timeoutMs, ...options }: TokenSession,
+): Promise<Session> {
+  const { since, takeover, read_only, ...start } = options;
+  const base = gatewayUrl(url);
+  const target = new URL(`${base.href.replace(/\/$/, "")}/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`);
+  target.protocol = target.protocol === "https:" ? "wss:" : "ws:";
+  const dial = async () => {
+    const address = new URL(target);
+    address.searchParams.set("token", typeof token === "string" ? token : await token());
+    return platform.openSocket({ url: address, headers: {}, timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: undefined });
+  };
+  const fields = sessionId === undefined ? { type: "start", ...start } : { type: "attach", session_id: sessionId, since, takeover, read_only };
+  // Fields that are undefined do not get into the JSON.
+  const first = fields as StartMessage | AttachMessage;
+  const reattachMs = typeof token === "string" ? 0 : detachTimeoutMaxS * 1_000;
+  return Session.open(dial, first, { onGap, onConnection, reattachMs, readOnly: read_only ?? false });
+}

@@ -1,0 +1,114 @@
+/** Files on their way: what may be sent, what is received, and how far it has got. */
+import type { LocalFile } from "./platform.ts";
+import type { ByteStream } from "./transport.ts";
+import { readable } from "./transport-fetch.ts";
+
+/** What can be uploaded; a string is the file's text. A Node stream is an async iterable. */
+export type UploadSource = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
+
+/** Called as bytes are on their way; the total is undefined where nobody knows it beforehand. */
+export type OnProgress = (doneBytes: number, totalBytes: number | undefined) => void;
+
+/** Large pieces are sent in parts, so that progress is seen. */
+const pieceBytes = 64 * 1024;
+
+/** The bytes of a source, and how many there are where that is known. */
+export function bytesOf(source: UploadSource): { bytes: ByteStream; size: number | undefined } {
+  if (typeof source === "string") return whole(new TextEncoder().encode(source));
+  if (source instanceof Uint8Array) return whole(source);
+  if (source instanceof ArrayBuffer) return whole(new Uint8Array(source));
+  if (source instanceof Blob) return { bytes: piecesOf(source.stream()), size: source.size };
+  return { bytes: piecesOf(source), size: undefined };
+}
+
+function whole(bytes: Uint8Array): { bytes: ByteStream; size: number } {
+  const cut = async function* (): AsyncGenerator<Uint8Array> {
+    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+  };
+  return { bytes: cut(), size: bytes.length };
+}
+
+async function* piecesOf(source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  const pieces = "getReader" in source ? read(source) : source;
+  for await (const piece of pieces) yield typeof piece === "string" ? encoder.encode(piece) : piece;
+}
+
+/** Not by the stream's own iterator, which some browsers do not have. */
+async function* read(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** The same bytes; says what has gone through. */
+export async function* counted(bytes: ByteStream, totalBytes: number | undefined, onProgress: OnProgress | undefined): AsyncGenerator<Uint8Array> {
+  let done = 0;
+  onProgress?.(0, totalBytes);
+  for await (const piece of bytes) {
+    yield piece;
+    done += piece.length;
+    onProgress?.(done, totalBytes);
+  }
+}
+
+/** A file that comes in. It can be read once, in one of these ways; nothing is fetched beyond what is read. */
+export class Download implements AsyncIterable<Uint8Array> {
+  /** Bytes; undefined for an archive. */
+  readonly size: number | undefined;
+  readonly #bytes: ByteStream;
+
+  constructor(bytes: ByteStream, size: number | undefined) {
+    this.#bytes = bytes;
+    this.size = size;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    return this.#bytes[Symbol.asyncIterator]();
+  }
+
+  /** As a web stream. */
+  stream(): ReadableStream<Uint8Array> {
+    return readable(this.#bytes);
+  }
+
+  /** All of it in memory. */
+  async bytes(): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.#bytes) pieces.push(piece);
+    const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+      all.set(piece, at);
+      at += piece.length;
+    }
+    return all;
+  }
+
+  /** All of it as UTF-8 text. */
+  async text(): Promise<string> {
+    return new TextDecoder().decode(await this.bytes());
+  }
+}
+
+/** Writes all bytes to a file of this machine, or leaves what was there. Returns how many. */
+export async function saveTo(open: () => Promise<LocalFile>, bytes: ByteStream): Promise<number> {
+  let size = 0;
+  let file: LocalFile | undefined;
+  try {
+    for await (const piece of bytes) {
+      file ??= await open();
+      await file.write(piece);
+      size += piece.length;
+    }
+    file ??= await open();
+    await file.keep();
+    return size;
+  } catch (error) {
+    await file?.drop();
+    throw error;
+  }
+}

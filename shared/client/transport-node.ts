@@ -1,0 +1,97 @@
+/**
+ * HTTP by `node:http`. Node's own `fetch` gives up on a command that is quiet for five minutes, and loses the answer of
+ * a server that refuses an upload halfway.
+ */
+import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
+
+/** An idle connection is dropped before a server does so (10 s), because a call that meets that moment would be lost. */
+const keepAliveMs = 4_000;
+
+type Send = (request: WireRequest) => ClientRequest;
+
+/** Connections of its own; they do not keep the process alive when idle. */
+export function nodeTransport(): Transport {
+  let plain: Promise<Send> | undefined;
+  let tls: Promise<Send> | undefined;
+  return async (request) => {
+    if (request.url.protocol === "https:") tls ??= import("node:https").then(sender);
+    else plain ??= import("node:http").then(sender);
+    const send = await (request.url.protocol === "https:" ? tls : plain);
+    return exchange(send as Send, request);
+  };
+}
+
+function sender({ Agent, request }: typeof import("node:http") | typeof import("node:https")): Send {
+  const agent = new Agent({ keepAlive: true, timeout: keepAliveMs, maxSockets: 256 }) as Agent;
+  return ({ url, method, headers, body, signal }) => request(url, { agent, method, headers: { ...lengthOf(body), ...headers }, signal });
+}
+
+/** Said always: Node leaves it away from a DELETE, whose body the server would then take for the next request. */
+function lengthOf(body: WireRequest["body"]): Record<string, string> {
+  return typeof body === "string" || body instanceof Uint8Array ? { "content-length": String(Buffer.byteLength(body)) } : {};
+}
+
+function exchange(send: Send, request: WireRequest): Promise<WireAnswer> {
+  const { body, signal } = request;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const sent = send(request);
+    sent.once("response", (message) => {
+      // A server that has answered before it had the whole body takes no more of it, and no other call on this connection.
+      message.once("close", () => sent.writableEnded || sent.destroy());
+      resolve(answerOf(message, signal));
+    });
+    // Listened to for good: a connection may break more than once, and also after the answer has come.
+    sent.on("error", (error) => reject(signal.aborted ? signal.reason : error));
+    if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return void sent.end(body);
+    sendPieces(sent, body).catch((error: unknown) => {
+      reject(error);
+      sent.destroy();
+    });
+  });
+}
+
+/** @throws when the source fails; a connection that breaks is told by the request itself */
+async function sendPieces(sent: ClientRequest, body: ByteStream): Promise<void> {
+  // A server that refuses answers before it has all.
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+  };
+  sent.once("response", over).once("close", over);
+  for await (const piece of body) {
+    if (isOver) return;
+    if (!sent.write(piece)) await drained(sent);
+  }
+  if (!isOver) sent.end();
+}
+
+function drained(sent: ClientRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      for (const name of ["drain", "response", "close"]) sent.off(name, done);
+      resolve();
+    };
+    for (const name of ["drain", "response", "close"]) sent.once(name, done);
+  });
+}
+
+function answerOf(message: IncomingMessage, signal: AbortSignal): WireAnswer {
+  return { status: message.statusCode ?? 0, headers: headersOf(message), body: bytesOf(message, signal) };
+}
+
+/** The headers as `fetch` has them. */
+export function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);
+  return headers;
+}
+
+async function* bytesOf(message: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const piece of message) yield piece as Uint8Array;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  }
+}
