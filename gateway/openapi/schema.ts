@@ -25,7 +25,7 @@ export class Schemas {
 
   #plain(schema: Record<string, unknown>): Json {
     const { takes, takesEntry, ...rest } = schema;
-    const words = describe(rest.description, takes ?? takesEntry);
+    const words = describe(rest.description, takes, takesEntry);
     const { anyOf, ...others } = { ...rest, ...(words ? { description: words } : {}) } as Record<string, unknown>;
     const values = constantsOf(anyOf);
     if (values) return { type: "string", enum: values, ...others };
@@ -49,6 +49,6 @@ function constantsOf(alternatives: unknown): unknown[] | undefined {
 }
 
 /** The bounds in the words of the message that refuses what is beyond them. */
-function describe(description: unknown, takes: unknown): string {
-  return [description, takes ? `Must be ${takes}.` : ""].filter(Boolean).join(" ");
+function describe(description: unknown, takes: unknown, takesEntry: unknown): string {
+  return [description, takes ? `Must be ${takes}.` : "", takesEntry ? `Each must be ${takesEntry}.` : ""].filter(Boolean).join(" ");
 }

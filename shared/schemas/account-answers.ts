@@ -97,7 +97,7 @@ export const AdminRevokedKeyAnswer = component("AdminRevokedApiKey", { ...revoke
 
 const PresentWorker = component("Worker", {
   id: text("The worker."),
-  present: Type.Literal(true),
+  present: Type.Literal(true, { description: "It is there." }),
   draining: flag("It is stopping."),
   cordoned: flag("It takes no new sandboxes."),
   sandboxes: count("It has."),
@@ -107,7 +107,11 @@ const PresentWorker = component("Worker", {
   load_per_cpu: Type.Number({ description: "Of its host." }),
   not_enforced: Type.Array(Type.String(), { description: "Limits that its host lacks." }),
 });
-const GoneWorker = component("GoneWorker", { id: text("The worker."), present: Type.Literal(false), sandboxes: count("In the directory.") });
+const GoneWorker = component("GoneWorker", {
+  id: text("The worker."),
+  present: Type.Literal(false, { description: "It is gone." }),
+  sandboxes: count("In the directory."),
+});
 export const WorkersAnswer = component("Workers", { data: Type.Array(Type.Union([PresentWorker, GoneWorker])) });
 export const DrainedAnswer = component("DrainedWorker", { id: text("The worker."), cordoned: flag("It takes no new sandboxes."), message });
 export const ForgottenAnswer = component("ForgottenWorker", { id: text("The worker."), message, forgotten_sandboxes: count("Taken out of the directory.") });

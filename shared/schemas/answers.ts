@@ -158,9 +158,9 @@ export const ErrorAnswer = component("Error", {
   }),
 });
 
-export const HealthAnswer = component("Health", { status: Type.Literal("ok") });
+export const HealthAnswer = component("Health", { status: Type.Literal("ok", { description: "It answers." }) });
 export const ReadinessAnswer = component("Readiness", {
-  status: Type.Enum(["ready", "unavailable"]),
+  status: Type.Enum(["ready", "unavailable"], { description: "Whether calls can be carried out." }),
   nats: flag("NATS can be reached."),
   workers: Type.Array(
     Type.Object({
@@ -168,5 +168,6 @@ export const ReadinessAnswer = component("Readiness", {
       draining: flag("It is stopping."),
       not_enforced: Type.Array(Type.String(), { description: "Limits that its host lacks." }),
     }),
+    { description: "Those that are there." },
   ),
 });

@@ -23,7 +23,7 @@ export class Member {
   readonly password: string;
   readonly accountId: string;
   readonly cookie: Cookie;
-  readonly #csrfToken: string;
+  readonly csrfToken: string;
 
   constructor(parts: { url: string; email: string; password: string; accountId: string; cookie: Cookie; csrfToken: string }) {
     this.url = parts.url;
@@ -31,12 +31,12 @@ export class Member {
     this.password = parts.password;
     this.accountId = parts.accountId;
     this.cookie = parts.cookie;
-    this.#csrfToken = parts.csrfToken;
+    this.csrfToken = parts.csrfToken;
   }
 
   /** A call as the pages make it. @throws {Error} when it is refused. */
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const headers = { cookie: `${this.cookie.name}=${this.cookie.value}`, "x-csrf-token": this.#csrfToken, "content-type": "application/json" };
+    const headers = { cookie: `${this.cookie.name}=${this.cookie.value}`, "x-csrf-token": this.csrfToken, "content-type": "application/json" };
     const response = await fetch(this.url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
     if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
     return (await response.json()) as T;

@@ -29,6 +29,6 @@ const seen = new IntersectionObserver(
     link.setAttribute("aria-current", "location");
     link.scrollIntoView({ block: "nearest" });
   },
-  { rootMargin: "-10% 0% -75% 0%" },
+  { rootMargin: "0px 0px -75% 0px" },
 );
-for (const call of document.querySelectorAll(".call, .group h2, h1")) seen.observe(call);
+for (const call of document.querySelectorAll(".call, .group-head h2, h1")) seen.observe(call);

@@ -15,20 +15,29 @@ interface Field {
 
 const refName = ({ $ref }: Json): string | undefined => (typeof $ref === "string" ? $ref.split("/").at(-1) : undefined);
 
+/** What somebody sends, or what somebody gets. */
+type Direction = "body" | "answer";
+
 /** The fields of a schema, those of nested objects after their own; of a reference, those of what it names. */
-export function fieldsTable(schemas: Schemas, schema: Json, label: string): Html {
+export function fieldsTable(schemas: Schemas, schema: Json, label: string, direction: Direction = "answer"): Html {
   const name = refName(schema);
   const fields = fieldsOf((name && schemas[name]) || schema, "");
   if (fields.length === 0) return html``;
   const rows = fields.map(
     (field) => html`<tr>
-      <th scope="row"><code>${field.name.split(/(?<=\.)/).flatMap((part, index) => (index === 0 ? [part] : [html`<wbr>`, part]))}</code>${field.required && html`<span class="required">required</span>`}</th>
+      <th scope="row"><code>${field.name.split(/(?<=\.)/).flatMap((part, index) => (index === 0 ? [part] : [html`<wbr>`, part]))}</code>${noteOf(field, direction)}</th>
       <td>${field.type}</td>
       <td>${words(field.description)}</td>
     </tr>`,
   );
   return html`<div class="table-frame"><table class="fields"><caption class="visually-hidden">${label}</caption>
     <thead><tr><th scope="col">Field</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead><tbody>${rows}</tbody></table></div>`;
+}
+
+/** The exception is worth a word: what must be sent, and what may not come. */
+function noteOf({ required }: Field, direction: Direction): Html | undefined {
+  if (direction === "body") return required ? html`<span class="required">required</span>` : undefined;
+  return required ? undefined : html`<span class="optional">not always</span>`;
 }
 
 function fieldsOf({ properties = {}, required = [], anyOf }: Json, prefix: string): Field[] {
@@ -48,7 +57,7 @@ function meaningOf({ description = "", default: fallback }: Json): string {
 export function typeOf(schema: Json): Html {
   const name = refName(schema);
   if (name) return html`<a href="#schema-${name}">${name}</a>`;
-  const { type, items, anyOf, enum: values, format, minimum, maximum, patternProperties } = schema;
+  const { type, items, anyOf, enum: values, format, patternProperties } = schema;
   if (Array.isArray(anyOf)) return html`${(anyOf as Json[]).map((one, index) => html`${index > 0 && " or "}${typeOf(one)}`)}`;
   if (Array.isArray(values)) return html`${values.map((value, index) => html`${index > 0 && " "}<code>${String(value)}</code>`)}`;
   if ("const" in schema) return html`<code>${JSON.stringify(schema.const)}</code>`;
@@ -56,9 +65,5 @@ export function typeOf(schema: Json): Html {
   if (format === "date-time") return html`time`;
   if (format === "binary") return html`file`;
   if (patternProperties) return html`object of strings`;
-  return html`${String(type ?? "any")}${boundsOf(minimum, maximum)}`;
-}
-
-function boundsOf(minimum: unknown, maximum: unknown): string {
-  return typeof minimum === "number" && typeof maximum === "number" && maximum < 1_000_000 ? ` ${minimum}–${maximum}` : "";
+  return html`${String(type ?? "any")}`;
 }

@@ -55,7 +55,7 @@ function parametersTable({ components }: Document, { parameters = [] }: Json): H
       <td>${words(`${one.description ?? ""}${defaultOf(one.schema as Json)}`)}</td>
     </tr>`,
   );
-  return html`<h4>Parameters</h4><div class="table-frame"><table class="fields"><caption class="visually-hidden">Parameters</caption>
+  return html`<h4>Parameters</h4><div class="table-frame"><table class="fields four"><caption class="visually-hidden">Parameters</caption>
     <thead><tr><th scope="col">Name</th><th scope="col">In</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
@@ -66,7 +66,7 @@ function bodies(schemas: Schemas, { requestBody }: Json): Html | undefined {
   const { content, required } = requestBody as { content: Record<string, { schema?: Json }>; required: boolean };
   return html`${Object.entries(content).map(
     ([type, { schema }]) => html`<h4>Body <span class="media-type">${type}</span>${!required && html`<span class="media-type">optional</span>`}</h4>
-      ${schema ? fieldsTable(schemas, schema, "Body") : html`<p>The bytes of the file.</p>`}`,
+      ${schema ? fieldsTable(schemas, schema, "Body", "body") : html`<p>The bytes of the file.</p>`}`,
   )}`;
 }
 
@@ -87,7 +87,7 @@ function errors(route: DocumentedRoute): Html {
   const rows = failures
     .sort(([a], [b]) => statusOf[a] - statusOf[b])
     .map(([code, { when }]) => html`<tr><td class="number">${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${words(when)}</td></tr>`);
-  return html`<details><summary>Errors</summary><div class="table-frame"><table class="fields"><caption class="visually-hidden">Errors</caption>
+  return html`<details><summary>Errors</summary><div class="table-frame"><table class="fields codes"><caption class="visually-hidden">Errors</caption>
     <thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">When</th></tr></thead><tbody>${rows}</tbody></table></div></details>`;
 }
 

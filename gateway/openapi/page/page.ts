@@ -10,7 +10,17 @@ import { type Html, html, prose, words } from "./html.ts";
 import { badge, idOf, renderOperation } from "./operation.ts";
 
 const mark = html`<svg class="mark" viewBox="0 0 32 32" width="22" height="22" aria-hidden="true"><rect class="mark-ground" width="32" height="32" rx="7"/><path class="mark-arch" d="M8 25V15a8 8 0 0 1 16 0v10h-4.5V15a3.5 3.5 0 0 0-7 0v10z"/><path class="mark-post" d="M14.75 25v-6.5h2.5V25z"/></svg>`;
-const styles = ["style", "styles/buttons", "styles/forms", "styles/shell", "styles/content", "styles/tables", "styles/overlays", "styles/docs"];
+const styles = [
+  "style",
+  "styles/buttons",
+  "styles/forms",
+  "styles/shell",
+  "styles/content",
+  "styles/tables",
+  "styles/figures",
+  "styles/docs",
+  "styles/docs-nav",
+];
 
 /** The page of the document that was made of these routes. */
 export function renderPage(document: Document, routes: readonly Route[]): string {
@@ -87,7 +97,7 @@ function errors(): Html {
   const row = (code: ErrorCode): Html =>
     html`<tr><td class="number">${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${words(meanings[code])}</td></tr>`;
   return html`<section class="group" aria-labelledby="errors"><div class="group-head"><h2 id="errors">Errors</h2><p>All the codes that there are.</p></div>
-    <div class="table-frame"><table class="fields"><caption class="visually-hidden">Error codes</caption>
+    <div class="table-frame"><table class="fields codes"><caption class="visually-hidden">Error codes</caption>
       <thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">Meaning</th></tr></thead><tbody>${errorCodes.map(row)}</tbody></table></div></section>`;
 }
 

@@ -28,7 +28,7 @@ export function createShell(): Shell {
     { class: "sidebar", id: "sidebar" },
     wordmark(),
     h("nav", { class: "nav", "aria-label": "Main" }, ...links),
-    h("div", { class: "sidebar-end" }, themeChoice(), accountBox()),
+    h("div", { class: "sidebar-end" }, referenceLink(), themeChoice(), accountBox()),
   );
   const main = h("main", { id: "content", class: "content", tabindex: -1 });
   const scrim = h("div", { class: "scrim", hidden: true });
@@ -45,6 +45,11 @@ export function createShell(): Shell {
     }
   };
   return { element, show };
+}
+
+/** The reference is a document of its own, so the browser has to load it. */
+function referenceLink(): HTMLElement {
+  return h("a", { class: "nav-link", href: "/docs", target: "_blank", rel: "noopener" }, icon("docs"), h("span", {}, "API reference"), icon("out"));
 }
 
 /** The choice of colours, for the frame and for pages without one. */

@@ -1,0 +1,29 @@
+/** Live sessions, as far as OpenAPI can tell of them: the upgrade is a call, what follows is in words. */
+import { closeReasons, detachTimeoutDefaultS, detachTimeoutMaxS, frameBytesMax, pingMs, subprotocol, windowBytes } from "../../../shared/session/protocol.ts";
+import { noSandbox, notRunning } from "../failures.ts";
+import type { OperationDocs } from "../operation.ts";
+
+const tag = "Live sessions";
+const closes = Object.values(closeReasons).map(({ code, meaning }) => `\`${code}\`: ${meaning}.`);
+const KiB = 1024;
+
+export const open: OperationDocs = {
+  tag,
+  name: "openSession",
+  summary: "Open a live session",
+  description: `A WebSocket with the subprotocol \`${subprotocol}\`. Text frames are JSON messages, binary frames are bytes, at most ${frameBytesMax / KiB} KiB each. Browsers that are logged in use their cookie; others send \`x-api-key\`, or a \`token\` from the call below.
+
+The client's first message is \`{"type":"start"}\` with any of \`command\` (the login shell when absent), \`tty\`, \`cols\`, \`rows\`, \`env\`, \`working_dir\`, \`detach_timeout\`; or \`{"type":"attach","session_id":"…"}\` with any of \`since\` (replay output from this offset on), \`takeover\` (take the pen from its writer), \`read_only\`. Later it may send \`resize\` with \`cols\` and \`rows\`, \`signal\` with \`signal\`, \`stdin_close\`, \`ack\` with \`offset\`, \`kill\` and \`detach\`.
+
+The server answers \`{"type":"started","session_id","tty","writer","offset","input_offset"}\`, then output. \`{"type":"gap","from","to"}\` tells of output that is not kept any more, \`{"type":"input_ack","offset"}\` how much input the program has been given. Exactly one \`{"type":"exit","exit_code","signal"}\` comes at the end, or \`{"type":"error","code","message"}\` before the socket is closed.
+
+An output frame is one byte of channel (1 standard output or terminal, 2 standard error), eight bytes of offset (big-endian: where its first byte stands in the session's output), then bytes. An input frame is one byte 0, then bytes.
+
+A session outlives its last socket for \`detach_timeout\` seconds, ${detachTimeoutDefaultS} by default and ${detachTimeoutMaxS} at most. It has one writer and any number of readers. A client that leaves ${windowBytes / KiB} KiB without \`ack\` is paused; that holds up no other. The server pings every ${pingMs / 1_000} seconds.
+
+The socket closes with 4000 + the HTTP status of an error's code, or with one of these. ${closes.join(" ")}`,
+  of: "sandbox",
+  success: { status: 101, description: "The connection is a WebSocket from now on.", content: [] },
+  failures: { ...noSandbox, ...notRunning },
+  curl: "--http1.1 -N -H 'connection: Upgrade' -H 'upgrade: websocket'",
+};
