@@ -40,7 +40,7 @@ export async function mountRoot(root: Root, lowers: readonly string[]): Promise<
  */
 const mountScript = `set -e
 if [ ! -d diff ]; then
-  rm -rf diff.partial
+  [ ! -e diff.partial ] || rm -rf diff.partial
   mkdir diff.partial
   tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=l/0 . |
     tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=diff.partial

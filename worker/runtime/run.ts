@@ -1,47 +1,73 @@
 /** Starting host programs: argv arrays, one deadline, one kill path. Nothing outside this folder does it. */
-import { execa, type Options } from "execa";
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { LaunchReply, LaunchRequest } from "./launcher.ts";
+import { type RunResult, type RunSettings, runProgram } from "./run-program.ts";
 
-/** How a host program ended. */
-export interface RunResult {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly timedOut: boolean;
-}
+export type { RunResult } from "./run-program.ts";
 
-export interface RunOptions {
-  readonly timeoutMs: number;
-  readonly input?: string;
-  readonly cwd?: string;
+export interface RunOptions extends RunSettings {
   /** Called with each line of standard error while the program runs. */
   readonly onStderrLine?: (line: string) => void;
 }
 
 /** Runs a program to its end. A failure is a result, not an exception. */
-export async function run(file: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
-  const settings: Options = {
-    reject: false,
-    timeout: options.timeoutMs,
-    killSignal: "SIGKILL",
-    maxBuffer: 64 * 1024 * 1024,
-    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    ...(options.input === undefined ? { stdin: "ignore" } : { input: options.input }),
-  };
-  const child = execa(file, args, settings);
-  if (options.onStderrLine) void reportLines(child.iterable({ from: "stderr" }), options.onStderrLine);
-  const result = await child;
-  return {
-    exitCode: result.exitCode ?? -1,
-    stdout: String(result.stdout ?? ""),
-    stderr: String(result.stderr || (result.exitCode === undefined ? (result as { shortMessage?: string }).shortMessage : "") || ""),
-    timedOut: result.timedOut,
-  };
+export function run(file: string, args: readonly string[], { onStderrLine, ...settings }: RunOptions): Promise<RunResult> {
+  return onStderrLine ? runProgram(file, args, settings, onStderrLine) : launcher.run(file, args, settings);
 }
 
-async function reportLines(lines: AsyncIterable<unknown>, report: (line: string) => void): Promise<void> {
-  try {
-    for await (const line of lines) report(String(line));
-  } catch {
-    // The program's own result tells what went wrong.
+const program = fileURLToPath(import.meta.resolve("./launcher.ts"));
+
+/** The process that starts programs; made when it is needed first, and anew when it has ended. */
+class Launcher {
+  #child: ChildProcess | undefined;
+  #serial = 0;
+  readonly #pending = new Map<number, (result: RunResult) => void>();
+
+  run(file: string, args: readonly string[], settings: RunSettings): Promise<RunResult> {
+    this.#child ??= this.#start();
+    const child = this.#child;
+    const request: LaunchRequest = { id: this.#serial++, file, args, settings };
+    return new Promise((resolve) => {
+      // A program that is waited for keeps this process going, the launcher alone does not.
+      if (this.#pending.size === 0) hold(child);
+      this.#pending.set(request.id, resolve);
+      child.send(request, () => {}); // A launcher that cannot be reached ends, see below.
+    });
+  }
+
+  #start(): ChildProcess {
+    // Node itself reads these few files: without a loader the process is small and quick to start.
+    const execArgv = ["--experimental-strip-types", "--disable-warning=ExperimentalWarning"];
+    const child = fork(program, [], { execArgv, serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    child.on("message", ({ id, result }: LaunchReply) => this.#settle(id, result));
+    child.once("error", (error) => this.#ended(child, error.message));
+    child.once("exit", (code, signal) => this.#ended(child, `it ended with ${signal ?? code}`));
+    return child;
+  }
+
+  #settle(id: number, result: RunResult): void {
+    this.#pending.get(id)?.(result);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0 && this.#child) release(this.#child);
+  }
+
+  #ended(child: ChildProcess, how: string): void {
+    if (this.#child !== child) return;
+    this.#child = undefined;
+    const result: RunResult = { exitCode: -1, stdout: "", stderr: `the process that starts programs was lost: ${how}`, timedOut: false };
+    for (const id of [...this.#pending.keys()]) this.#settle(id, result);
   }
 }
+
+function hold(child: ChildProcess): void {
+  child.ref();
+  child.channel?.ref();
+}
+
+function release(child: ChildProcess): void {
+  child.unref();
+  child.channel?.unref();
+}
+
+const launcher = new Launcher();

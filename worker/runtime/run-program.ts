@@ -1,0 +1,52 @@
+/** Runs one program to its end, from whichever process this is called in. */
+import { execa, type Options } from "execa";
+
+/** How a host program ended. */
+export interface RunResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+/** What a program is given; nothing here that could not be passed to another process. */
+export interface RunSettings {
+  readonly timeoutMs: number;
+  readonly input?: string;
+  readonly cwd?: string;
+}
+
+const outputBytesMax = 64 * 1024 * 1024;
+
+/**
+ * A failure is a result, not an exception.
+ *
+ * @param onStderrLine called with each line of standard error while the program runs.
+ */
+export async function runProgram(file: string, args: readonly string[], settings: RunSettings, onStderrLine?: (line: string) => void): Promise<RunResult> {
+  const options: Options = {
+    reject: false,
+    timeout: settings.timeoutMs,
+    killSignal: "SIGKILL",
+    maxBuffer: outputBytesMax,
+    ...(settings.cwd === undefined ? {} : { cwd: settings.cwd }),
+    ...(settings.input === undefined ? { stdin: "ignore" } : { input: settings.input }),
+  };
+  const child = execa(file, args, options);
+  if (onStderrLine) void reportLines(child.iterable({ from: "stderr" }), onStderrLine);
+  const result = await child;
+  return {
+    exitCode: result.exitCode ?? -1,
+    stdout: String(result.stdout ?? ""),
+    stderr: String(result.stderr || (result.exitCode === undefined ? (result as { shortMessage?: string }).shortMessage : "") || ""),
+    timedOut: result.timedOut,
+  };
+}
+
+async function reportLines(lines: AsyncIterable<unknown>, report: (line: string) => void): Promise<void> {
+  try {
+    for await (const line of lines) report(String(line));
+  } catch {
+    // The program's own result tells what went wrong.
+  }
+}
