@@ -25,5 +25,5 @@ export function retryPauseMs(error: unknown, attempt: number): number | undefine
 
 /** Whether the server may have carried out the call although it answered with this, or not at all. */
 export function isUncertain(error: unknown): boolean {
-  return error instanceof APIConnectionError || (error instanceof APIError && (error.status ?? 0) >= 500);
+  return !(error instanceof APIError && error.status !== undefined && error.status < 500);
 }

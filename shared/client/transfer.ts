@@ -22,16 +22,16 @@ export function bytesOf(source: UploadSource): { bytes: ByteStream; size: number
 }
 
 function whole(bytes: Uint8Array): { bytes: ByteStream; size: number } {
-  const cut = async function* (): AsyncGenerator<Uint8Array> {
-    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
-  };
-  return { bytes: cut(), size: bytes.length };
+  return { bytes: piecesOf([bytes]), size: bytes.length };
 }
 
-async function* piecesOf(source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {
+async function* piecesOf(source: Uint8Array[] | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   const pieces = "getReader" in source ? read(source) : source;
-  for await (const piece of pieces) yield typeof piece === "string" ? encoder.encode(piece) : piece;
+  for await (const piece of pieces) {
+    const bytes = typeof piece === "string" ? encoder.encode(piece) : piece;
+    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+  }
 }
 
 /** Not by the stream's own iterator, which some browsers do not have. */

@@ -117,7 +117,7 @@ export interface SnapshotInfo {
   name: string;
   source_sandbox_id: string;
   source_sandbox_name: string;
-  status: "creating" | "ready" | "error";
+  status: "creating" | "ready" | "error" | "deleting";
   /** ISO 8601 UTC. */
   created_at: string;
   consistency: "application" | "crash";
@@ -232,6 +232,8 @@ export interface Limits {
 /** Whose key it is. */
 export interface Account {
   account: { id: string; email: string | null; name: string; tier: "beta" | "pro" | "enterprise"; operator: boolean; created_at: string; limits: Limits };
+  /** The optional parts that this server has. */
+  features: string[];
   /** Active keys that the account may have. */
   keys_max: number;
 }
@@ -261,6 +263,6 @@ export interface AccountUsage {
     requests: { limit: number; remaining: number };
     sandboxes: { used: number; limit: number };
   }[];
-  /** The last hour, minute by minute. */
-  history: unknown[];
+  /** The last hour, minute by minute; `sandboxes` is the most at the same time. */
+  history: { timestamp: string; requests: number; refused: number; sandboxes: number }[];
 }
