@@ -1,9 +1,10 @@
 /** The files of the web pages: read, stripped of their types and kept in memory when the gateway starts. */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { extname, join, relative } from "node:path";
+import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stop, transform } from "esbuild";
+import { bundle } from "./bundle.ts";
 
 export interface Asset {
   readonly contentType: string;
@@ -20,6 +21,8 @@ export interface Dashboard {
 }
 
 const pageName = "index.html";
+/** Files in this folder take in what they import, from outside of the pages too. */
+const bundledFolder = "bundled";
 const contentTypes: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
@@ -54,7 +57,7 @@ export async function loadDashboard(dir = fileURLToPath(new URL("app/", import.m
   const files = await readdir(dir, { recursive: true, withFileTypes: true });
   const paths = files.filter((file) => file.isFile() && extname(file.name) in contentTypes).map((file) => join(file.parentPath, file.name));
   const assets = new Map<string, Asset>();
-  await Promise.all(paths.map(async (path) => assets.set(relative(dir, path), await loadAsset(path))));
+  await Promise.all(paths.map(async (path) => assets.set(relative(dir, path), await loadAsset(path, dirname(relative(dir, path)) === bundledFolder))));
   await stop(); // esbuild's own process would live as long as this one.
   const page = assets.get(pageName);
   if (!page) throw new Error(`${dir} has no ${pageName}`);
@@ -62,10 +65,14 @@ export async function loadDashboard(dir = fileURLToPath(new URL("app/", import.m
   return { page, assets };
 }
 
-async function loadAsset(path: string): Promise<Asset> {
-  const text = await readFile(path, "utf8");
-  const body = extname(path) === ".ts" ? await stripTypes(text, path) : text;
+async function loadAsset(path: string, isBundle: boolean): Promise<Asset> {
+  const body = isBundle ? await bundle(path) : await loadText(path);
   return assetOf(contentTypes[extname(path)] as string, body);
+}
+
+async function loadText(path: string): Promise<string> {
+  const text = await readFile(path, "utf8");
+  return extname(path) === ".ts" ? stripTypes(text, path) : text;
 }
 
 /** A text as it is served. */

@@ -5,7 +5,18 @@ import { type Asset, pageHeaders } from "../dashboard/files.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /** Paths at which a browser finds the page. What it shows there is decided in the browser. */
-export const pagePaths = ["/", "/login", "/signup", "/sandboxes", "/sandboxes/:id", "/snapshots", "/settings", "/settings/keys", "/settings/account"] as const;
+export const pagePaths = [
+  "/",
+  "/login",
+  "/signup",
+  "/sandboxes",
+  "/sandboxes/:id",
+  "/sandboxes/:id/terminal",
+  "/snapshots",
+  "/settings",
+  "/settings/keys",
+  "/settings/account",
+] as const;
 
 const assetsPrefix = "/assets/";
 

@@ -6,6 +6,7 @@ export type Json = Readonly<Record<string, unknown>>;
 /** Turns schemas into their JSON form and collects those that have a name. */
 export class Schemas {
   readonly #named = new Map<string, Json>();
+  readonly #sources = new Map<string, string>();
 
   /** By name, in the order in which they were first met. */
   get components(): Json {
@@ -16,7 +17,10 @@ export class Schemas {
   of(schema: TSchema): Json {
     const { component, ...rest } = schema as { component?: string } & Record<string, unknown>;
     if (!component) return this.#plain(rest);
+    const source = JSON.stringify(rest);
+    if ((this.#sources.get(component) ?? source) !== source) throw new Error(`two schemas have the name ${component}`);
     if (!this.#named.has(component)) {
+      this.#sources.set(component, source);
       this.#named.set(component, {}); // Its place comes before those that it holds.
       this.#named.set(component, this.#plain(rest));
     }

@@ -26,7 +26,7 @@ const accountMembers = {
 const AccountAnswer = component("Account", accountMembers);
 
 export const AuthSettingsAnswer = component("AuthSettings", { sign_up: flag("Whether people can make accounts.") });
-export const SessionAnswer = component("Session", {
+export const SessionAnswer = component("CurrentAccount", {
   account: AccountAnswer,
   csrf_token: Type.Optional(text("What the `x-csrf-token` header of changes must say; only for browsers.")),
   features: Type.Array(Type.String(), { description: "The optional parts that this server has." }),

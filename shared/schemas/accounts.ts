@@ -36,7 +36,7 @@ const AccountId = Type.String({ description: "Only of this account.", minLength:
 export const AccountChange = Type.Object({
   tier: Type.Optional(Tier),
   limits: Type.Optional(LimitsOrNull),
-  suspended: flag("A suspended account can do nothing; what runs goes on."),
+  suspended: flag("A suspended account can do nothing; its sandboxes stay."),
   operator: flag("May use the calls under /v1/admin."),
 });
 export const KeyChange = Type.Object({

@@ -20,15 +20,15 @@ if (sidebar && main && scrim && topBar) {
 
 /** Marks the call that is being read, and keeps it in view in the menu. */
 const links = new Map([...document.querySelectorAll<HTMLAnchorElement>(".docs-nav a")].map((link) => [link.hash.slice(1), link]));
-const seen = new IntersectionObserver(
-  (entries) => {
-    const entry = entries.find(({ isIntersecting }) => isIntersecting);
-    const link = entry && links.get(entry.target.id);
-    if (!link) return;
-    for (const other of links.values()) other.removeAttribute("aria-current");
-    link.setAttribute("aria-current", "location");
-    link.scrollIntoView({ block: "nearest" });
-  },
-  { rootMargin: "0px 0px -75% 0px" },
-);
-for (const call of document.querySelectorAll(".call, .group-head h2, h1")) seen.observe(call);
+const places = [...document.querySelectorAll(".call, .group-head h2, h1")].filter(({ id }) => links.has(id));
+const nearTop = 0.25;
+const mark = (): void => {
+  const at = places.findLast((place) => place.getBoundingClientRect().top < innerHeight * nearTop);
+  const link = at && links.get(at.id);
+  if (!link || link.hasAttribute("aria-current")) return;
+  for (const other of links.values()) other.removeAttribute("aria-current");
+  link.setAttribute("aria-current", "location");
+  link.scrollIntoView({ block: "nearest" });
+};
+document.addEventListener("scroll", () => requestAnimationFrame(mark), { passive: true });
+mark();

@@ -11,6 +11,7 @@ import { overviewPage } from "./pages/overview.ts";
 import { sandboxPage } from "./pages/sandbox.ts";
 import { sandboxesPage } from "./pages/sandboxes.ts";
 import { snapshotsPage } from "./pages/snapshots.ts";
+import { terminalPage } from "./pages/terminal.ts";
 import { loginPath, navigate, type Route, safePath, startRouter, type View, type Visit } from "./router.ts";
 import { forget, isLoggedIn, loadSession } from "./session.ts";
 import { createToasts } from "./toast.ts";
@@ -43,6 +44,7 @@ const routes: readonly Route[] = [
   { path: "/signup", open: guests(signupPage) },
   { path: "/sandboxes", open: members(sandboxesPage) },
   { path: "/sandboxes/:id", open: members(sandboxPage) },
+  { path: "/sandboxes/:id/terminal", open: members(terminalPage) },
   { path: "/snapshots", open: members(snapshotsPage) },
   { path: "/settings", open: toKeys },
   { path: "/settings/keys", open: members(keysPage) },

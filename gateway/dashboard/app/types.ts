@@ -122,6 +122,14 @@ export interface LogEntry {
   readonly stderr_truncated?: boolean;
 }
 
+/** A live session, as the list of a sandbox's has it. */
+export interface LiveSession {
+  readonly session_id: string;
+  readonly tty: boolean;
+  readonly status: "running" | "ended";
+  readonly created_at: string;
+}
+
 export interface Snapshot {
   readonly id: string;
   readonly name: string;

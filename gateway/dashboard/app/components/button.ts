@@ -25,8 +25,8 @@ export function iconButton(label: string, name: IconName, onClick: (button: HTML
 }
 
 /** A link that looks like a button. */
-export function linkButton(label: string, href: string, kind: "primary" | "secondary" = "secondary"): HTMLAnchorElement {
-  return h("a", { class: `button ${kind}`, href }, h("span", {}, label));
+export function linkButton(label: string, href: string, kind: "primary" | "secondary" = "secondary", name?: IconName): HTMLAnchorElement {
+  return h("a", { class: `button ${kind}`, href }, name ? icon(name) : null, h("span", {}, label));
 }
 
 export const isBusy = (element: HTMLButtonElement): boolean => element.getAttribute("aria-disabled") === "true";

@@ -61,6 +61,8 @@ function headOf(sandbox: Sandbox, heading: HTMLElement, signal: AbortSignal): Ch
   // Whoever has gone to another page in the meantime stays there.
   const leave = (): void => void (signal.aborted || navigate("/sandboxes"));
   const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete(sandbox, leave) });
+  const terminal =
+    hasFeature("sessions") && status === "running" ? linkButton("Terminal", `/sandboxes/${encodeURIComponent(id)}/terminal`, "secondary", "terminal") : null;
   const copies =
     hasFeature("snapshots") && status === "running"
       ? [
@@ -77,7 +79,7 @@ function headOf(sandbox: Sandbox, heading: HTMLElement, signal: AbortSignal): Ch
     ["Created", timeAgo(created_at)],
   ];
   return [
-    h("div", { class: "title-line" }, heading, pill(status), h("div", { class: "actions" }, ...copies, remove)),
+    h("div", { class: "title-line" }, heading, pill(status), h("div", { class: "actions" }, terminal, ...copies, remove)),
     h(
       "div",
       { class: "id" },

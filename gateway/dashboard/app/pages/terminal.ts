@@ -1,0 +1,35 @@
+/** The terminals of a sandbox. With `?session=` one of them, to be watched. */
+import { ApiError, call } from "../api.ts";
+import { errorNotice } from "../components/bits.ts";
+import { linkButton } from "../components/button.ts";
+import { icon } from "../components/icons.ts";
+import { fill, h } from "../dom.ts";
+import type { View, Visit } from "../router.ts";
+import type { Sandbox } from "../types.ts";
+
+export function terminalPage({ params, query, signal }: Visit): View {
+  const id = params.id ?? "";
+  const path = `/sandboxes/${encodeURIComponent(id)}`;
+  const place = h("div", { class: "terminal-place" });
+  const name = h("span", {}, "Sandbox");
+  const begin = async (): Promise<void> => {
+    // Only who opens a terminal waits for its emulator, which is larger than all of the pages together.
+    const emulator = import("../terminal/workplace.ts");
+    const sandbox = await call<Sandbox>("GET", `/v1${path}`, { signal });
+    const { openWorkplace } = await emulator;
+    if (signal.aborted) return;
+    name.textContent = sandbox.name;
+    document.title = `Terminal · ${sandbox.name} · Sandgate`;
+    await openWorkplace({ place, sandboxId: id, watched: query.get("session"), signal });
+  };
+  begin().catch((error: unknown) => {
+    if (!signal.aborted) fill(place, error instanceof ApiError && error.status === 404 ? gone() : errorNotice(error));
+  });
+  const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: path }, icon("back"), name));
+  const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Terminal");
+  return { title: "Terminal", element: h("div", { class: "terminal-page" }, crumbs, heading, place) };
+}
+
+function gone(): HTMLElement {
+  return h("div", { class: "empty" }, h("h2", {}, "There is no such sandbox. It may have been deleted."), linkButton("All sandboxes", "/sandboxes"));
+}

@@ -1,0 +1,73 @@
+/** Starting and joining live sessions as the browser that is logged in: its cookie goes along with the socket. */
+import { call } from "../api.ts";
+import { detachTimeoutMaxS, openBrowserSocket, openLink, Session } from "../bundled/sessions.ts";
+
+const openMs = 20_000;
+/** Beyond the time that a session waits for us, so that it is the server that says that it is gone. */
+const reattachMs = (detachTimeoutMaxS + 15) * 1_000;
+const terminalName = "xterm-256color";
+
+export interface Size {
+  readonly cols: number;
+  readonly rows: number;
+}
+
+export interface Listeners {
+  /** Output from one offset up to another is not kept any more. */
+  readonly onGap: (from: number, to: number) => void;
+  readonly onConnection: (isConnected: boolean) => void;
+}
+
+/** A login shell that lives on for an hour when nobody is connected. */
+export function startShell(sandboxId: string, { cols, rows }: Size, listeners: Listeners): Promise<Session> {
+  const first = { type: "start", tty: true, cols, rows, env: { TERM: terminalName }, detach_timeout: detachTimeoutMaxS } as const;
+  return explained(
+    sandboxId,
+    Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: false }),
+  );
+}
+
+export interface Joining {
+  readonly sessionId: string;
+  /** Output from this offset on is sent, as far as it is kept. */
+  readonly since: number;
+  /** `watch`: never write; `write`: where nobody else does; `take`: also where somebody else does. */
+  readonly as: "watch" | "write" | "take";
+}
+
+export function joinShell(sandboxId: string, { sessionId, since, as }: Joining, listeners: Listeners): Promise<Session> {
+  const how = as === "watch" ? { read_only: true } : as === "take" ? { takeover: true } : {};
+  const first = { type: "attach", session_id: sessionId, since, ...how } as const;
+  return explained(
+    sandboxId,
+    Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: as === "watch" }),
+  );
+}
+
+/** Where the output of a session ends now. What comes before has been seen, by whoever was there. */
+export async function endOf(sandboxId: string, sessionId: string): Promise<number> {
+  const quiet = { output: () => {}, message: () => {}, closed: () => {} };
+  const link = await openLink(
+    () => dial(sandboxId),
+    { type: "attach", session_id: sessionId, read_only: true },
+    () => quiet,
+  );
+  link.close();
+  return link.started.offset;
+}
+
+function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
+  const url = new URL(`/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`, location.origin);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  return openBrowserSocket({ url, headers: {}, timeoutMs: openMs, signal: undefined });
+}
+
+/** Browsers do not tell why a socket was refused; a call about the same sandbox does. */
+async function explained(sandboxId: string, opening: Promise<Session>): Promise<Session> {
+  try {
+    return await opening;
+  } catch (error) {
+    await call("GET", `/v1/sandboxes/${encodeURIComponent(sandboxId)}`);
+    throw error;
+  }
+}

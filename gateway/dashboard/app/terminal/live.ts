@@ -1,0 +1,175 @@
+/** One terminal of the page: what one sees, and the session behind it. */
+import type { SessionEnd } from "../../../../shared/client/session/session.ts";
+import { closeReasons, type Session } from "../bundled/sessions.ts";
+import { count } from "../format.ts";
+import { endOf, type Joining, joinShell, type Listeners, startShell } from "./connect.ts";
+import { Screen } from "./screen.ts";
+
+export type State =
+  | { readonly name: "opening" }
+  | { readonly name: "live"; readonly isWriter: boolean }
+  | { readonly name: "reconnecting" }
+  | { readonly name: "exited"; readonly end: SessionEnd }
+  | { readonly name: "lost"; readonly error: unknown };
+
+export interface LiveOptions {
+  readonly sandboxId: string;
+  readonly label: string;
+  /** Told of every change; the state is `state`. */
+  readonly onChange: () => void;
+  readonly onTitle: (title: string) => void;
+  readonly onLeave: () => void;
+}
+
+export class Live {
+  readonly label: string;
+  readonly screen: Screen;
+  readonly #options: LiveOptions;
+  readonly #over = new AbortController();
+  #session: Session | undefined;
+  #state: State = { name: "opening" };
+  /** Of the first byte that has not come yet. */
+  #received = 0;
+  /** Output before this offset was seen before. */
+  #oldUntil = 0;
+  /** Does once more what did not work. */
+  #again: () => Promise<void> = () => this.start();
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+    this.label = options.label;
+    const { label, onLeave, onTitle } = options;
+    this.screen = new Screen({
+      label,
+      onLeave,
+      signal: this.#over.signal,
+      onInput: (data) => this.#type(data),
+      onBinary: (bytes) => this.#type(bytes),
+      onResize: ({ cols, rows }) => {
+        if (this.isWriter) this.#session?.resize(cols, rows);
+      },
+    });
+    this.screen.terminal.onTitleChange(onTitle);
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** Known once it runs. */
+  get sessionId(): string | undefined {
+    return this.#session?.id;
+  }
+
+  get isWriter(): boolean {
+    return this.#session?.isWriter ?? false;
+  }
+
+  /** Whether there is something behind it that goes on. */
+  get isRunning(): boolean {
+    return this.#state.name === "live" || this.#state.name === "reconnecting";
+  }
+
+  /** A new shell. To be called when the screen is seen, because the shell is told its size. */
+  start(): Promise<void> {
+    this.#again = () => this.start();
+    return this.#run((listeners) => startShell(this.#options.sandboxId, this.screen.size, listeners));
+  }
+
+  /** A session that runs, from the beginning of what is kept of it, or from where this one has stopped. */
+  join(sessionId: string, as: Joining["as"]): Promise<void> {
+    const { sandboxId } = this.#options;
+    this.#again = () => this.join(sessionId, as);
+    return this.#run(async (listeners) => {
+      if (this.#received === 0) this.#oldUntil = await endOf(sandboxId, sessionId);
+      return joinShell(sandboxId, { sessionId, since: this.#received, as }, listeners);
+    });
+  }
+
+  /** Takes the pen from whoever has it. */
+  async takeOver(): Promise<void> {
+    const session = this.#session;
+    if (!session) return;
+    this.#session = undefined;
+    session.detach();
+    await this.join(session.id, "take");
+  }
+
+  /** Tries once more what was given up. */
+  reconnect(): Promise<void> {
+    return this.#again();
+  }
+
+  /** Ends what runs; its exit still comes. */
+  kill(): void {
+    this.#session?.kill();
+  }
+
+  /** Leaves the session, which goes on, and takes the screen away. */
+  dispose(): void {
+    const session = this.#session;
+    this.#session = undefined;
+    if (this.isRunning) session?.detach();
+    this.#over.abort();
+    this.screen.element.remove();
+  }
+
+  async #run(open: (listeners: Listeners) => Promise<Session>): Promise<void> {
+    this.#become({ name: "opening" });
+    let session: Session | undefined;
+    const listeners: Listeners = {
+      onGap: (from, to) => this.screen.note(`${count(to - from)} bytes of output are not kept any more`),
+      onConnection: (isConnected) => this.#become(isConnected ? { name: "live", isWriter: session?.isWriter ?? false } : { name: "reconnecting" }),
+    };
+    try {
+      session = await open(listeners);
+    } catch (error) {
+      return this.#become({ name: "lost", error });
+    }
+    if (this.#over.signal.aborted) return session.detach();
+    this.#session = session;
+    const { id, isWriter } = session;
+    this.#again = () => this.join(id, isWriter ? "take" : "watch");
+    this.#become({ name: "live", isWriter: session.isWriter });
+    if (session.isWriter) session.resize(this.screen.size.cols, this.screen.size.rows);
+    void this.#show(session);
+  }
+
+  /** Until the end of the session, or of our part in it. */
+  async #show(session: Session): Promise<void> {
+    try {
+      for await (const { bytes, offset } of session) {
+        if (this.#session !== session) return;
+        this.#received = offset + bytes.length;
+        await this.screen.write(bytes, this.#received <= this.#oldUntil);
+      }
+      const end = await session.exited;
+      if (this.#session === session) this.#become({ name: "exited", end });
+    } catch (error) {
+      if (this.#session === session) await this.#stopped(session, error);
+    }
+  }
+
+  /** Whoever has lost the pen goes on watching. */
+  async #stopped(session: Session, error: unknown): Promise<void> {
+    if (!wasTakenOver(error)) return this.#become({ name: "lost", error });
+    await this.join(session.id, "watch");
+  }
+
+  #type(data: string | Uint8Array): void {
+    if (!this.isRunning || !this.isWriter) return;
+    this.#session?.write(data).catch((error: unknown) => console.warn(error));
+  }
+
+  #become(state: State): void {
+    if (this.#over.signal.aborted) return;
+    this.#state = state;
+    this.screen.canType = state.name === "reconnecting" ? this.isWriter : state.name === "live" && state.isWriter;
+    this.#options.onChange();
+  }
+}
+
+/** The session goes on, with somebody else at the keyboard. */
+function wasTakenOver(error: unknown): boolean {
+  return error instanceof Error && error.message === closeReasons.takenOver.meaning;
+}

@@ -1,0 +1,75 @@
+/** All that the page of terminals shows once its sandbox is known. */
+import { call } from "../api.ts";
+import { emptyState } from "../components/bits.ts";
+import { button } from "../components/button.ts";
+import { fill, h } from "../dom.ts";
+import { toastError } from "../toast.ts";
+import type { LiveSession } from "../types.ts";
+import { Desk } from "./desk.ts";
+import { toolsOf } from "./tools.ts";
+
+interface Workplace {
+  readonly place: HTMLElement;
+  readonly sandboxId: string;
+  /** The session that is only to be watched; all that run, where there is none. */
+  readonly watched: string | null;
+  readonly signal: AbortSignal;
+}
+
+/** Shows what runs, or starts a shell where nothing does. @throws {ApiError} when the server does not tell what runs. */
+export async function openWorkplace({ place, sandboxId, watched, signal }: Workplace): Promise<void> {
+  const path = `/sandboxes/${encodeURIComponent(sandboxId)}`;
+  const desk = new Desk({ sandboxId, onChange: () => changed() });
+  signal.addEventListener("abort", () => desk.dispose());
+  const running = async (): Promise<LiveSession[]> => {
+    const { data } = await call<{ data: LiveSession[] }>("GET", `/v1${path}/sessions`, { signal });
+    const shown = data.filter(({ session_id, tty, status }) => tty && status === "running" && !desk.sessionIds.includes(session_id));
+    return shown.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+  };
+  const open = (sessions: readonly LiveSession[]): void => {
+    for (const { session_id } of sessions) void desk.join(session_id, "write");
+  };
+  const more = moreButton(running, open);
+  const tools = toolsOf(
+    desk,
+    (sessionId) => `${location.origin}${path}/terminal?session=${encodeURIComponent(sessionId)}`,
+    () => void more.refresh(),
+  );
+  const start = (): HTMLButtonElement => button({ label: "New", icon: "plus", size: "small", onClick: () => void desk.start() });
+  const empty = emptyState("terminal", "No terminal is open", "Start a shell in the sandbox, or open again what was left running.", start());
+  const changed = (): void => {
+    tools.show();
+    empty.hidden = desk.seen !== undefined;
+    desk.panels.hidden = desk.seen === undefined;
+  };
+  fill(place, h("div", { class: "terminal-head" }, desk.tabs, ...(watched ? [] : [start(), more.element]), tools.element), desk.panels, empty, hint());
+  changed();
+  if (watched) return desk.join(watched, "watch");
+  const sessions = await running();
+  open(sessions);
+  if (sessions.length === 0) await desk.start();
+}
+
+/** Opens what was left running, and says how much that is. */
+function moreButton(left: () => Promise<LiveSession[]>, open: (sessions: readonly LiveSession[]) => void) {
+  const element = button({
+    label: "",
+    size: "small",
+    onClick: () => {
+      element.hidden = true;
+      left().then(open, toastError);
+    },
+  });
+  element.hidden = true;
+  const refresh = async (): Promise<void> => {
+    const { length } = await left().catch(() => []);
+    element.hidden = length === 0;
+    fill(element, h("span", {}, `Open ${length} more`));
+  };
+  return { element, refresh };
+}
+
+function hint(): HTMLElement {
+  const key = (words: string): HTMLElement => h("kbd", {}, words);
+  return h("p", { class: "terminal-hint" }, key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, ", key("Ctrl+Shift+L"), " leaves the terminal");
+}
