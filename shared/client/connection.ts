@@ -73,6 +73,7 @@ export class Connection {
       try {
         return await this.#whole<T>(call, limits);
       } catch (error) {
+        limits.release();
         if (isMaybeDone && error instanceof NotFoundError) return done();
         isMaybeDone ||= isUncertain(error);
         throw error;
