@@ -8,6 +8,7 @@ import type { Records } from "./accounts/records.ts";
 import { hasCsrfToken, type Sessions } from "./accounts/sessions.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Policy } from "./limit/bucket.ts";
+import type { Grant } from "./sessions/tokens.ts";
 
 /** An authenticated caller: an account, by one of its keys or by a browser. */
 export interface Caller {
@@ -21,6 +22,8 @@ export interface Caller {
   readonly policy: Policy;
   /** As logs name it: the prefix of the key, or `browser`. */
   readonly label: string;
+  /** What the session token allows that it came with; absent for everybody else. */
+  readonly grant?: Grant;
 }
 
 /** What is stored instead of a key: its SHA-256 in hex. */
@@ -69,6 +72,22 @@ export class Authenticator {
     const caller = apiKey ? this.#byKey(apiKey) : this.#bySession(exchange);
     if (caller.account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
     return caller;
+  }
+
+  /** The caller that a session token was made by. @throws {SandgateError} `unauthorized`, `forbidden`. */
+  granted(grant: Grant): Caller {
+    const account = this.#records.accounts.get(grant.account_id);
+    const key = grant.key_id === undefined ? undefined : [...this.#records.keys.values()].find(({ id }) => id === grant.key_id);
+    if (!account || (grant.key_id !== undefined && !key)) throw new SandgateError("unauthorized", "Whoever made this session token is gone.");
+    if (key?.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
+    if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+    const limits = this.limits(account, key);
+    return {
+      ...{ account, key, session: undefined, grant, limits },
+      limitKey: key?.id ?? account.id,
+      policy: policyOf(limits),
+      label: key?.prefix ?? "browser",
+    };
   }
 
   /**

@@ -16,6 +16,8 @@ import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
 import type { Reference } from "./openapi/reference.ts";
+import type { Sockets } from "./sessions/sockets.ts";
+import type { SessionTokens } from "./sessions/tokens.ts";
 import type { SnapshotDirectory } from "./snapshots.ts";
 import type { AccountUsage } from "./usage.ts";
 
@@ -39,6 +41,9 @@ export interface GatewayContext {
   readonly reservations: Reservations;
   readonly idempotency: Idempotency;
   readonly usage: AccountUsage;
+  /** Of live sessions. */
+  readonly tokens: SessionTokens;
+  readonly sockets: Sockets;
   readonly dashboard: Dashboard;
   readonly reference: Reference;
   /** Bytes that synchronous executions with large outputs may hold. */

@@ -1,2 +1,2 @@
 /** The optional parts of the product that this version has, as the web page asks for them. */
-export const features: readonly string[] = ["snapshots"];
+export const features: readonly string[] = ["snapshots", "sessions"];

@@ -40,6 +40,8 @@ import { makeReference } from "./openapi/reference.ts";
 import { servePeers } from "./peers.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
+import { Sockets } from "./sessions/sockets.ts";
+import { SessionTokens } from "./sessions/tokens.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
 import { AccountUsage } from "./usage.ts";
 
@@ -75,6 +77,8 @@ async function main(): Promise<void> {
   const idempotency = new Idempotency(bus, peers, answers);
   const activity = new Activity(sandboxes);
   const sessions = new Sessions(records, config);
+  const tokens = new SessionTokens(bus, peer);
+  const sockets = new Sockets(config.sessionSocketsMax);
   const context: GatewayContext = {
     config,
     log,
@@ -93,14 +97,16 @@ async function main(): Promise<void> {
     reservations,
     idempotency,
     usage: new AccountUsage(bus, ownership, activity),
+    tokens,
+    sockets,
     dashboard,
     reference: await makeReference(routes),
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };
-  servePeers(bus, { ownership, rates, reservations, idempotency, activity });
+  servePeers(bus, { ownership, rates, reservations, idempotency, activity, tokens });
   const admission = new Admission(config.requestsMax);
-  endCallsOfRevoked(records, admission);
+  endCallsOfRevoked(records, [admission, sockets]);
   await meetPeers(bus, peers);
   lifecycle.onStop("presence", () => {
     ownership.leave();
@@ -127,7 +133,10 @@ async function main(): Promise<void> {
     ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
   lifecycle.onStop("server", () => server.close());
-  lifecycle.onStop("drain", () => drain(admission, hub, config.drainMs));
+  lifecycle.onStop("drain", () => {
+    sockets.drain();
+    return drain(admission, hub, config.drainMs);
+  });
   lifecycle.onStop("listener", () => server.stopListening());
   log.info({ event: "ready", port: server.port, host: config.host, gateway: peer }, "the gateway is ready");
 }
@@ -139,14 +148,14 @@ async function meetPeers(bus: Bus, peers: PeerWatch): Promise<void> {
   await sleep(meetMs);
 }
 
-/** Calls in progress of a key that is revoked, or of an account that is suspended, end at once. */
-function endCallsOfRevoked({ accounts, keys }: Records, admission: Admission): void {
+/** Calls in progress and WebSockets of a key that is revoked, or of an account that is suspended, end at once. */
+function endCallsOfRevoked({ accounts, keys }: Records, held: readonly Pick<Admission, "cancel">[]): void {
+  const cancel: Admission["cancel"] = (isMeant, reason) => held.forEach((one) => one.cancel(isMeant, reason));
   keys.onChange((_hash, key) => {
-    if (key?.revoked_at_ms !== undefined)
-      admission.cancel((caller) => caller.key?.id === key.id, new SandgateError("unauthorized", "This API key has been revoked."));
+    if (key?.revoked_at_ms !== undefined) cancel((caller) => caller.key?.id === key.id, new SandgateError("unauthorized", "This API key has been revoked."));
   });
   accounts.onChange((_id, account) => {
-    if (account?.suspended) admission.cancel((caller) => caller.account.id === account.id, new SandgateError("forbidden", "This account is suspended."));
+    if (account?.suspended) cancel((caller) => caller.account.id === account.id, new SandgateError("forbidden", "This account is suspended."));
   });
 }
 

@@ -29,6 +29,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry, prefix: "sandgate_gateway_" });
     gauge(registers, "sandgate_calls_in_progress", "Calls being answered now.", [], (set) => set({}, inProgress()));
     gauge(registers, "sandgate_streams_open", "Streams between this gateway and workers.", [], (set) => set({}, context.hub.open));
+    gauge(registers, "sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", [], (set) => set({}, context.sockets.size));
     const ofWorkers = (name: string, help: string, value: (worker: ReturnType<typeof context.workers.workers>[number]["worker"]) => number): void =>
       gauge(registers, name, help, ["worker"], (set) => {
         for (const { worker } of context.workers.workers()) set({ worker: worker.id }, value(worker));
@@ -36,6 +37,8 @@ export class Metrics {
     ofWorkers("sandgate_worker_sandboxes", "Sandboxes on the worker.", (worker) => worker.sandboxes);
     ofWorkers("sandgate_worker_activities", "Commands and transfers running on the worker.", (worker) => worker.executions);
     ofWorkers("sandgate_worker_executions_total", "Commands started since the worker's start.", (worker) => worker.executions_total);
+    ofWorkers("sandgate_worker_sessions", "Live sessions whose command runs on the worker.", (worker) => worker.sessions ?? 0);
+    ofWorkers("sandgate_worker_sessions_total", "Live sessions started since the worker's start.", (worker) => worker.sessions_total ?? 0);
     ofWorkers("sandgate_worker_memory_free_bytes", "Free memory of the worker's host.", (worker) => worker.memory_free_bytes);
     ofWorkers("sandgate_worker_disk_free_bytes", "Free disk of the worker's host.", (worker) => worker.disk_free_bytes);
     ofWorkers("sandgate_worker_resident_bytes", "Memory of the worker process.", (worker) => worker.rss_bytes);

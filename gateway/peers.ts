@@ -1,4 +1,4 @@
-/** The calls that one gateway answers for the others: limits of keys that it owns, and what it has counted. */
+/** The calls that one gateway answers for the others: limits of keys that it owns, what it has counted, tokens that it has made. */
 import type { Bus } from "../shared/nats.ts";
 import { type GatewayVerb, lastToken, subjects } from "../shared/subjects.ts";
 import type { Activity } from "./activity.ts";
@@ -7,6 +7,7 @@ import { checkHeld } from "./limit/messages.ts";
 import type { Ownership } from "./limit/ownership.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
+import type { SessionTokens } from "./sessions/tokens.ts";
 import { answerActivity } from "./usage.ts";
 
 interface Answerers {
@@ -15,10 +16,11 @@ interface Answerers {
   readonly reservations: Reservations;
   readonly idempotency: Idempotency;
   readonly activity: Activity;
+  readonly tokens: SessionTokens;
 }
 
 /** Starts to answer. */
-export function servePeers(bus: Bus, { ownership, rates, reservations, idempotency, activity }: Answerers): void {
+export function servePeers(bus: Bus, { ownership, rates, reservations, idempotency, activity, tokens }: Answerers): void {
   const answers: Readonly<Record<GatewayVerb, (body: unknown) => unknown>> = {
     take: (body) => rates.answerTake(body),
     return: (body) => rates.takeBack(body),
@@ -28,6 +30,7 @@ export function servePeers(bus: Bus, { ownership, rates, reservations, idempoten
     takeover: (body) => ownership.handOver(body),
     adopt: (body) => ownership.adopt(body),
     usage: (body) => answerActivity(activity, body),
+    redeem: (body) => tokens.answer(body),
   };
   bus.serve(subjects.gateway(ownership.self, "*"), async (subject, body) => answers[lastToken(subject) as GatewayVerb]?.(body));
 }

@@ -35,12 +35,27 @@ export function handle(pipeline: Pipeline, exchange: Exchange, route: Route): vo
 }
 
 function begin(pipeline: Pipeline, exchange: Exchange, route: CallRoute): Promise<void> | void {
+  const token = route.socket ? new URLSearchParams(exchange.query).get("token") : null;
+  if (token !== null) return beginByToken(pipeline, exchange, route, token);
   const caller = whoCalls(pipeline, exchange, route);
   if (route.method !== "GET") exchange.onDone(() => audit(pipeline.log, exchange, route, caller));
   pipeline.admission.refuseIfFull();
   const waiting = proceed(pipeline, exchange, route, caller);
   if (waiting && !exchange.over) pipeline.admission.hold(exchange, caller);
   return waiting;
+}
+
+/** A session token stands for the key, or the browser, that it was made with. */
+function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallRoute, token: string): Promise<void> {
+  const { authenticator, failures, config, tokens } = pipeline.context;
+  pipeline.admission.refuseIfFull();
+  const address = exchange.address(config.trustProxy);
+  const caller = tokens.redeem(token).then((grant) => authenticator.granted(grant));
+  caller.catch((error: unknown) => {
+    if (error instanceof SandgateError && error.code === "unauthorized") failures.take(address);
+  });
+  pipeline.admission.hold(exchange, undefined);
+  return caller.then((known) => proceed(pipeline, exchange, route, known));
 }
 
 function proceed(pipeline: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {

@@ -22,11 +22,13 @@ import {
   LogsQuery,
   PageQuery,
   RestoreBody,
+  SessionQuery,
   SnapshotBody,
   StatusQuery,
   UploadQuery,
 } from "../shared/schemas/api.ts";
 import { type Check, checker } from "../shared/schemas/validate.ts";
+import { SessionTokenBody } from "../shared/session/messages.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayContext } from "./context.ts";
 import { endKey, getAccount, getUsage, listKeys, makeKey } from "./handlers/account.ts";
@@ -43,6 +45,7 @@ import { asset, favicon, page, pagePaths } from "./handlers/pages.ts";
 import { openApi, reference } from "./handlers/reference.ts";
 import { restoreSnapshot } from "./handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
+import { listSessions, makeSessionToken, openSession } from "./handlers/sessions.ts";
 import { createSnapshot, deleteAllSnapshots, deleteSnapshot, getSnapshot, listSnapshots } from "./handlers/snapshots.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
 import type { Exchange } from "./http/exchange.ts";
@@ -54,6 +57,7 @@ import * as executions from "./openapi/operations/executions.ts";
 import * as files from "./openapi/operations/files.ts";
 import * as operations from "./openapi/operations/operations.ts";
 import * as sandboxes from "./openapi/operations/sandboxes.ts";
+import * as sessions from "./openapi/operations/sessions.ts";
 import * as snapshots from "./openapi/operations/snapshots.ts";
 
 /** A call that passed the pipeline. */
@@ -96,6 +100,8 @@ export interface CallRoute {
   /** Whose tokens a call spends. */
   readonly allowance: Allowance;
   readonly query: { readonly schema: TObject; readonly check: Check<unknown> };
+  /** Whether it is answered by a WebSocket, for which a token may stand in place of the key. */
+  readonly socket: boolean;
   /** `file`: the handler reads the body itself, as a stream. */
   readonly body: { readonly schema: TSchema; readonly check: Check<unknown> } | "file";
   readonly handle: (context: GatewayContext, call: Call<never, never>) => Promise<void> | void;
@@ -110,7 +116,7 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
   path: string,
   { docs, ...schemas }: { query?: Q; body?: B | "file"; docs: OperationDocs },
   handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void> | void,
-  { access = "account", allowance = "requests" }: { access?: Access; allowance?: Allowance } = {},
+  { access = "account", allowance = "requests", socket = false }: { access?: Access; allowance?: Allowance; socket?: boolean } = {},
 ): CallRoute {
   const query = schemas.query ?? Nothing;
   const body = schemas.body ?? Nothing;
@@ -120,6 +126,7 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
     method,
     path,
     allowance,
+    socket,
     query: { schema: query, check: checker(query) },
     body: body === "file" ? body : { schema: body, check: checker(body) },
     handle: handle as CallRoute["handle"],
@@ -141,6 +148,9 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/sandboxes/:id/status", { query: StatusQuery, docs: sandboxes.status }, sandboxStatus),
   route("POST", "/v1/sandboxes/:id/execute", { body: ExecuteBody, docs: executions.execute }, execute),
   route("POST", "/v1/sandboxes/:id/execute_async", { body: ExecuteAsyncBody, docs: executions.executeAsync }, executeAsync),
+  route("GET", "/v1/sandboxes/:id/session", { query: SessionQuery, docs: sessions.open }, openSession, { socket: true }),
+  route("POST", "/v1/sandboxes/:id/session-token", { body: SessionTokenBody, docs: sessions.token }, makeSessionToken),
+  route("GET", "/v1/sandboxes/:id/sessions", { docs: sessions.list }, listSessions),
   route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file", docs: files.upload }, upload),
   route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery, docs: files.download }, download),
   route("POST", "/v1/sandboxes/:id/snapshot", { body: SnapshotBody, docs: snapshots.take }, createSnapshot),

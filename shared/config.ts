@@ -4,6 +4,7 @@
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { detachTimeoutMaxS, ringBytesDefault } from "./session/protocol.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -142,6 +143,25 @@ export const settings = {
   streamStallMs: integer("SANDGATE_STREAM_STALL_MS", 600_000, 1_000, 86_400_000, "A client that takes no byte of waiting output for this long is cut off."),
   execTimeoutMaxMs: integer("SANDGATE_EXEC_TIMEOUT_MAX_MS", 3_600_000, 1_000, 86_400_000, "Longest streaming execution."),
   executionsPerSandbox: integer("SANDGATE_EXECUTIONS_PER_SANDBOX", 64, 1, 4_096, "Commands running at once in one sandbox; more get 429."),
+
+  sessionsPerSandbox: integer("SANDGATE_SESSIONS_PER_SANDBOX", 32, 1, 4_096, "Live sessions at once in one sandbox; more get 429."),
+  sessionsPerAccount: integer("SANDGATE_SESSIONS_PER_ACCOUNT", 256, 1, 100_000, "Live sessions of one account at once on one worker; more get 429."),
+  sessionSocketsMax: integer("SANDGATE_SESSION_SOCKETS_MAX", 4_096, 1, 1_000_000, "WebSockets of live sessions on one gateway; more get 503."),
+  sessionRingBytes: integer(
+    "SANDGATE_SESSION_RING_BYTES",
+    ringBytesDefault,
+    512 * 1024,
+    64 * MiB,
+    "The last output of a live session that is kept for clients that attach again.",
+  ),
+  sessionDetachMaxMs: integer(
+    "SANDGATE_SESSION_DETACH_MAX_MS",
+    detachTimeoutMaxS * 1_000,
+    0,
+    detachTimeoutMaxS * 1_000,
+    "The longest time that a live session may outlive its last socket.",
+  ),
+  sessionIdleMs: integer("SANDGATE_SESSION_IDLE_MS", 0, 0, 2_592_000_000, "A live session without input and output for this long is ended; 0: never."),
 
   sandboxesMax: integer("SANDGATE_SANDBOXES_MAX", 200, 1, 10_000, "Sandboxes on one worker; more get 503."),
   poolSize: integer(

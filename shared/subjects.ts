@@ -1,11 +1,26 @@
 /** Every NATS subject and bucket name. No other file spells one. */
 
 /** Calls that a worker answers, one subject each. */
-export const workerVerbs = ["create", "delete", "execute", "upload", "download", "status", "logs", "drain", "snapshot", "restore", "deleteSnapshot"] as const;
+export const workerVerbs = [
+  "create",
+  "delete",
+  "execute",
+  "upload",
+  "download",
+  "status",
+  "logs",
+  "drain",
+  "snapshot",
+  "restore",
+  "deleteSnapshot",
+  "sessionStart",
+  "sessionAttach",
+  "sessions",
+] as const;
 export type WorkerVerb = (typeof workerVerbs)[number];
 
 /** Calls between gateways, one subject each. */
-export const gatewayVerbs = ["take", "return", "reserve", "settle", "held", "takeover", "adopt", "usage"] as const;
+export const gatewayVerbs = ["take", "return", "reserve", "settle", "held", "takeover", "adopt", "usage", "redeem"] as const;
 export type GatewayVerb = (typeof gatewayVerbs)[number];
 
 export const subjects = {

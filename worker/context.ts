@@ -11,6 +11,7 @@ import type { SnapshotDriver } from "./runtime/snapshot-driver.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import type { WarmPool } from "./sandboxes/pool.ts";
 import type { Sandboxes } from "./sandboxes/registry.ts";
+import type { Sessions } from "./sessions/sessions.ts";
 import type { LayerArchive } from "./snapshots/archive.ts";
 import type { Layers } from "./snapshots/layers.ts";
 import type { Snapshots } from "./snapshots/registry.ts";
@@ -30,6 +31,7 @@ export interface WorkerContext {
   readonly hub: StreamHub;
   readonly oci: OciRuntime;
   readonly sandboxes: Sandboxes;
+  readonly sessions: Sessions;
   readonly lifecycle: SandboxLifecycle;
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
@@ -44,8 +46,8 @@ export interface WorkerContext {
   readonly peers: PeerWatch;
   readonly stalls: StallWatch;
   readonly urgent: Urgent;
-  /** Commands started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
-  readonly counters: { executions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
+  /** Commands and sessions started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
+  readonly counters: { executions: number; sessions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
   /** Set when a stop was asked for: new work is refused. */
   draining: boolean;
 }

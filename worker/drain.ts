@@ -1,4 +1,4 @@
-/** The end of a worker: no new calls, running commands get their time, then an explicit end. */
+/** The end of a worker: no new calls, running commands get their time, then an explicit end. Sessions are not waited for: a shell has no end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../shared/errors.ts";
 import type { PeerWatch } from "../shared/presence.ts";
@@ -27,6 +27,7 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   );
 }
 
-async function idle({ sandboxes, counters }: WorkerContext, timeoutMs: number): Promise<void> {
-  for (const deadline = Date.now() + timeoutMs; sandboxes.activities + counters.calls > 0 && Date.now() < deadline; ) await sleep(pollMs);
+async function idle({ sandboxes, sessions, counters }: WorkerContext, timeoutMs: number): Promise<void> {
+  const busy = (): number => sandboxes.activities - sessions.running + counters.calls;
+  for (const deadline = Date.now() + timeoutMs; busy() > 0 && Date.now() < deadline; ) await sleep(pollMs);
 }

@@ -30,6 +30,7 @@ import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
+import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
 import { imageOfLayer, layersOf } from "./snapshots/image-layers.ts";
 import { Layers, layersInUse } from "./snapshots/layers.ts";
@@ -95,6 +96,7 @@ async function main(): Promise<void> {
 
   const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
   const hub = new StreamHub(bus, peers, log);
+  const counters = { executions: 0, sessions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 };
   const context: WorkerContext = {
     config,
     workerId,
@@ -105,6 +107,7 @@ async function main(): Promise<void> {
     hub,
     oci,
     sandboxes,
+    sessions: new Sessions({ config, hub, store, log, counters }),
     lifecycle: sandboxLifecycle,
     pool,
     usage,
@@ -118,7 +121,7 @@ async function main(): Promise<void> {
     peers,
     stalls: new StallWatch(),
     urgent,
-    counters: { executions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 },
+    counters,
     draining: true,
   };
   const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };

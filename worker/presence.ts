@@ -2,7 +2,18 @@
 import type { Presence } from "../shared/schemas/messages.ts";
 import type { WorkerContext } from "./context.ts";
 
-export function describeWorker({ config, workerId, host, sandboxes, store, usage, counters, replicator, draining }: WorkerContext): Omit<Presence, "peer"> {
+export function describeWorker({
+  config,
+  workerId,
+  host,
+  sandboxes,
+  sessions,
+  store,
+  usage,
+  counters,
+  replicator,
+  draining,
+}: WorkerContext): Omit<Presence, "peer"> {
   const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
   return {
     worker: {
@@ -14,6 +25,8 @@ export function describeWorker({ config, workerId, host, sandboxes, store, usage
       sandboxes_max: config.sandboxesMax,
       executions: sandboxes.activities,
       executions_total: counters.executions,
+      sessions: sessions.running,
+      sessions_total: counters.sessions,
       memory_free_bytes: usage.host.memoryFreeBytes,
       disk_free_bytes: usage.host.diskFreeBytes,
       load_per_cpu: usage.host.loadPerCpu,

@@ -15,6 +15,7 @@ import {
   StatusCall,
   UploadCall,
 } from "../shared/schemas/messages.ts";
+import { SessionAttachCall, SessionStartCall, SessionsCall } from "../shared/schemas/sessions.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
@@ -22,6 +23,7 @@ import { execute } from "./handlers/exec.ts";
 import { download, upload } from "./handlers/files.ts";
 import { setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
+import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
 import { deleteSnapshot, restore, snapshot } from "./handlers/snapshot.ts";
 import { logs, status } from "./handlers/usage.ts";
 
@@ -44,6 +46,9 @@ const handlers: Readonly<Record<WorkerVerb, Handler>> = {
   snapshot: handler(SnapshotCall, snapshot),
   restore: handler(RestoreCall, restore),
   deleteSnapshot: handler(DeleteSnapshotCall, deleteSnapshot),
+  sessionStart: handler(SessionStartCall, sessionStart),
+  sessionAttach: handler(SessionAttachCall, sessionAttach),
+  sessions: handler(SessionsCall, sessions),
 };
 
 /** Starts to answer calls. */

@@ -1,9 +1,10 @@
 /** One HTTP request and its response. The only place that touches the uWebSockets.js response. */
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import type { HttpRequest, HttpResponse, us_socket_context_t } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { Route } from "../routes.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
+import type { SocketHandler, UserData } from "./sockets.ts";
 import { statusLine } from "./status.ts";
 
 /** Headers that the gateway reads. */
@@ -37,6 +38,14 @@ export type Headers = Readonly<Record<string, string>>;
 
 const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
 
+/** What uWebSockets.js must be given to make a WebSocket of a request. */
+interface Upgrade {
+  readonly key: string;
+  readonly protocols: string;
+  readonly extensions: string;
+  readonly context: us_socket_context_t;
+}
+
 export class Exchange {
   readonly requestId = newId("request");
   readonly method: string;
@@ -65,19 +74,24 @@ export class Exchange {
   #request: HttpRequest | undefined;
   #headers: Readonly<Record<ReadHeader, string>> | undefined;
   #body: BodyReader | undefined;
+  readonly #upgrade: Upgrade | undefined;
   readonly #response: HttpResponse;
   readonly #observe: (exchange: Exchange) => void;
   // Made when first needed: an exchange that is answered at once has no use for them.
   #onAbort: ((reason: SandgateError) => void)[] | undefined;
   #onDone: (() => void)[] | undefined;
 
-  /** @param observe sees the exchange at its end. */
-  constructor(response: HttpResponse, request: HttpRequest, paramCount: number, observe: (exchange: Exchange) => void) {
+  /**
+   * @param observe sees the exchange at its end.
+   * @param context of a request that asks for a WebSocket.
+   */
+  constructor(response: HttpResponse, request: HttpRequest, paramCount: number, observe: (exchange: Exchange) => void, context?: us_socket_context_t) {
     this.#response = response;
     this.#observe = observe;
     this.#request = request;
     this.method = request.getCaseSensitiveMethod();
     this.query = request.getQuery() ?? "";
+    this.#upgrade = context && upgradeOf(request, context);
     this.params = paramCount === 0 ? none : Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
   }
 
@@ -163,6 +177,22 @@ export class Exchange {
     this.send(status, jsonType, text, headers);
   }
 
+  /** The subprotocols that a client offers which wants a WebSocket; undefined for any other call. */
+  get protocols(): readonly string[] | undefined {
+    return this.#upgrade?.protocols.split(",").map((protocol) => protocol.trim());
+  }
+
+  /** Makes a WebSocket of it. */
+  upgrade(handler: SocketHandler, protocol: string): void {
+    const upgrade = this.#upgrade;
+    if (!upgrade || this.aborted || this.status) return;
+    this.corked(() => {
+      this.begin(101, "");
+      this.#response.upgrade<UserData>({ handler }, upgrade.key, protocol, upgrade.extensions, upgrade.context);
+    });
+    this.finished();
+  }
+
   /** The error envelope. */
   sendError(error: SandgateError, headers: Headers = {}): void {
     const retry: Headers = error.retryAfterS === undefined ? {} : { "retry-after": String(Math.ceil(error.retryAfterS)) };
@@ -233,6 +263,11 @@ const none: readonly string[] = [];
 
 function copyHeaders(request: HttpRequest | undefined): Readonly<Record<ReadHeader, string>> {
   return Object.fromEntries(readHeaders.map((name) => [name, request?.getHeader(name) ?? ""])) as Record<ReadHeader, string>;
+}
+
+function upgradeOf(request: HttpRequest, context: us_socket_context_t): Upgrade {
+  const header = (name: string): string => request.getHeader(`sec-websocket-${name}`);
+  return { key: header("key"), protocols: header("protocol"), extensions: header("extensions"), context };
 }
 
 function decode(text: string): string {

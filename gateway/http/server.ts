@@ -6,6 +6,7 @@ import type { Route } from "../routes.ts";
 import { cors } from "./cors.ts";
 import { Exchange } from "./exchange.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
+import { socketBehavior, type UserData } from "./sockets.ts";
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
@@ -32,6 +33,11 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   const app = App();
   for (const [path, routes] of byPath(options.routes)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
+    if (routes.some(takesSockets)) {
+      const upgrade: typeof socketBehavior.upgrade = (response, request, context) =>
+        serve(new Exchange(response, request, paramCount, options.observe, context), routes, options);
+      app.ws<UserData>(path, { ...socketBehavior, upgrade });
+    }
     app.any(path, (response, request) => serve(new Exchange(response, request, paramCount, options.observe), routes, options));
   }
   app.any("/*", (response, request) => serve(new Exchange(response, request, 0, options.observe), [], options));
@@ -48,6 +54,8 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
     });
   });
 }
+
+const takesSockets = (route: Route): boolean => route.access !== "open" && route.socket;
 
 function byPath(routes: readonly Route[]): Map<string, Route[]> {
   return Map.groupBy(routes, (route) => route.path) as Map<string, Route[]>;

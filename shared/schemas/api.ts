@@ -136,6 +136,9 @@ export const FileMode = Type.String({
   takes: "an octal file mode such as 644 or 0755",
 });
 
+/** `token` stands in place of a key. */
+export const SessionQuery = Type.Object({ token: Type.Optional(Type.String({ maxLength: 256, takes: "a session token" })) });
+
 export const DownloadQuery = Type.Object({
   path: FilePath,
   archive: Type.Optional(Type.Literal("tar", { description: "Send a folder, as a tar archive.", takes: '"tar"' })),

@@ -14,7 +14,7 @@ const Access = Type.Union([Type.Literal("none"), Type.Literal("outbound")]);
 const caller = { request_id: Id, account_id: Id };
 
 /** Where the receiving process takes the frames of a stream, and how many bytes it has room for at once. */
-const StreamTarget = Type.Object({ peer: Id, stream_id: Id, window_bytes: Count });
+export const StreamTarget = Type.Object({ peer: Id, stream_id: Id, window_bytes: Count });
 export type StreamTarget = Static<typeof StreamTarget>;
 
 /** A sandbox as the directory and the API show it; times in milliseconds since 1970. */
@@ -263,6 +263,9 @@ export const Presence = Type.Object({
       sandboxes_max: Count,
       executions: Count,
       executions_total: Count,
+      /** Live sessions whose command runs, and those started since the worker's start. */
+      sessions: Type.Optional(Count),
+      sessions_total: Type.Optional(Count),
       memory_free_bytes: Count,
       disk_free_bytes: Count,
       load_per_cpu: Type.Number(),

@@ -85,6 +85,8 @@ export const ExitMessage = Type.Object({
   exit_code: Type.Integer(),
   /** Such as `SIGKILL`. */
   signal: Type.Optional(Type.String()),
+  /** Why the service ended the command, such as a limit. */
+  reason: Type.Optional(Type.String()),
 });
 export type ExitMessage = Static<typeof ExitMessage>;
 

@@ -15,6 +15,8 @@ export const controlBytesMax = 1024 * 1024;
 export const windowBytes = 256 * 1024;
 /** Input that the program has not taken yet: a client should wait for `input_ack` at a quarter of this; beyond it is cut off. */
 export const inputBytesMax = 1024 * 1024;
+/** `input_ack` comes when so much input has been taken since the last one. */
+export const inputAckBytes = 32 * 1024;
 /** Output of a session that is kept for replay where a setting says nothing else. */
 export const ringBytesDefault = 1024 * 1024;
 

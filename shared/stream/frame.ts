@@ -13,6 +13,8 @@ const Failure = Type.Object({ code: Type.Enum([...errorCodes]), message: Type.St
 const Header = Type.Object({
   /** Data, end and fail frames of one stream are numbered from 0 without a hole. */
   seq: Type.Optional(Sequence),
+  /** Part of a conversation whose messages have schemas of their own; numbered like data. */
+  message: Type.Optional(Type.Unknown()),
   /** The sender is done; its summary, and how many bytes it sent in all. */
   end: Type.Optional(Type.Object({ bytes: Sequence, summary: Type.Unknown() })),
   /** The sender cannot go on. */

@@ -6,6 +6,7 @@ import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";
 import { Reservations } from "../../gateway/limit/reservations.ts";
 import { servePeers } from "../../gateway/peers.ts";
+import { SessionTokens } from "../../gateway/sessions/tokens.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
 import { BucketMirror } from "../../shared/mirror.ts";
@@ -41,6 +42,7 @@ export class TestGateway {
       reservations: this.reservations,
       idempotency: new Idempotency(bus, this.peers, records),
       activity: new Activity(directory),
+      tokens: new SessionTokens(bus, this.id),
     };
   }
 

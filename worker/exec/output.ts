@@ -51,12 +51,17 @@ export class OutputStream {
   }
 }
 
-class Preview {
+/** The beginning of what a command wrote. */
+export class Preview {
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
 
+  /** Whether something was left out. */
+  truncated = false;
+
   add(chunk: Buffer): void {
     const part = chunk.subarray(0, previewBytesMax - this.#bytes);
+    if (part.length < chunk.length) this.truncated = true;
     if (part.length === 0) return;
     this.#chunks.push(Buffer.from(part));
     this.#bytes += part.length;

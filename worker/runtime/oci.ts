@@ -2,37 +2,41 @@
  * Commands in a running container, by the OCI runtime directly: `podman exec` takes over 60 ms, the runtime 5 ms.
  * The worker runs inside Podman's user namespace, so the runtime finds the containers that Podman started.
  */
-import { closeSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
-import { type Container, findContainer, inspectContainer, notRunning } from "./container.ts";
+import { type Container, findContainer, inspectContainer } from "./container.ts";
 import { thawAbandoned } from "./freezer.ts";
 import type { Host } from "./host.ts";
+import { type Interactive, type InteractiveSpec, streamsOf } from "./interactive.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { initPath } from "./podman.ts";
-import { childrenOf, commandLineOf, killTree, pidNamespaceOf } from "./proc.ts";
-import { type RuntimeProcess, Spawner } from "./spawner.ts";
+import { childrenOf, commandLineOf, killTree } from "./proc.ts";
+import { signalGroup } from "./signals.ts";
+import { type Descriptors, type RuntimeProcess, Spawner } from "./spawner.ts";
 import { Standstills } from "./standstill.ts";
+import { type ProcessSpec, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
+import { Terminals } from "./terminals.ts";
 
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const sigkillExitCode = 137;
 const startFile = /^x\d+\.(json|log)$/;
 
-export interface CommandSpec {
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly workingDir?: string | undefined;
+export interface CommandSpec extends ProcessSpec {
   readonly stdin: "none" | "pipe";
 }
 
 /** A command that was started in a container. */
-export interface RunningCommand {
+export interface RunningCommand extends Started {
   readonly stdout: PipeReader;
   readonly stderr: PipeReader;
   readonly stdin: Writable | null;
+}
+
+export interface Started {
   /** Resolves when the command runs; rejects when it could not be started. */
   readonly started: Promise<void>;
   /** The exit code: the command's own, or 128+n when signal n ended it. Rejects like `started`. */
@@ -47,6 +51,7 @@ export class OciRuntime {
   readonly #pipes: PipePool;
   readonly #dir: string;
   readonly #spawner: Spawner;
+  readonly #terminals = new Terminals();
   #serial = 0;
 
   /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
@@ -65,10 +70,19 @@ export class OciRuntime {
   }
 
   /** Starts a command, as soon as the container does not stand still. Its output must be read, and `exited` awaited. */
-  async exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
+  exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
+    return this.#unlessStill(container, () => this.#exec(container, spec));
+  }
+
+  /** Starts a command that is written to while it runs, with or without a terminal. Its output must be read, and `exited` awaited. */
+  interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
+    return this.#unlessStill(container, () => this.#interact(container, spec, onTaken));
+  }
+
+  async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
     const leave = await this.standstills.enter(container.id);
     try {
-      const command = await this.#exec(container, spec);
+      const command = await start();
       command.started.then(leave, leave);
       return command;
     } catch (error) {
@@ -78,22 +92,39 @@ export class OciRuntime {
   }
 
   async #exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
-    const base = join(this.#dir, `x${this.#serial++}`);
     const [stdout, stderr] = await this.#pipes.takeTwo();
-    writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec)), { mode: 0o600 });
-    const { stdin, pid, exited: ended } = this.#start(base, container.id, spec.stdin, stdout.writeFd, stderr.writeFd);
-    const exited = ended
-      .finally(() => [stdout, stderr].forEach(({ writeFd }) => closeSync(writeFd)))
-      .then((exitCode) => {
-        const log = takeFiles(base, exitCode);
-        if (log && exitCode !== 0) throw startFailure(log, spec, container);
-        return exitCode;
-      });
-    exited.finally(() => [stdout.reader, stderr.reader].forEach((reader) => reader.writerExited())).catch(() => {});
+    const base = this.#describe(container, spec, reaped(spec.args));
+    const { stdin, ...process } = this.#start(base, container.id, spec.stdin, { stdout: stdout.writeFd, stderr: stderr.writeFd });
+    const command = this.#follow(container, spec, base, process, () => [stdout, stderr].forEach(({ writeFd }) => closeSync(writeFd)));
+    command.exited.finally(() => [stdout.reader, stderr.reader].forEach((reader) => reader.writerExited())).catch(() => {});
+    return { ...command, stdout: stdout.reader, stderr: stderr.reader, stdin };
+  }
+
+  async #interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
+    const streams = await streamsOf({ container, spec, pipes: this.#pipes, terminals: this.#terminals, onTaken });
+    const base = this.#describe(container, spec, streams.argv);
+    const process = this.#spawner.start(base, container.id, streams.descriptors);
+    const command = this.#follow(container, spec, base, process, streams.release);
+    command.exited.finally(() => streams.outputs.forEach(({ reader }) => reader.writerExited())).catch(() => {});
+    const { outputs, input, resize, close } = streams;
+    return { ...command, outputs, input, resize, close, signal: async (name) => signalGroup(await process.pid, name) };
+  }
+
+  /** Writes the runtime's file of a command. @returns the base of the names of its files. */
+  #describe(container: Container, spec: ProcessSpec, argv: readonly string[]): string {
+    const base = join(this.#dir, `x${this.#serial++}`);
+    writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, argv)), { mode: 0o600 });
+    return base;
+  }
+
+  /** @param release closes our copies of the command's own descriptors. */
+  #follow(container: Container, spec: ProcessSpec, base: string, { pid, exited: ended }: RuntimeProcess, release: () => void): Started {
+    const exited = ended.finally(release).then((exitCode) => {
+      const log = takeFiles(base, exitCode);
+      if (log && exitCode !== 0) throw startFailure(log, spec, container);
+      return exitCode;
+    });
     return {
-      stdout: stdout.reader,
-      stderr: stderr.reader,
-      stdin,
       exited,
       started: Promise.race([exited.then(() => {}), pid.then((known) => watchStart(known, exited))]),
       kill: async () => this.#kill(await pid, exited),
@@ -113,10 +144,10 @@ export class OciRuntime {
     return orphans.length;
   }
 
-  #start(base: string, containerId: string, stdin: CommandSpec["stdin"], stdoutFd: number, stderrFd: number): RuntimeProcess & { stdin: Writable | null } {
-    if (stdin === "none") return { ...this.#spawner.start(base, containerId, stdoutFd, stderrFd), stdin: null };
+  #start(base: string, containerId: string, stdin: CommandSpec["stdin"], outputs: Descriptors): RuntimeProcess & { stdin: Writable | null } {
+    if (stdin === "none") return { ...this.#spawner.start(base, containerId, outputs), stdin: null };
     // execa's types know descriptors only as literals.
-    const stdio = ["pipe", stdoutFd, stderrFd] as unknown as ["pipe", 1, 2];
+    const stdio = ["pipe", outputs.stdout, outputs.stderr] as unknown as ["pipe", 1, 2];
     const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, containerId], {
       reject: false,
       buffer: false,
@@ -145,18 +176,6 @@ export class OciRuntime {
   }
 }
 
-function processOf(container: Container, spec: CommandSpec): object {
-  const env = new Map((container.process.env ?? []).map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
-  for (const [name, value] of Object.entries(spec.env)) env.set(name, value);
-  return {
-    ...container.process,
-    terminal: false,
-    args: [initPath, "--", ...spec.args],
-    env: [...env].map(([name, value]) => `${name}=${value}`),
-    cwd: spec.workingDir ?? container.process.cwd,
-  };
-}
-
 /** `/bin/sh -c command`; a command too long for one argument is put together again inside the shell. */
 export function shellArguments(command: string): string[] {
   if (Buffer.byteLength(command) < argumentBytesMax) return ["/bin/sh", "-c", command];
@@ -164,43 +183,4 @@ export function shellArguments(command: string): string[] {
   const middle = characters.length >> 1;
   // The parts are put in before `shift` runs, which leaves the command without arguments, as it is otherwise.
   return ["/bin/sh", "-c", 'eval "shift 2;$1$2"', "/bin/sh", characters.slice(0, middle).join(""), characters.slice(middle).join("")];
-}
-
-/**
- * Resolves once the runtime's child has become the subreaper, which means that the working directory,
- * user and limits were accepted. The runtime itself says nothing until the command has ended.
- */
-async function watchStart(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
-  let over = runtimePid === undefined;
-  const end = (): void => {
-    over = true;
-  };
-  exited.then(end, end);
-  for (let waitMs = 3; runtimePid !== undefined && !over; waitMs = Math.min(waitMs * 2, 50)) {
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
-    if (childrenOf(runtimePid).some((pid) => commandLineOf(pid)[0] === initPath)) return;
-  }
-}
-
-/** Removes the files of a start and returns what the runtime complained of. */
-function takeFiles(base: string, exitCode: number): string {
-  rmSync(`${base}.json`, { force: true });
-  try {
-    return exitCode === 0 ? "" : readFileSync(`${base}.log`, "utf8");
-  } catch {
-    return ""; // The runtime was ended before it made one.
-  } finally {
-    // The runtime makes it also when it has nothing to say.
-    rmSync(`${base}.log`, { force: true });
-  }
-}
-
-function startFailure(log: string, spec: CommandSpec, container: Container): SandgateError {
-  const cause = new Error(log.trim());
-  // The runtime then misses one thing or another of the container's first process.
-  if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
-  if (/chdir|cwd/i.test(log)) return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { cause });
-  if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
-  if (/executable file|no such file or directory/i.test(log)) return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { cause });
-  return new SandgateError("internal_error", "the command could not be started", { cause });
 }

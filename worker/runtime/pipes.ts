@@ -44,10 +44,29 @@ export class PipePool {
     }
   }
 
-  async #take(): Promise<Pipe> {
+  /** A new pipe into a child. Both ends are ours until it has opened its own; writing does not wait for room. */
+  async takeInput(): Promise<{ readFd: number; writeFd: number }> {
+    const name = await this.#name();
+    const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      return { readFd, writeFd: openSync(name, constants.O_WRONLY | constants.O_NONBLOCK) };
+    } catch (error) {
+      closeSync(readFd);
+      throw error;
+    } finally {
+      unlinkSync(name);
+    }
+  }
+
+  async #name(): Promise<string> {
     while (this.#names.length === 0) await this.#makeMore();
     const name = this.#names.pop() as string;
     if (this.#names.length < batch / 4) void this.#makeMore().catch(() => {});
+    return name;
+  }
+
+  async #take(): Promise<Pipe> {
+    const name = await this.#name();
     const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const writeFd = openSync(name, constants.O_WRONLY);
@@ -75,7 +94,7 @@ export class PipePool {
   }
 }
 
-/** Reads a pipe chunk by chunk; nothing is read ahead beyond one chunk, so a slow reader slows the writer. */
+/** Reads a pipe, or the master of a terminal, chunk by chunk; nothing is read ahead beyond one chunk, so a slow reader slows the writer. */
 export class PipeReader {
   readonly #fd: number;
   readonly #socket: Socket;
@@ -84,9 +103,10 @@ export class PipeReader {
   #leftoverBytes: number | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(fd: number) {
+  /** @param socket the descriptor as a stream; made here for a pipe. */
+  constructor(fd: number, socket: Socket = new Socket({ fd, readable: true, writable: false })) {
     this.#fd = fd;
-    this.#socket = new Socket({ fd, readable: true, writable: false });
+    this.#socket = socket;
     const wake = (): void => this.#wake?.();
     this.#socket
       .on("readable", wake)

@@ -67,6 +67,14 @@ export function startTimeOf(pid: number): number | undefined {
   return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
 }
 
+/** Process group, and the foreground group of the controlling terminal (-1 without one); undefined when the process is gone. */
+export function groupsOf(pid: number): { group: number; foreground: number } | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return { group: Number(fields[2]), foreground: Number(fields[5]) };
+}
+
 const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
 
 /**

@@ -8,15 +8,15 @@ import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
 
 /**
- * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container, and the
- * worker's descriptors of its output pipes. `jobs` collects the shells of earlier commands that have ended.
+ * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container, and the files of
+ * its standard streams. `jobs` collects the shells of earlier commands that have ended.
  */
 const program = `
-while read -r id base container out err; do
+while read -r id base container in out err; do
   jobs > /dev/null
   {
     "$0" --log="$base.log" --log-format=json exec --process "$base.json" "$container" \\
-      < /dev/null > "/proc/$PPID/fd/$out" 2> "/proc/$PPID/fd/$err" &
+      < "$in" > "$out" 2> "$err" &
     echo "started $id $!"
     wait $!
     echo "ended $id $?"
@@ -30,6 +30,13 @@ export interface RuntimeProcess {
   readonly pid: Promise<number | undefined>;
   /** Its exit code, 128+n when signal n ended it. Rejects when it could not be started. */
   readonly exited: Promise<number>;
+}
+
+/** Descriptors of ours that a command gets as its standard streams; /dev/null where there is none. */
+export interface Descriptors {
+  readonly stdin?: number;
+  readonly stdout?: number;
+  readonly stderr?: number;
 }
 
 interface Pending {
@@ -57,12 +64,12 @@ export class Spawner {
    *
    * @param base a path without spaces; errors of the runtime go to `<base>.log`.
    */
-  start(base: string, containerId: string, stdoutFd: number, stderrFd: number): RuntimeProcess {
+  start(base: string, containerId: string, { stdin, stdout, stderr }: Descriptors): RuntimeProcess {
     const id = String(this.#serial++);
     const pending = { pid: Promise.withResolvers<number | undefined>(), exited: Promise.withResolvers<number>() };
     this.#pending.set(id, pending);
     this.#shell ??= this.#startShell();
-    this.#shell.stdin.write(`${id} ${base} ${containerId} ${stdoutFd} ${stderrFd}\n`);
+    this.#shell.stdin.write(`${id} ${base} ${containerId} ${fileOf(stdin)} ${fileOf(stdout)} ${fileOf(stderr)}\n`);
     return { pid: pending.pid.promise, exited: pending.exited.promise };
   }
 
@@ -94,3 +101,5 @@ export class Spawner {
     }
   }
 }
+
+const fileOf = (fd: number | undefined): string => (fd === undefined ? "/dev/null" : `/proc/${process.pid}/fd/${fd}`);

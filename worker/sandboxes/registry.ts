@@ -8,7 +8,7 @@ import type { SandboxRecord, Store } from "../store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
-  readonly kind: "execution" | "transfer";
+  readonly kind: "execution" | "transfer" | "session";
   /** Ends it; the reason goes to its client. */
   abort(reason: SandgateError): void;
   /** Ends its processes as a limit would: the command is seen as killed, the reason goes with the result. */

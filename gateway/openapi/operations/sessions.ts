@@ -1,7 +1,10 @@
 /** Live sessions, as far as OpenAPI can tell of them: the upgrade is a call, what follows is in words. */
+
+import { SessionsAnswer, SessionTokenAnswer } from "../../../shared/schemas/session-answers.ts";
 import { closeReasons, detachTimeoutDefaultS, detachTimeoutMaxS, frameBytesMax, pingMs, subprotocol, windowBytes } from "../../../shared/session/protocol.ts";
+import { ids, times } from "../examples.ts";
 import { noSandbox, notRunning } from "../failures.ts";
-import type { OperationDocs } from "../operation.ts";
+import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Live sessions";
 const closes = Object.values(closeReasons).map(({ code, meaning }) => `\`${code}\`: ${meaning}.`);
@@ -23,7 +26,35 @@ A session outlives its last socket for \`detach_timeout\` seconds, ${detachTimeo
 
 The socket closes with 4000 + the HTTP status of an error's code, or with one of these. ${closes.join(" ")}`,
   of: "sandbox",
+  query: { token: "sgt_gw_01k9zpt0v1w2x3y4z5a6b7c8d9_J2v8Qm0yTz5Kc1nR7eUoXhL4sWbG9dPfA3iEjYkZqMw" },
   success: { status: 101, description: "The connection is a WebSocket from now on.", content: [] },
   failures: { ...noSandbox, ...notRunning },
   curl: "--http1.1 -N -H 'connection: Upgrade' -H 'upgrade: websocket'",
+};
+
+export const token: OperationDocs = {
+  tag,
+  name: "createSessionToken",
+  summary: "Make a token for one WebSocket",
+  description:
+    "For pages and people who cannot send a key: it opens one WebSocket of this sandbox, within 60 seconds, through any gateway. With `read_only` that can only watch; with `session_id` it can only attach to this session.",
+  of: "sandbox",
+  body: { read_only: true, session_id: ids.session },
+  success: ok("Put `token` into the query of the WebSocket's address.", SessionTokenAnswer, {
+    token: "sgt_gw_01k9zpt0v1w2x3y4z5a6b7c8d9_J2v8Qm0yTz5Kc1nR7eUoXhL4sWbG9dPfA3iEjYkZqMw",
+    expires_at: times.now,
+  }),
+  failures: noSandbox,
+};
+
+export const list: OperationDocs = {
+  tag,
+  name: "listSessions",
+  summary: "List the live sessions of a sandbox",
+  description: "Those that can be attached to, newest first: whose command runs, or has ended while nobody was there to see it.",
+  of: "sandbox",
+  success: ok("The sessions.", SessionsAnswer, {
+    data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
+  }),
+  failures: noSandbox,
 };

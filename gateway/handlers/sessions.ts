@@ -1,0 +1,53 @@
+/** Live sessions: the WebSocket, tokens for it, and which sessions there are. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
+import { SessionsReply } from "../../shared/schemas/sessions.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { SessionTokenBody } from "../../shared/session/messages.ts";
+import { subprotocol } from "../../shared/session/protocol.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Call } from "../routes.ts";
+import { SessionConnection } from "../sessions/connection.ts";
+
+const callTimeoutMs = 30_000;
+const checkSessions = checker(SessionsReply);
+
+/** Makes a WebSocket of the request. What is wrong is said before, as to any other call. */
+export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<void> {
+  const { protocols } = exchange;
+  if (!protocols) throw new SandgateError("invalid_request", "this call must be a WebSocket upgrade");
+  if (!protocols.includes(subprotocol)) throw new SandgateError("invalid_request", `the WebSocket must offer the subprotocol ${subprotocol}`);
+  // Browsers add their cookie to connections that any page opens, and always say which page that is.
+  if (caller.session && !exchange.header("origin")) throw new SandgateError("forbidden", "This call must come from Sandgate's own pages.");
+  if (caller.session) context.authenticator.refuseForeignPage(exchange);
+  if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox");
+  const entry = await context.sandboxes.find(id, by.account_id);
+  if (entry.status !== "running") throw new SandgateError("conflict", `the sandbox is not running, it is in state "${entry.status}"`);
+  const worker = context.workers.worker(entry.worker_id);
+  context.sockets.refuseIfFull();
+  const readOnly = caller.grant?.read_only ?? false;
+  exchange.upgrade(new SessionConnection(context, { caller, by, sandboxId: id, worker, readOnly }), subprotocol);
+}
+
+/** A token for one WebSocket of a sandbox. */
+export async function makeSessionToken(context: GatewayContext, call: Call<unknown, Static<typeof SessionTokenBody>>): Promise<void> {
+  const { exchange, caller, by, id, body } = call;
+  await context.sandboxes.find(id, by.account_id);
+  const { token, expiresAtMs } = context.tokens.issue({
+    account_id: by.account_id,
+    ...(caller.key ? { key_id: caller.key.id } : {}),
+    sandbox_id: id,
+    ...(body.session_id === undefined ? {} : { session_id: body.session_id }),
+    read_only: body.read_only ?? false,
+  });
+  exchange.sendJson(200, { token, expires_at: new Date(expiresAtMs).toISOString() });
+}
+
+/** The sessions of a sandbox that can be attached to, newest first. */
+export async function listSessions(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+  const entry = await context.sandboxes.find(id, by.account_id);
+  const worker = context.workers.worker(entry.worker_id);
+  const { sessions } = await context.workers.call(worker, "sessions", { ...by, sandbox_id: id }, checkSessions, callTimeoutMs);
+  const data = sessions.map(({ created_at_ms, ...session }) => ({ ...session, created_at: new Date(created_at_ms).toISOString() }));
+  exchange.sendJson(200, { data });
+}

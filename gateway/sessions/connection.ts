@@ -1,0 +1,204 @@
+/**
+ * One client of a live session: passes its messages on to the worker that has the session, and what comes from there on
+ * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
+ */
+import { type ErrorCode, SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/schemas/sessions.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { decodeInput } from "../../shared/session/frames.ts";
+import type { ClientMessage } from "../../shared/session/messages.ts";
+import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax } from "../../shared/session/protocol.ts";
+import { readClientMessage } from "../../shared/session/read.ts";
+import type { FrameHeader } from "../../shared/stream/frame.ts";
+import type { StreamEnd } from "../../shared/stream/hub.ts";
+import type { Caller } from "../auth.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Socket, SocketHandler } from "../http/sockets.ts";
+import { type Ask, openOnWorker } from "./open.ts";
+import type { OpenSocket } from "./sockets.ts";
+
+/** A close frame has room for 123 bytes. */
+const closeReasonMax = 120;
+
+const checkNotice = checker(SessionNoticeSchema);
+
+export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
+  readonly caller: Caller;
+  readonly remotePeer: string;
+  readonly #context: GatewayContext;
+  readonly #ask: Ask;
+  readonly #streamId: string;
+  #socket: Socket | undefined;
+  #phase: "new" | "opening" | "open" | "over" = "new";
+  #timer: NodeJS.Timeout | undefined;
+  #isAlive = true;
+  #expected = 0;
+  #sequence = 0;
+  /** What the client sent before the session had begun. */
+  #early: (() => void)[] = [];
+  /** Bytes of input that this client has sent, and that the command has been given of them. */
+  #input = { sent: 0, taken: 0, base: 0 };
+
+  constructor(context: GatewayContext, ask: Ask) {
+    this.#context = context;
+    this.#ask = ask;
+    this.caller = ask.caller;
+    this.remotePeer = ask.worker.peer;
+    this.#streamId = context.hub.newStreamId();
+  }
+
+  opened(socket: Socket): void {
+    this.#socket = socket;
+    this.#timer = setTimeout(() => this.fail(new SandgateError("invalid_request", "no start or attach came")), firstMessageMs);
+    this.#context.sockets.add(this);
+  }
+
+  message(bytes: Buffer, isBinary: boolean): void {
+    this.#isAlive = true;
+    try {
+      if (isBinary) this.#takeInput(bytes);
+      else this.#takeMessage(readClientMessage(bytes.toString()));
+    } catch (error) {
+      this.fail(SandgateError.from(error));
+    }
+  }
+
+  alive(): void {
+    this.#isAlive = true;
+  }
+
+  closed(): void {
+    this.#socket = undefined;
+    this.#end();
+  }
+
+  check(): void {
+    if (!this.#isAlive) return this.#socket?.cut();
+    this.#isAlive = false;
+    this.#socket?.ping();
+  }
+
+  fail({ code, message }: { code: ErrorCode; message: string }, reason?: keyof typeof closeReasons): void {
+    this.#say({ type: "error", code, message });
+    this.#close(reason ? closeReasons[reason].code : closeCodeOf(code), message);
+  }
+
+  restart(): void {
+    this.#close(closeReasons.restart.code, closeReasons.restart.meaning);
+  }
+
+  take(header: FrameHeader, payload: Uint8Array): void {
+    if (this.#phase === "over" || header.seq === undefined) return;
+    if (header.seq !== this.#expected) return this.fail(new SandgateError("unavailable", "part of the output was lost on its way"), "outputLost");
+    this.#expected++;
+    if (header.message === undefined) this.#deliver(payload);
+    else this.#hear(checkNotice(header.message));
+  }
+
+  abort(error: SandgateError): void {
+    this.fail(error);
+  }
+
+  #takeInput(frame: Buffer): void {
+    if (this.#phase === "new") throw new SandgateError("invalid_request", "start or attach must come before input");
+    if (frame.length > frameBytesMax) throw new SandgateError("payload_too_large", `a binary frame must be at most ${frameBytesMax} bytes`);
+    const bytes = decodeInput(frame);
+    if (!bytes) throw new SandgateError("invalid_request", "a binary frame must begin with channel 0");
+    if (this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read");
+    this.#input.sent += bytes.length;
+    if (this.#input.sent - this.#input.taken > inputBytesMax) {
+      return this.fail(new SandgateError("rate_limited", `the command has not taken more than ${inputBytesMax} bytes of its input`), "inputOverflow");
+    }
+    this.#pass({}, bytes);
+  }
+
+  #takeMessage(message: ClientMessage): void {
+    const isFirst = message.type === "start" || message.type === "attach";
+    if (isFirst !== (this.#phase === "new")) {
+      throw new SandgateError("invalid_request", isFirst ? "start and attach can only come first" : "start or attach must come first");
+    }
+    if (message.type === "start" || message.type === "attach") return this.#begin(message);
+    if (message.type === "detach") return this.#close(closeReasons.done.code, "detached");
+    if (message.type !== "ack" && this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read");
+    if (message.type === "kill") this.#audit("kill");
+    this.#pass({ message });
+  }
+
+  #begin(message: ClientMessage & { type: "start" | "attach" }): void {
+    this.#phase = "opening";
+    clearTimeout(this.#timer);
+    this.#context.hub.add(this.#streamId, this);
+    this.#ask.sessionId = message.type === "attach" ? message.session_id : newId("session");
+    openOnWorker(this.#context, this.#ask, message, this.#streamId).catch((error: unknown) => {
+      if (this.#phase === "over") return;
+      this.#audit(message.type, SandgateError.from(error));
+      this.fail(SandgateError.from(error));
+    });
+    this.#ask.action = message.type;
+  }
+
+  #hear(notice: SessionNotice): void {
+    if (notice.type === "closed") return this.fail(notice, notice.reason);
+    if (notice.type === "input_ack") this.#input.taken = Math.max(0, notice.offset - this.#input.base);
+    if (notice.type === "started") this.#started(notice.input_offset);
+    this.#say(notice);
+    if (notice.type === "exit") this.#close(closeReasons.done.code, "the session has ended");
+    else if (notice.type === "started") for (const pass of this.#early.splice(0)) pass();
+  }
+
+  #started(inputOffset: number): void {
+    this.#phase = "open";
+    this.#input.base = inputOffset;
+    this.#audit(this.#ask.action ?? "attach");
+  }
+
+  /** To the worker, in order; what comes before the worker listens waits. */
+  #pass(header: FrameHeader, payload?: Uint8Array): void {
+    if (this.#phase === "opening") return void this.#early.push(() => this.#pass(header, payload));
+    if (this.#phase === "open") this.#context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, payload);
+  }
+
+  #say(message: object): void {
+    this.#deliver(JSON.stringify(message));
+  }
+
+  #deliver(message: string | Uint8Array): void {
+    if (!this.#socket || this.#socket.send(message)) return;
+    // The client sees a hole in no case: it attaches again and asks for what it has not got.
+    this.#close(closeReasons.outputLost.code, closeReasons.outputLost.meaning);
+  }
+
+  #close(code: number, why: string): void {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#end();
+    socket?.end(code, Buffer.from(why).subarray(0, closeReasonMax).toString("ascii"));
+  }
+
+  #end(): void {
+    if (this.#phase === "over") return;
+    const wasOpen = this.#phase !== "new";
+    this.#phase = "over";
+    clearTimeout(this.#timer);
+    this.#early = [];
+    this.#context.sockets.delete(this);
+    this.#context.hub.remove(this.#streamId);
+    if (wasOpen) this.#leave();
+  }
+
+  #leave(): void {
+    try {
+      this.#context.hub.send(this.remotePeer, this.#streamId, { cancel: { code: "unavailable", message: "the client went away" } });
+    } catch {
+      // The bus is gone, which the worker notices as well.
+    }
+  }
+
+  #audit(action: string, error?: SandgateError): void {
+    const { by, sandboxId, sessionId, readOnly } = this.#ask;
+    const who = { account: by.account_id, by: this.caller.label, request_id: by.request_id, target: sandboxId, session: sessionId };
+    const line = { event: "audit", action: `session ${action}`, ...who, ...(readOnly ? { read_only: true } : {}), result: error?.code ?? "ok" };
+    this.#context.log.info(line, "a session");
+  }
+}

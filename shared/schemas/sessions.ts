@@ -1,0 +1,65 @@
+/** What crosses NATS for live sessions: calls to workers, their replies, and what a worker says on the stream of an attachment. */
+import Type, { type Static } from "typebox";
+import { errorCodes } from "../errors.ts";
+import { ExitMessage, GapMessage, InputAckMessage, StartedMessage } from "../session/messages.ts";
+import { closeReasons } from "../session/protocol.ts";
+import { EnvVars } from "./api.ts";
+import { StreamTarget } from "./messages.ts";
+
+const Id = Type.String({ minLength: 1, maxLength: 64 });
+const Count = Type.Integer({ minimum: 0 });
+const caller = { request_id: Id, account_id: Id, sandbox_id: Id };
+
+/** Starts a session with its first attachment, which may write. Replies when the command runs; the rest comes on the stream. */
+export const SessionStartCall = Type.Object({
+  ...caller,
+  session_id: Id,
+  /** Absent: the login shell. */
+  command: Type.Optional(Type.String()),
+  terminal: Type.Optional(Type.Object({ cols: Count, rows: Count })),
+  env: EnvVars,
+  working_dir: Type.Optional(Type.String()),
+  detach_ms: Count,
+  to: StreamTarget,
+});
+export type SessionStartCall = Static<typeof SessionStartCall>;
+
+/** Attaches another client. Replies at once; the rest comes on the stream. */
+export const SessionAttachCall = Type.Object({
+  ...caller,
+  session_id: Id,
+  since: Type.Optional(Count),
+  takeover: Type.Boolean(),
+  read_only: Type.Boolean(),
+  to: StreamTarget,
+});
+export type SessionAttachCall = Static<typeof SessionAttachCall>;
+
+export const SessionsCall = Type.Object(caller);
+export type SessionsCall = Static<typeof SessionsCall>;
+
+export const SessionSummary = Type.Object({
+  session_id: Id,
+  /** Null for the login shell. */
+  command: Type.Union([Type.String(), Type.Null()]),
+  tty: Type.Boolean(),
+  created_at_ms: Count,
+  attached: Count,
+  status: Type.Union([Type.Literal("running"), Type.Literal("ended")]),
+});
+export type SessionSummary = Static<typeof SessionSummary>;
+export const SessionsReply = Type.Object({ sessions: Type.Array(SessionSummary) });
+
+/** The worker has ended the attachment. */
+export const ClosedNotice = Type.Object({
+  type: Type.Literal("closed"),
+  /** Absent: as the error code says. */
+  reason: Type.Optional(Type.Enum(Object.keys(closeReasons) as (keyof typeof closeReasons)[])),
+  code: Type.Enum([...errorCodes]),
+  message: Type.String(),
+});
+export type ClosedNotice = Static<typeof ClosedNotice>;
+
+/** What a worker says on the stream of an attachment beside output, which comes as frames for the client. */
+export const SessionNotice = Type.Union([StartedMessage, ExitMessage, GapMessage, InputAckMessage, ClosedNotice]);
+export type SessionNotice = Static<typeof SessionNotice>;

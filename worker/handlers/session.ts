@@ -1,0 +1,70 @@
+/** The calls `sessionStart`, `sessionAttach` and `sessions`. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/schemas/sessions.ts";
+import type { WorkerContext } from "../context.ts";
+import { ContainerNotRunning } from "../runtime/container.ts";
+import type { Interactive } from "../runtime/interactive.ts";
+import { shellArguments } from "../runtime/oci.ts";
+import type { Session } from "../sessions/session.ts";
+
+/** What there is without a command: bash where the image has it. */
+const loginShell = "command -v bash > /dev/null && exec bash -l; exec sh -l";
+const terminalName = "xterm-256color";
+
+type RunningSandbox = ReturnType<WorkerContext["sandboxes"]["running"]>;
+
+/** Replies when the command runs (or could not be started). */
+export async function sessionStart(context: WorkerContext, call: SessionStartCall): Promise<object> {
+  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
+  const session = context.sessions.open(sandbox, call);
+  // From now on, so that a client that goes away meanwhile is noticed.
+  const first = session.attachFirst(call.to);
+  try {
+    const command = await startCommand(context, sandbox, session);
+    // A client that has seen anything of a session finds it in the log, whatever happens to this process.
+    await context.sessions.note(session);
+    session.run(command, first);
+    return {};
+  } catch (error) {
+    context.sessions.discard(session, sandbox);
+    first.abort();
+    if (error instanceof ContainerNotRunning) void context.lifecycle.restartLost(sandbox);
+    throw error;
+  }
+}
+
+/** Replies at once; what the client gets comes on its stream. */
+export async function sessionAttach(context: WorkerContext, call: SessionAttachCall): Promise<object> {
+  context.sandboxes.owned(call.sandbox_id, call.account_id);
+  const { takeover, read_only, since } = call;
+  context.sessions.find(call.session_id, call.sandbox_id).attach(call.to, { takeover, read_only, ...(since === undefined ? {} : { since }) });
+  return {};
+}
+
+export async function sessions(context: WorkerContext, call: SessionsCall): Promise<{ sessions: SessionSummary[] }> {
+  context.sandboxes.owned(call.sandbox_id, call.account_id);
+  return { sessions: context.sessions.ofSandbox(call.sandbox_id) };
+}
+
+async function startCommand(context: WorkerContext, sandbox: RunningSandbox, session: Session): Promise<Interactive> {
+  const { command, terminal, env, working_dir } = session.call;
+  context.counters.sessions++;
+  sandbox.diskStale = true;
+  const spec = {
+    args: shellArguments(command ?? loginShell),
+    env: { ...(terminal ? { TERM: terminalName } : {}), ...sandbox.record.env_vars, ...env },
+    workingDir: working_dir,
+    terminal,
+  };
+  const interactive = await context.oci.interact(sandbox.container, spec, (bytes) => session.taken(bytes));
+  try {
+    await interactive.started;
+    return interactive;
+  } catch (error) {
+    context.log.info({ event: "start_failed", err: error, cause: error instanceof Error ? error.cause : undefined }, "a session could not be started");
+    interactive.exited.catch(() => {});
+    interactive.close();
+    throw error;
+  }
+}

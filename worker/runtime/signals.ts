@@ -1,0 +1,24 @@
+/** Signals from outside for what a command runs in the foreground. */
+import { childrenOf, groupsOf, pidNamespaceOf } from "./proc.ts";
+
+/**
+ * Signals the foreground process group of a command's terminal; without one, the command's own group. Nothing happens
+ * when the command is not there any more.
+ *
+ * @param runtimePid the OCI runtime, whose child is the command's subreaper.
+ */
+export function signalGroup(runtimePid: number | undefined, name: NodeJS.Signals): void {
+  const reaper = runtimePid === undefined ? undefined : childrenOf(runtimePid)[0];
+  const command = reaper === undefined ? undefined : childrenOf(reaper)[0];
+  const groups = command === undefined ? undefined : groupsOf(command);
+  if (reaper === undefined || !groups) return;
+  const group = groups.foreground > 0 ? groups.foreground : groups.group;
+  // A group's leader may have ended before its members; when it is there, it must be one of the sandbox.
+  const space = pidNamespaceOf(group);
+  if (group <= 1 || (space !== undefined && space !== pidNamespaceOf(reaper))) return;
+  try {
+    process.kill(-group, name);
+  } catch {
+    // All are gone.
+  }
+}

@@ -1,0 +1,305 @@
+/**
+ * A live session: one command, the end of its output, and the clients attached to it.
+ *
+ * The command runs at the pace of the quickest client: its output is read as long as one of them has room for it, so
+ * that a single client loses nothing, and a slow one never holds up the others but is told of a gap when it falls
+ * behind what is kept. With nobody attached output is read and kept as far as there is room.
+ */
+import { SandgateError } from "../../shared/errors.ts";
+import type { StreamTarget } from "../../shared/schemas/messages.ts";
+import type { ClosedNotice, SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
+import type { ClientMessage, ExitMessage } from "../../shared/session/messages.ts";
+import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/session/protocol.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
+import { Preview } from "../exec/output.ts";
+import type { Interactive, Output } from "../runtime/interactive.ts";
+import type { Activity } from "../sandboxes/registry.ts";
+import { Attachment, type AttachmentEvents } from "./attachment.ts";
+import { OutputRing } from "./ring.ts";
+
+/** Clients of one session at the same time. */
+const attachmentsMax = 64;
+/** Output is sent at the latest when so much has come together; before, once in each turn of the event loop. */
+const sendBytes = 64 * 1024;
+
+export interface SessionSettings {
+  readonly ringBytes: number;
+  readonly detachMs: number;
+  /** Without input and output for this long it is ended; 0: never. */
+  readonly idleMs: number;
+}
+
+/** How it ended, for the log. */
+export interface SessionEnd {
+  readonly exitCode: number;
+  readonly error: string | undefined;
+}
+
+export interface SessionEvents {
+  /** The command has ended, and all of its output was read. */
+  ended(session: Session, end: SessionEnd): void;
+  /** Nobody can attach any more. */
+  gone(session: Session): void;
+}
+
+const sigkillExitCode = 137;
+
+export class Session implements Activity, AttachmentEvents {
+  readonly kind = "session";
+  readonly call: SessionStartCall;
+  readonly createdAtMs = Date.now();
+  readonly stdout = new Preview();
+  readonly stderr = new Preview();
+  readonly #hub: StreamHub;
+  readonly #settings: SessionSettings;
+  readonly #events: SessionEvents;
+  readonly #ring: OutputRing;
+  readonly #attachments = new Set<Attachment>();
+  #writer: Attachment | undefined;
+  #command: Interactive | undefined;
+  #outcome: ExitMessage | ClosedNotice | undefined;
+  /** Why it is being ended by us. */
+  #reason: string | undefined;
+  #killing: Promise<void> | undefined;
+  #sending: NodeJS.Immediate | undefined;
+  #sentTo = 0;
+  #room: PromiseWithResolvers<void> | undefined;
+  #input = { accepted: 0, taken: 0, told: 0 };
+  #detached: NodeJS.Timeout | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  #trafficAtMs = Date.now();
+
+  constructor(call: SessionStartCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
+    this.call = call;
+    this.#hub = hub;
+    this.#settings = settings;
+    this.#events = events;
+    this.#ring = new OutputRing(settings.ringBytes);
+  }
+
+  get ended(): boolean {
+    return this.#outcome !== undefined;
+  }
+
+  get summary(): SessionSummary {
+    const { session_id, command = null, terminal } = this.call;
+    const status = this.ended ? "ended" : "running";
+    return { session_id, command, tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#attachments.size, status };
+  }
+
+  /** The command runs: its first client, unless that has gone meanwhile, is told and gets its output. */
+  run(command: Interactive, first: Attachment): void {
+    this.#command = command;
+    // Nobody but this client could know the session.
+    if (first.closed) this.#kill("its client went away before it had started");
+    if (this.ended) this.#kill();
+    this.#welcome(first, 0);
+    void this.#follow(command);
+    if (this.#settings.idleMs > 0) this.#watchIdle(this.#settings.idleMs);
+  }
+
+  /** The client that starts the session; it hears nothing before `run`. */
+  attachFirst(target: StreamTarget): Attachment {
+    const attachment = new Attachment(this.#hub, target, this);
+    this.#attachments.add(attachment);
+    this.#writer = attachment;
+    return attachment;
+  }
+
+  /** @throws {SandgateError} `invalid_request`, `rate_limited`. */
+  attach(target: StreamTarget, { since = this.#ring.end, takeover, read_only }: { since?: number; takeover: boolean; read_only: boolean }): void {
+    if (since > this.#ring.end) throw new SandgateError("invalid_request", `since must be at most ${this.#ring.end}, the end of the output`);
+    if (this.#attachments.size >= attachmentsMax) throw new SandgateError("rate_limited", `the session has ${attachmentsMax} clients, which is its limit`);
+    const attachment = new Attachment(this.#hub, target, this);
+    clearTimeout(this.#detached);
+    this.#attachments.add(attachment);
+    const former = this.#writer;
+    if (!read_only && !this.ended && (takeover || !former)) this.#writer = attachment;
+    if (former && this.#writer !== former) former.fail({ code: "conflict", message: "another client has taken the session over" }, "takenOver");
+    this.#welcome(attachment, since);
+  }
+
+  /** Ends it without an exit code. */
+  abort(reason: SandgateError): void {
+    this.#lose(reason);
+    this.#kill();
+  }
+
+  /** Ends its processes as a limit would: the exit code is that of a killed command, the reason goes with it. */
+  killFor(reason: string): void {
+    this.#kill(reason);
+  }
+
+  /** The command was given so much of its input. */
+  taken(bytes: number): void {
+    this.#input.taken += bytes;
+    if (this.#input.taken - this.#input.told >= inputAckBytes) this.#tellTaken();
+  }
+
+  message(from: Attachment, message: ClientMessage): void {
+    try {
+      if (message.type === "ack") return this.#acknowledged(from, message.offset);
+      if (from !== this.#writer) throw new SandgateError("forbidden", "this client may only read");
+      this.#control(message);
+    } catch (error) {
+      from.fail(SandgateError.from(error));
+    }
+  }
+
+  input(from: Attachment, bytes: Uint8Array): void {
+    if (this.ended) return;
+    if (from !== this.#writer) return from.fail({ code: "forbidden", message: "this client may only read" });
+    this.#trafficAtMs = Date.now();
+    const { accepted, taken } = this.#input;
+    if (accepted + bytes.length - taken > inputBytesMax) {
+      return from.fail({ code: "rate_limited", message: `the command has not taken the last ${accepted - taken} bytes of its input` }, "inputOverflow");
+    }
+    this.#input.accepted += bytes.length;
+    this.#command?.input.write(bytes);
+  }
+
+  closed(attachment: Attachment): void {
+    this.#attachments.delete(attachment);
+    if (this.#writer === attachment) this.#writer = undefined;
+    this.#makeRoom();
+    if (this.#attachments.size === 0) this.#await();
+  }
+
+  #control(message: ClientMessage): void {
+    this.#trafficAtMs = Date.now();
+    const command = this.#command;
+    if (!command || this.ended) return;
+    if (message.type === "resize") command.resize(message);
+    else if (message.type === "stdin_close") command.input.end();
+    else if (message.type === "signal") void command.signal(signalOf(message.signal)).catch(() => {});
+    else if (message.type === "kill") this.#kill();
+  }
+
+  #welcome(attachment: Attachment, since: number): void {
+    const { session_id, terminal } = this.call;
+    const offset = Math.max(since, this.#ring.start);
+    this.#input.told = this.#input.taken;
+    const writer = attachment === this.#writer;
+    attachment.tell({ type: "started", session_id, tty: terminal !== undefined, writer, offset, input_offset: this.#input.accepted });
+    if (since < offset) attachment.tell({ type: "gap", from: since, to: offset });
+    attachment.startAt(offset);
+    this.#sendTo(attachment);
+    this.#makeRoom();
+  }
+
+  /** Waits for somebody to attach, then gives up: the command is ended, or its last output is dropped. */
+  #await(): void {
+    clearTimeout(this.#detached);
+    const { detachMs } = this.#settings;
+    this.#detached = setTimeout(() => {
+      if (this.ended) this.#events.gone(this);
+      else this.#kill(`nobody was attached for ${detachMs / 1_000} seconds`);
+    }, detachMs);
+    if (this.ended) this.#detached.unref();
+  }
+
+  #watchIdle(idleMs: number): void {
+    const leftMs = this.#trafficAtMs + idleMs - Date.now();
+    if (leftMs <= 0) return this.#kill(`there was no input and no output for ${idleMs / 1_000} seconds`);
+    this.#idle = setTimeout(() => this.#watchIdle(idleMs), leftMs);
+  }
+
+  #kill(reason?: string): void {
+    this.#reason ??= reason;
+    if (this.#command) this.#killing ??= this.#command.kill();
+  }
+
+  /** To the end of the command and of its output. */
+  async #follow(command: Interactive): Promise<void> {
+    let exitCode = sigkillExitCode;
+    try {
+      [exitCode] = await Promise.all([command.exited, ...command.outputs.map((output) => this.#read(output))]);
+      // The command itself may be gone before what it started.
+      await this.#killing;
+      this.#finish(exitCode);
+    } catch (error) {
+      this.#lose(SandgateError.from(error));
+    } finally {
+      clearTimeout(this.#idle);
+      command.close();
+    }
+    const lost = this.#outcome?.type === "closed" ? this.#outcome.message : undefined;
+    this.#events.ended(this, { exitCode: lost ? -1 : exitCode, error: lost ?? this.#reason });
+    if (this.#attachments.size === 0) this.#await();
+  }
+
+  async #read({ channel, reader }: Output): Promise<void> {
+    const preview = channel === 1 ? this.stdout : this.stderr;
+    for (;;) {
+      await this.#untilRoom();
+      const chunk = await reader.next();
+      if (!chunk) return;
+      this.#trafficAtMs = Date.now();
+      preview.add(chunk);
+      this.#ring.append(channel, chunk);
+      if (this.#ring.end - this.#sentTo >= sendBytes) this.#send();
+      else this.#sending ??= setImmediate(() => this.#send());
+    }
+  }
+
+  async #untilRoom(): Promise<void> {
+    while (this.#attachments.size > 0 && ![...this.#attachments].some((attachment) => attachment.hasRoom(this.#ring))) {
+      this.#room ??= Promise.withResolvers<void>();
+      await this.#room.promise;
+    }
+  }
+
+  #makeRoom(): void {
+    this.#room?.resolve();
+    this.#room = undefined;
+  }
+
+  #send(): void {
+    clearImmediate(this.#sending);
+    this.#sending = undefined;
+    this.#sentTo = this.#ring.end;
+    for (const attachment of [...this.#attachments]) this.#sendTo(attachment);
+  }
+
+  #sendTo(attachment: Attachment): void {
+    if (this.#outcome?.type === "closed") return attachment.finish(this.#outcome);
+    const isComplete = attachment.sendFrom(this.#ring);
+    if (isComplete && this.#outcome) attachment.finish(this.#outcome);
+  }
+
+  #acknowledged(from: Attachment, offset: number): void {
+    from.acknowledge(offset);
+    this.#sendTo(from);
+    this.#makeRoom();
+  }
+
+  #tellTaken(): void {
+    this.#input.told = this.#input.taken;
+    this.#writer?.tell({ type: "input_ack", offset: this.#input.taken });
+  }
+
+  #finish(exitCode: number): void {
+    if (this.ended) return;
+    this.#outcome = { type: "exit", exit_code: exitCode, ...this.#signalOf(exitCode), ...(this.#reason ? { reason: this.#reason } : {}) };
+    this.#send();
+  }
+
+  /** The exit code of an interactive shell is that of its last command, so only for a command it tells of a signal. */
+  #signalOf(exitCode: number): { signal?: string } {
+    const signal = this.call.command !== undefined || this.#killing ? signalOfExitCode(exitCode) : undefined;
+    return signal ? { signal } : {};
+  }
+
+  #lose({ code, message }: SandgateError): void {
+    if (this.ended) return;
+    this.#outcome = { type: "closed", reason: "sessionLost", code, message };
+    this.#send();
+  }
+}
+
+/** @throws {SandgateError} `invalid_request`. */
+function signalOf(text: string): NodeJS.Signals {
+  const name = signalName(text);
+  if (!name) throw new SandgateError("invalid_request", `there is no signal ${text}`);
+  return name as NodeJS.Signals;
+}

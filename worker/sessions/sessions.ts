@@ -1,0 +1,114 @@
+/** The live sessions of this worker: how many there may be, who finds them, what is logged of them. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { LogEntry } from "../../shared/schemas/messages.ts";
+import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
+import type { WorkerContext } from "../context.ts";
+import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { Session, type SessionEnd } from "./session.ts";
+
+/** Sessions of one sandbox that have ended and are kept for clients that attach again; older ones give way. */
+const endedMax = 32;
+
+type Context = Pick<WorkerContext, "config" | "hub" | "store" | "log" | "counters">;
+
+interface Kept {
+  readonly session: Session;
+  readonly sandbox: LiveSandbox;
+}
+
+export class Sessions {
+  readonly #context: Context;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** How many have a command that runs. */
+  get running(): number {
+    return [...this.#kept.values()].filter(({ session }) => !session.ended).length;
+  }
+
+  /** A session that counts from now on. @throws {SandgateError} `rate_limited`. */
+  open(sandbox: LiveSandbox, call: SessionStartCall): Session {
+    this.#refuseTooMany(call);
+    const { config, hub } = this.#context;
+    const settings = { ringBytes: config.sessionRingBytes, idleMs: config.sessionIdleMs, detachMs: Math.min(call.detach_ms, config.sessionDetachMaxMs) };
+    const session = new Session(call, hub, settings, {
+      ended: (ended, end) => this.#ended(ended, sandbox, end),
+      gone: ({ call: { session_id } }) => this.#kept.delete(session_id),
+    });
+    this.#kept.set(call.session_id, { session, sandbox });
+    sandbox.activities.add(session);
+    return session;
+  }
+
+  /** Forgets one that could not be started. */
+  discard(session: Session, sandbox: LiveSandbox): void {
+    this.#kept.delete(session.call.session_id);
+    sandbox.activities.delete(session);
+  }
+
+  /** @throws {SandgateError} `not_found`, also for a session of another sandbox. */
+  find(sessionId: string, sandboxId: string): Session {
+    const kept = this.#kept.get(sessionId);
+    if (kept?.session.call.sandbox_id !== sandboxId) {
+      throw new SandgateError("not_found", `Session not found: ${sessionId}. It has ended, or its worker was started anew.`);
+    }
+    return kept.session;
+  }
+
+  /** Those of a sandbox, newest first. */
+  ofSandbox(sandboxId: string): SessionSummary[] {
+    const summaries = [...this.#kept.values()].flatMap(({ session }) => (session.call.sandbox_id === sandboxId ? [session.summary] : []));
+    return summaries.reverse();
+  }
+
+  /** Writes the session to the log of what ran. */
+  async note(session: Session, end?: SessionEnd): Promise<void> {
+    const { store, log } = this.#context;
+    await store.putExecution(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
+  }
+
+  #ended(session: Session, sandbox: LiveSandbox, end: SessionEnd): void {
+    sandbox.activities.delete(session);
+    void this.note(session, end);
+    const ended = [...this.#kept.values()].filter((kept) => kept.sandbox === sandbox && kept.session.ended && kept.session.summary.attached === 0);
+    for (const kept of ended.slice(0, Math.max(0, ended.length - endedMax))) this.#kept.delete(kept.session.call.session_id);
+  }
+
+  #refuseTooMany({ sandbox_id, account_id }: SessionStartCall): void {
+    const { sessionsPerSandbox, sessionsPerAccount } = this.#context.config;
+    const running = [...this.#kept.values()].flatMap(({ session }) => (session.ended ? [] : [session.call]));
+    if (running.filter((call) => call.sandbox_id === sandbox_id).length >= sessionsPerSandbox) {
+      throw new SandgateError("rate_limited", `the sandbox already has ${sessionsPerSandbox} sessions, which is its limit`);
+    }
+    if (running.filter((call) => call.account_id === account_id).length >= sessionsPerAccount) {
+      throw new SandgateError("rate_limited", `the account already has ${sessionsPerAccount} sessions on this worker, which is its limit`);
+    }
+  }
+}
+
+/** As the log of executions shows a session without a command. */
+const loginShell = "login shell";
+
+function entryOf({ call, createdAtMs, stdout, stderr }: Session, end: SessionEnd | undefined): LogEntry {
+  return {
+    request_id: call.request_id,
+    execution_id: call.session_id,
+    account_id: call.account_id,
+    sandbox_id: call.sandbox_id,
+    command: call.command ?? loginShell,
+    ...(call.working_dir ? { working_dir: call.working_dir } : {}),
+    source: "session",
+    status: end ? (end.exitCode === -1 ? "error" : "completed") : "running",
+    exit_code: end?.exitCode ?? -1,
+    started_at_ms: createdAtMs,
+    execution_time_ms: end ? Date.now() - createdAtMs : 0,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    stdout_truncated: stdout.truncated,
+    stderr_truncated: stderr.truncated,
+    ...(end?.error ? { error: end.error } : {}),
+  };
+}
