@@ -61,5 +61,5 @@ async function removeOfOther({ snapshots, workerId }: WorkerContext, call: Delet
 
 async function removeArchives({ replicator, archive, snapshots }: WorkerContext, snapshotId: string, layerIds: readonly string[]): Promise<void> {
   await replicator.forget(snapshotId);
-  await removeUnreferenced(archive, layerIds, async (id) => (await snapshots.layersInUse()).has(id));
+  await removeUnreferenced(archive, layerIds, () => snapshots.layersInUse());
 }
