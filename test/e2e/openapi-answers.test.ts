@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { newId } from "../../shared/ids.ts";
+import { subprotocol } from "../../shared/session/protocol.ts";
 import { type Member, newcomer, signUp } from "../helpers/members.ts";
 import { Comparison } from "../helpers/reference.ts";
 import { sharedStack } from "../helpers/shared.ts";
@@ -53,6 +54,25 @@ test("sandboxes, executions and files", async () => {
   await call("GET", `/v1/sandboxes/${sandbox}/status`);
   const { logs } = await call<{ logs: unknown[] }>("GET", `/v1/sandboxes/logs?sandbox_id=${sandbox}`);
   assert.ok(logs.length >= 3);
+});
+
+test("live sessions", async () => {
+  const { token } = await call<{ token: string }>("POST", `/v1/sandboxes/${sandbox}/session-token`, {});
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/sandboxes/${sandbox}/session?token=${token}`, [subprotocol]);
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", reject);
+  });
+  const started = new Promise<{ type: string }>((resolve) => {
+    socket.addEventListener("message", ({ data }) => typeof data === "string" && resolve(JSON.parse(data)));
+  });
+  socket.send(JSON.stringify({ type: "start" }));
+  assert.equal((await started).type, "started");
+  const { data } = await call<{ data: unknown[] }>("GET", `/v1/sandboxes/${sandbox}/sessions`);
+  assert.equal(data.length, 1);
+  socket.close();
+  // Without the upgrade.
+  await call("GET", `/v1/sandboxes/${sandbox}/session`);
 });
 
 test("snapshots", async () => {

@@ -5,10 +5,9 @@ import { ids } from "../examples.ts";
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export function curlOf({ access, method, path, docs }: DocumentedRoute): string {
-  const query = Object.entries(docs.query ?? {})
-    .filter(([name]) => !docs.file || !docs.curl?.includes(`${name}=`))
-    .map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2F", "/").replaceAll("%3A", ":")}`);
-  const wanted = docs.file ? [] : query;
+  const query = Object.entries(docs.query ?? {}).map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2F", "/").replaceAll("%3A", ":")}`);
+  // What is sent as a file says it in the form, and a socket has its key in a header.
+  const wanted = docs.file || docs.success.status === 101 ? [] : query;
   const address = path.replace(":id", docs.of ? ids[docs.of] : "") + (wanted.length > 0 ? `?${wanted.join("&")}` : "");
   const withMethod = method === "GET" || (method === "POST" && (docs.body || docs.curl)) ? [] : [`-X ${method}`];
   const lines = [

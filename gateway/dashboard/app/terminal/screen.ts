@@ -129,9 +129,10 @@ export class Screen {
       void this.copy();
       return false;
     }
-    if (event.code !== "KeyL") return true;
+    if (event.code !== "KeyL" && event.code !== "KeyA") return true;
     event.preventDefault();
-    this.#options.onLeave();
+    if (event.code === "KeyA") this.terminal.selectAll();
+    else this.#options.onLeave();
     return false;
   }
 

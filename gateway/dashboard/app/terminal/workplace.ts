@@ -71,5 +71,6 @@ function moreButton(left: () => Promise<LiveSession[]>, open: (sessions: readonl
 
 function hint(): HTMLElement {
   const key = (words: string): HTMLElement => h("kbd", {}, words);
-  return h("p", { class: "terminal-hint" }, key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, ", key("Ctrl+Shift+L"), " leaves the terminal");
+  const ways = [key("Ctrl+Shift+A"), " selects all, ", key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, "];
+  return h("p", { class: "terminal-hint" }, ...ways, key("Ctrl+Shift+L"), " leaves the terminal");
 }
