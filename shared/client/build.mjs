@@ -41,6 +41,7 @@ export async function build() {
       entryPoints: ["shared/cli/main.ts"],
       outfile: "dist/cli/main.js",
       platform: "node",
+      define: { SANDGATE_VERSION: JSON.stringify(manifest().version) },
       // What the bundled packages of the older kind ask for.
       banner: { js: '#!/usr/bin/env node\nimport { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);' },
       external: ["bufferutil", "utf-8-validate", "bare-fs"],

@@ -87,6 +87,18 @@ export class SandboxHandle {
     return attachSession(this.connection, this.id, sessionId, options);
   }
 
+  /** Its sessions, newest first. */
+  async sessions(options: CallOptions = {}): Promise<Api.SessionInfo[]> {
+    const call = { method: "GET", path: `${this.#path}/sessions`, repeatable: true, options } as const;
+    return (await this.connection.json<{ data: Api.SessionInfo[] }>(call)).data;
+  }
+
+  /** A token for one WebSocket, for a browser; with it `session()` of this library starts or joins a session there. */
+  sessionToken(options: { read_only?: boolean; session_id?: string } & CallOptions = {}): Promise<Api.SessionToken> {
+    const [json, call] = split(options);
+    return this.connection.json({ method: "POST", path: `${this.#path}/session-token`, json, repeatable: false, options: call });
+  }
+
   /** Writes a file whole, or leaves what was there. Missing folders are made. @param path absolute, in the sandbox */
   upload(path: string, source: UploadSource, options: UploadOptions = {}): Promise<Api.UploadResult> {
     return this.#files.upload(path, source, options);

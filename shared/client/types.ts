@@ -229,6 +229,25 @@ export interface Limits {
   sandboxes: number;
 }
 
+/** A live session of a sandbox. */
+export interface SessionInfo {
+  session_id: string;
+  /** Null for the login shell. */
+  command: string | null;
+  tty: boolean;
+  created_at: string;
+  /** Clients now. */
+  attached: number;
+  /** `ended`: its last output and its exit code can still be had. */
+  status: "running" | "ended";
+}
+
+/** For one WebSocket, such as that of a browser, which must not have the key. */
+export interface SessionToken {
+  token: string;
+  expires_at: string;
+}
+
 /** Whose key it is. */
 export interface Account {
   account: { id: string; email: string | null; name: string; tier: "beta" | "pro" | "enterprise"; operator: boolean; created_at: string; limits: Limits };

@@ -22,6 +22,8 @@ export interface SessionEnd {
   readonly exit_code: number;
   /** Such as `SIGKILL`. */
   readonly signal?: string;
+  /** Why the service ended the command, such as a limit. */
+  readonly reason?: string;
 }
 
 export interface SessionListeners {
@@ -195,8 +197,8 @@ export class Session implements AsyncIterable<SessionOutput> {
       this.#pump();
     } else if (message.type === "gap") this.#gap(message.from, message.to);
     else if (message.type === "exit") {
-      const { exit_code, signal } = message;
-      this.#end.resolve({ exit_code, ...(signal ? { signal } : {}) });
+      const { type: _type, ...end } = message;
+      this.#end.resolve(end);
       this.#finish({}, new SandgateError("the command has ended"));
     }
   }

@@ -1,0 +1,123 @@
+/** `exec`, `attach`, `sessions`. */
+import type { Command } from "commander";
+import type { SandboxHandle } from "../../client/sandbox.ts";
+import { command } from "../command.ts";
+import { CliError, exitCodes, UsageError } from "../failures.ts";
+import { findSandbox, pick } from "../names.ts";
+import { ago, type Output, oneLine } from "../output.ts";
+import { type CommonOptions, exit, taskOf } from "../task.ts";
+import { converse, terminalSize } from "../terminal.ts";
+import { commandLine, variable, whole } from "../values.ts";
+import { print } from "../writing.ts";
+
+interface ExecOptions extends CommonOptions {
+  readonly interactive?: true;
+  readonly tty?: true;
+  readonly workdir?: string;
+  readonly env?: Record<string, string>;
+  readonly timeout?: number;
+  readonly detachTimeout?: number;
+}
+
+/** How long a terminal that one has left waits for its person. */
+const detachTimeoutS = 3_600;
+
+/** @param given with the `--` before the command, where the person has written one */
+async function exec(name: string, given: string[], options: ExecOptions): Promise<void> {
+  const words = given[0] === "--" ? given.slice(1) : given;
+  const { interactive, tty, timeout, json } = options;
+  if (words.length === 0 && !tty) throw new UsageError("which command? Without one, -it opens a shell");
+  if ((interactive || tty) && timeout !== undefined) throw new UsageError("--timeout is not for -i and -t");
+  if (tty && json) throw new UsageError("a terminal has no JSON");
+  if (tty && interactive && process.stdin.isTTY !== true) throw new UsageError("standard input is not a terminal: leave -t away");
+  const { client, out } = await taskOf(options);
+  const sandbox = await findSandbox(client, name);
+  await exit(interactive || tty ? await talk(sandbox, words, options) : await stream(sandbox, words, options, out));
+}
+
+/** Output as it comes. Ctrl-C ends the command. */
+async function stream(sandbox: SandboxHandle, words: readonly string[], { workdir, env, timeout }: ExecOptions, out: Output): Promise<number> {
+  const controller = new AbortController();
+  let stopped: number | undefined;
+  const stop = (signal: number) => () => {
+    stopped = exitCodes.signal + signal;
+    controller.abort(new CliError("stopped"));
+  };
+  process.once("SIGINT", stop(2)).once("SIGTERM", stop(15)).once("SIGHUP", stop(1));
+  const how = { ...(workdir ? { working_dir: workdir } : {}), ...(env ? { env } : {}), ...(timeout === undefined ? {} : { timeout }) };
+  const execution = sandbox.executeAsync(commandLine(words), { ...how, signal: controller.signal });
+  try {
+    for await (const chunk of execution) {
+      if (out.isJson) await print(process.stdout, `${JSON.stringify(chunk)}\n`);
+      else await print(chunk.stdout === undefined ? process.stderr : process.stdout, chunk.stdout ?? chunk.stderr ?? "");
+    }
+    const end = await execution.result;
+    if (out.isJson) out.line(JSON.stringify(end));
+    return end.exit_code;
+  } catch (error) {
+    if (stopped !== undefined) return stopped;
+    throw error;
+  }
+}
+
+async function talk(sandbox: SandboxHandle, words: readonly string[], options: ExecOptions): Promise<number> {
+  const { workdir, env, tty, interactive } = options;
+  const session = await sandbox.session({
+    ...(words.length > 0 ? { command: commandLine(words) } : {}),
+    tty: tty ?? false,
+    ...(tty ? terminalSize() : {}),
+    ...(workdir ? { working_dir: workdir } : {}),
+    ...(env || tty ? { env: { ...(tty ? { TERM: "xterm-256color" } : {}), ...env } } : {}),
+    detach_timeout: options.detachTimeout ?? (tty ? detachTimeoutS : 60),
+  });
+  return converse(session, { sandboxId: sandbox.id, reads: interactive ?? false, json: options.json ?? false });
+}
+
+async function attach(name: string, id: string, options: CommonOptions & { since?: number; readOnly?: true; takeover: boolean }): Promise<void> {
+  const { client } = await taskOf(options);
+  const sandbox = await findSandbox(client, name);
+  const known = (await sandbox.sessions()).map((session) => ({ ...session, id: session.session_id, name: session.command ?? "" }));
+  const { session_id } = pick("session", known, id);
+  const { since = 0, readOnly, takeover } = options;
+  const session = await sandbox.attach(session_id, { since, ...(readOnly ? { read_only: true } : { takeover }) });
+  await exit(await converse(session, { sandboxId: sandbox.id, reads: !readOnly, json: options.json ?? false }));
+}
+
+async function sessions(name: string, options: CommonOptions): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const data = await (await findSandbox(client, name)).sessions();
+  const rows = data.map((one) => [one.session_id, one.status, one.tty ? "yes" : "no", one.attached, ago(one.created_at), oneLine(one.command ?? "(shell)")]);
+  out.show({ data }, () => out.table(["ID", "STATUS", "TERMINAL", "ATTACHED", "STARTED", "COMMAND"], rows));
+}
+
+const execHelp = `
+One word is a command line for the sandbox's /bin/sh; several are a program and its arguments.
+The exit code is the command's. ${exitCodes.own} means that it could not be run or its end is not known, 126 that it cannot be
+executed, 127 that there is no such program.
+
+Examples:
+  sandgate exec web -- python3 -c 'print(6 * 7)'
+  sandgate exec web 'cat /etc/os-release | head -n 1'
+  sandgate exec -it web                                  a shell; ctrl-p ctrl-q leaves it running
+  tar c src | sandgate exec -i web -- tar x -C /work`;
+
+export function execCommands(): Command[] {
+  return [
+    command("exec SANDBOX [COMMAND...]", "run a command in a sandbox, with its output and exit code")
+      .option("-i, --interactive", "pass standard input on")
+      .option("-t, --tty", "give it a terminal")
+      .option("-w, --workdir <path>", "the folder that it runs in")
+      .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
+      .option("--timeout <seconds>", "end it after this time", whole("--timeout", 1))
+      .option("--detach-timeout <seconds>", "how long a session waits when the connection is gone (-t: an hour, -i: a minute)", whole("--detach-timeout", 0))
+      .passThroughOptions()
+      .addHelpText("after", execHelp)
+      .action(exec),
+    command("attach SANDBOX SESSION", "join a session that runs, from where its output is still kept")
+      .option("--since <offset>", "leave out output before this byte", whole("--since", 0))
+      .option("--read-only", "only look")
+      .option("--no-takeover", "do not take the input from whoever has it")
+      .action(attach),
+    command("sessions SANDBOX", "list the sessions of a sandbox").action(sessions),
+  ];
+}

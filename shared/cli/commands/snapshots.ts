@@ -1,0 +1,115 @@
+/** `snapshot`, `clone`, `restore`, `snapshots`. */
+import type { Command } from "commander";
+import { NotFoundError } from "../../client/errors.ts";
+import { command } from "../command.ts";
+import { confirm } from "../confirm.ts";
+import { UsageError } from "../failures.ts";
+import { findSandbox, findSnapshot } from "../names.ts";
+import { ago, bytesText } from "../output.ts";
+import { type CommonOptions, forEach, taskOf } from "../task.ts";
+import { memory, variable, whole } from "../values.ts";
+import { resources } from "./sandboxes.ts";
+
+interface MakeOptions extends CommonOptions {
+  readonly name?: string;
+  readonly snapshotName?: string;
+  readonly cpus?: number;
+  readonly memory?: number;
+  readonly storage?: number;
+  readonly image?: string;
+  readonly env?: Record<string, string>;
+  readonly wait: boolean;
+}
+
+async function take(name: string, options: CommonOptions & { name?: string; quick?: true }): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const wanted = { ...(options.name ? { name: options.name } : {}), ...(options.quick ? { quick: true } : {}) };
+  const { info } = await (await findSandbox(client, name)).snapshot(wanted);
+  out.show(info, () => out.line(info.id));
+}
+
+async function clone(name: string, options: MakeOptions): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const { snapshotName, cpus, memory } = options;
+  const wanted = { ...common(options), ...(snapshotName ? { snapshot_name: snapshotName } : {}), resources: resources({ cpus, memory }) };
+  const { sandbox, snapshot } = await (await findSandbox(client, name)).clone(wanted);
+  out.show({ sandbox: sandbox.info, snapshot: snapshot.info }, () => out.line(sandbox.id));
+}
+
+async function restore(name: string, options: MakeOptions): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const { env, cpus, memory, storage } = options;
+  const wanted = { ...common(options), ...(env ? { env_vars: env } : {}), resources: resources({ cpus, memory, storage }) };
+  const { info } = await (await findSnapshot(client, name)).restore(wanted);
+  out.show(info, () => out.line(info.id));
+}
+
+function common({ name, image, wait }: MakeOptions): { name?: string; image?: string; wait_for_ready: boolean } {
+  return { ...(name ? { name } : {}), ...(image ? { image } : {}), wait_for_ready: wait };
+}
+
+async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const data = (await client.snapshots.list().all()).map(({ info }) => info);
+  out.show({ data, pagination: { page: 1, page_size: data.length, total_items: data.length, total_pages: data.length > 0 ? 1 : 0 } }, () => {
+    if (options.quiet) for (const { id } of data) out.line(id);
+    else
+      out.table(
+        ["ID", "NAME", "SOURCE", "CONSISTENCY", "SIZE", "CREATED"],
+        data.map((one) => [one.id, one.name, one.source_sandbox_name, one.consistency, bytesText(one.size_bytes), ago(one.created_at)]),
+      );
+  });
+}
+
+async function remove(names: string[], options: CommonOptions & { all?: true; force?: true }): Promise<void> {
+  const { all, force } = options;
+  if (all ? names.length > 0 : names.length === 0) throw new UsageError(all ? "--all takes no names" : "which snapshots? Name them, or give --all");
+  const { client, out } = await taskOf(options);
+  if (all) {
+    if (!force) await confirm("Delete all snapshots of the account?");
+    const answer = await client.snapshots.deleteAll();
+    return out.show(answer, () => answer.deleted_ids.forEach((id) => out.line(id)));
+  }
+  await forEach(names, async (name) => {
+    try {
+      const snapshot = await findSnapshot(client, name);
+      const answer = await snapshot.delete();
+      out.show(answer, () => out.line(snapshot.id));
+    } catch (error) {
+      if (!(force && (error instanceof NotFoundError || (error instanceof Error && error.message.startsWith("there is no "))))) throw error;
+    }
+  });
+}
+
+const sized = (made: Command): Command =>
+  made
+    .option("-n, --name <name>", "the name of the new sandbox (else one is made up)")
+    .option("--cpus <n>", "CPUs, 1 to 32 (else as it was)", whole("--cpus", 1))
+    .option("-m, --memory <size>", "memory: MiB, or such as 2g (else as it was)", memory)
+    .option("--image <image>", "lay the changed files over this image instead")
+    .option("--no-wait", "do not wait until it runs");
+
+export function snapshotCommands(): Command[] {
+  return [
+    command("snapshot SANDBOX", "keep a sandbox as it is now, and print the snapshot's id")
+      .option("-n, --name <name>", "its name (else one is made up)")
+      .option("--quick", "do not make the sandbox stand still meanwhile (crash-consistent)")
+      .action(take),
+    sized(command("clone SANDBOX", "make a sandbox like another one, and print its id"))
+      .option("--snapshot-name <name>", "the snapshot between them")
+      .action(clone),
+    sized(command("restore SNAPSHOT", "make a sandbox from a snapshot, and print its id"))
+      .option("--storage <gb>", "storage in GB (else as it was)", whole("--storage", 1))
+      .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
+      .action(restore),
+    command("snapshots", "list snapshots; `snapshots rm` deletes some")
+      .option("-q, --quiet", "only ids")
+      .action(list)
+      .addCommand(
+        command("rm [SNAPSHOT...]", "delete snapshots; sandboxes made from them live on")
+          .option("-f, --force", "do not ask, and do not mind what is not there")
+          .option("-a, --all", "all of the account")
+          .action((names: string[], options: CommonOptions, self: Command) => remove(names, { ...self.parent?.opts(), ...options })),
+      ),
+  ];
+}

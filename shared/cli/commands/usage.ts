@@ -1,0 +1,127 @@
+/** `stats` and `logs`. */
+import type { Command } from "commander";
+import { NotFoundError } from "../../client/errors.ts";
+import type { Sandgate } from "../../client/index.ts";
+import type { LogEntry, SandboxUsage } from "../../client/types.ts";
+import { pause } from "../../client/waiting.ts";
+import { command } from "../command.ts";
+import { findSandbox } from "../names.ts";
+import { clean, type Output, oneLine } from "../output.ts";
+import { type CommonOptions, taskOf } from "../task.ts";
+import { moment, whole } from "../values.ts";
+
+const watchMs = 5_000;
+const followMs = 2_000;
+
+interface Stat extends Omit<SandboxUsage, "history"> {
+  readonly id: string;
+}
+
+async function stats(names: string[], options: CommonOptions & { watch?: true }): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const ids = await Promise.all(names.map(async (name) => (await findSandbox(client, name)).id));
+  for (;;) {
+    const data = await usages(client, ids);
+    if (options.watch && process.stdout.isTTY && !out.isJson) process.stdout.write("\u001b[H\u001b[2J");
+    out.show({ data }, () => printStats(out, data));
+    if (!options.watch) return;
+    await pause(watchMs);
+  }
+}
+
+/** Of those that were named, else of all. */
+async function usages(client: Sandgate, ids: readonly string[]): Promise<Stat[]> {
+  const wanted = ids.length > 0 ? ids : (await client.sandboxes.list().all()).filter(({ info }) => info.status === "running").map(({ id }) => id);
+  const from = new Date().toISOString();
+  const found = await Promise.all(
+    wanted.map((id) =>
+      client
+        .sandbox(id)
+        .status({ from })
+        .then(({ history: _history, ...usage }) => ({ id, ...usage }))
+        .catch((error: unknown) => {
+          // Gone since the list was made.
+          if (ids.length === 0 && error instanceof NotFoundError) return undefined;
+          throw error;
+        }),
+    ),
+  );
+  return found.filter((stat) => stat !== undefined);
+}
+
+function printStats(out: Output, data: readonly Stat[]): void {
+  out.table(
+    ["ID", "NAME", "CPU", "MEMORY", "MEMORY %", "DISK", "PROCESSES"],
+    data.map(({ id, sandbox_name, current }) => [
+      id,
+      sandbox_name,
+      `${current.cpu_percent.toFixed(1)} %`,
+      `${current.memory_mb.toFixed(1)} MiB`,
+      `${current.memory_percent.toFixed(1)} %`,
+      `${current.disk_mb.toFixed(1)} MiB`,
+      current.processes,
+    ]),
+  );
+}
+
+interface LogOptions extends CommonOptions {
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit: number;
+  readonly output?: true;
+  readonly follow?: true;
+}
+
+async function logs(name: string | undefined, options: LogOptions): Promise<void> {
+  const { client, out } = await taskOf(options);
+  const sandbox = name === undefined ? {} : { sandbox_id: (await findSandbox(client, name)).id };
+  const span = { ...(options.since ? { from: options.since } : {}), ...(options.until ? { to: options.until } : {}) };
+  const answer = await client.sandboxes.logs({ ...sandbox, ...span, limit: options.limit });
+  // The oldest first, as in every log.
+  const entries = [...answer.logs].reverse();
+  if (!options.follow) return out.show(answer, () => print(out, entries, options));
+  const seen = new Set<string>();
+  for (let fresh = entries; ; fresh = [...(await client.sandboxes.logs({ ...sandbox, limit: 1_000 })).logs].reverse()) {
+    for (const entry of fresh.filter(({ request_id, execution_id }) => !seen.has(execution_id ?? request_id))) {
+      seen.add(entry.execution_id ?? entry.request_id);
+      if (out.isJson) out.line(JSON.stringify(entry));
+      else printOne(out, entry, options);
+    }
+    await pause(followMs);
+  }
+}
+
+function print(out: Output, entries: readonly LogEntry[], options: LogOptions): void {
+  if (options.output) for (const entry of entries) printOne(out, entry, options);
+  else
+    out.table(
+      ["TIME", "SANDBOX", "HOW", "STATUS", "EXIT", "TOOK", "COMMAND"],
+      entries.map((entry) => [
+        entry.timestamp,
+        entry.sandbox_id,
+        entry.source,
+        entry.status,
+        entry.exit_code,
+        `${entry.execution_time_ms} ms`,
+        oneLine(entry.command),
+      ]),
+    );
+}
+
+function printOne(out: Output, entry: LogEntry, { output }: LogOptions): void {
+  out.line(clean(`${entry.timestamp}  ${entry.status} (${entry.exit_code})  ${oneLine(entry.command, 100)}`));
+  if (output) for (const text of [entry.stdout, entry.stderr]) if (text) out.line(clean(text.replace(/\n$/, "")).replace(/^/gm, "    "));
+}
+
+export function usageCommands(): Command[] {
+  return [
+    command("stats [SANDBOX...]", "show what sandboxes use").option("-w, --watch", "again and again, until Ctrl-C").action(stats),
+    command("logs [SANDBOX]", "show which commands ran and how they ended (kept for 7 days)")
+      .option("--since <time>", "from this time on, or so long ago, such as 10m (else an hour)", moment("--since"))
+      .option("--until <time>", "up to this time", moment("--until"))
+      .option("-n, --limit <n>", "the newest n", whole("--limit", 1), 100)
+      .option("-o, --output", "with what they printed (up to 4 KiB of each)")
+      .option("-f, --follow", "go on as commands run, until Ctrl-C")
+      .action(logs),
+  ];
+}

@@ -1,0 +1,36 @@
+/** Asking the person. */
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { CliError, UsageError } from "./failures.ts";
+
+const hasPerson = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
+
+/** @throws {UsageError} when there is nobody to ask. @throws {CliError} when the person does not agree */
+export async function confirm(question: string): Promise<void> {
+  if (!hasPerson()) throw new UsageError(`${question} Without a terminal this needs --force.`);
+  const answer = await ask(`${question} [y/N] `);
+  if (!/^y(es)?$/i.test(answer)) throw new CliError("nothing was changed");
+}
+
+/** One line. @throws {CliError} when there is none */
+export function ask(question: string, { hidden = false } = {}): Promise<string> {
+  let isMuted = false;
+  // What is typed is echoed by readline, not by the terminal.
+  const echo = new Writable({
+    write(chunk, _encoding, done) {
+      if (!isMuted) process.stderr.write(chunk);
+      done();
+    },
+  });
+  const dialogue = createInterface({ input: process.stdin, output: echo, terminal: process.stdin.isTTY === true });
+  return new Promise((resolve, reject) => {
+    dialogue.once("SIGINT", () => dialogue.close());
+    dialogue.once("close", () => reject(new CliError("nothing was changed")));
+    dialogue.question(question, (answer) => {
+      resolve(answer.trim());
+      dialogue.close();
+      if (hidden) process.stderr.write("\n");
+    });
+    isMuted = hidden;
+  });
+}

@@ -1,0 +1,106 @@
+/**
+ * Unpacks an archive that a sandbox has made. Nobody knows what is in there, so nothing of it gets out of the folder:
+ * names with `..` or from the root are refused, links that lead out are left away, and no path goes through a link.
+ */
+import { createWriteStream } from "node:fs";
+import { chmod, link, lstat, mkdir, rm, symlink, utimes } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { extract, type Header } from "tar-stream";
+import { CliError } from "../failures.ts";
+import { say } from "../output.ts";
+import type { Copied } from "./upload.ts";
+
+/** @param folder a real path. @throws {CliError} for an archive that means harm */
+export async function extractTo(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
+  const unpacked = { files: 0, bytes: 0, skipped: 0 };
+  const stream = extract();
+  const feeding = pipeline(archive, stream);
+  feeding.catch(() => {});
+  const folders: { path: string; header: Header }[] = [];
+  for await (const entry of stream) {
+    const { header } = entry;
+    const name = nameBelow(header.name);
+    const path = name === undefined ? undefined : join(folder, name);
+    const problem = path === undefined ? undefined : await problemOf(folder, path, header);
+    if (path === undefined || problem) {
+      if (problem) {
+        say(`sandgate: ${header.name} is left out: ${problem}`);
+        unpacked.skipped++;
+      }
+      entry.resume();
+      continue;
+    }
+    await mkdir(dirname(path), { recursive: true });
+    if (header.type === "directory") {
+      await makeFolder(path);
+      folders.push({ path, header });
+    } else if (header.type === "symlink") await replace(path, () => symlink(header.linkname as string, path));
+    else if (header.type === "link") await replace(path, () => link(join(folder, nameBelow(header.linkname as string) ?? ""), path));
+    else {
+      await rm(path, { force: true });
+      await pipeline(entry, createWriteStream(path, { flags: "wx", mode: 0o600 }));
+      await settle(path, header);
+    }
+    entry.resume();
+    unpacked.files++;
+    unpacked.bytes += header.size ?? 0;
+  }
+  await feeding;
+  // Last, because a folder may forbid writing, and gets a new time with every entry.
+  for (const { path, header } of folders.reverse()) await settle(path, header);
+  return unpacked;
+}
+
+/** The name below the folder; undefined for the folder itself. @throws {CliError} for one that would lead out */
+export function nameBelow(name: string): string | undefined {
+  if (isAbsolute(name) || name.includes("\0") || name.split("/").includes(".."))
+    throw new CliError(`the archive is refused: it has an entry ${JSON.stringify(name)}`);
+  return (
+    name
+      .split("/")
+      .filter((part) => part !== "" && part !== ".")
+      .join("/") || undefined
+  );
+}
+
+async function problemOf(folder: string, path: string, { type, linkname = "" }: Header): Promise<string | undefined> {
+  if (await goesThroughLink(folder, dirname(path))) return "its path goes through a link";
+  if (type === "symlink") return leadsOut(folder, path, linkname) ? `it links to ${linkname}` : undefined;
+  if (type !== "link") return type === "file" || type === "directory" || type === "contiguous-file" ? undefined : `it is a ${type}`;
+  const target = nameBelow(linkname);
+  return target === undefined || (await goesThroughLink(folder, join(folder, target))) ? `it links to ${linkname}` : undefined;
+}
+
+function leadsOut(folder: string, path: string, linkname: string): boolean {
+  const target = relative(folder, resolve(dirname(path), linkname));
+  return isAbsolute(linkname) || target === ".." || target.startsWith(`..${sep}`);
+}
+
+/** Whether anything from below the folder down to the path is a link. */
+async function goesThroughLink(folder: string, path: string): Promise<boolean> {
+  let at = folder;
+  for (const part of relative(folder, path).split(sep).filter(Boolean)) {
+    at = join(at, part);
+    const info = await lstat(at).catch(() => undefined);
+    if (info?.isSymbolicLink()) return true;
+  }
+  return false;
+}
+
+async function makeFolder(path: string): Promise<void> {
+  const info = await lstat(path).catch(() => undefined);
+  if (info && !info.isDirectory()) await rm(path, { force: true });
+  await mkdir(path, { recursive: true });
+}
+
+async function replace(path: string, make: () => Promise<void>): Promise<void> {
+  await rm(path, { force: true });
+  await make();
+}
+
+/** Mode without set-user-ID and the like, and time. */
+async function settle(path: string, { mode = 0o644, mtime }: Header): Promise<void> {
+  await chmod(path, mode & 0o777);
+  if (mtime) await utimes(path, mtime, mtime);
+}

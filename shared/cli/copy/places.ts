@@ -1,0 +1,49 @@
+/** The two ends of a copy. */
+import { posix } from "node:path";
+import type { SandboxHandle } from "../../client/sandbox.ts";
+import { CliError, UsageError } from "../failures.ts";
+import { quoted } from "../values.ts";
+
+/** `SANDBOX:PATH`, or a path of this machine. */
+export type Place = { readonly kind: "local"; readonly path: string } | { readonly kind: "remote"; readonly sandbox: string; readonly path: string };
+
+/** A path with a slash or a dot before the colon is one of this machine, as docker has it. */
+export function parsePlace(text: string): Place {
+  const [, sandbox, path] = /^([^/.:][^/:]*):(.*)$/s.exec(text) ?? [];
+  if (sandbox === undefined || path === undefined) return { kind: "local", path: text };
+  if (!path.startsWith("/")) throw new UsageError(`the path in the sandbox must begin with /: ${text}`);
+  return { kind: "remote", sandbox, path };
+}
+
+export type Kind = "file" | "folder" | "nothing";
+
+/** What stands at a path in the sandbox. Links are followed. */
+export async function remoteKind(sandbox: SandboxHandle, path: string): Promise<Kind> {
+  const at = quoted(path);
+  const { stdout, exit_code, stderr } = await sandbox.execute(`if [ -d ${at} ]; then echo folder; elif [ -e ${at} ]; then echo file; else echo nothing; fi`);
+  const kind = stdout.trim();
+  if (exit_code !== 0 || (kind !== "file" && kind !== "folder" && kind !== "nothing"))
+    throw new CliError(`${path} cannot be looked at: ${stderr.trim() || exit_code}`);
+  return kind;
+}
+
+/** `DIR/.` means what is in the folder, and not the folder itself. */
+export const meansContent = (path: string): boolean => /(^|\/)\.\/*$/.test(path);
+
+/**
+ * Where a file or folder goes: into a folder that is there, under its own name; else it gets the name that was given.
+ *
+ * @param join of the target's side
+ */
+export function targetPath(
+  source: { path: string; base: string; kind: Kind },
+  target: { path: string; kind: Kind },
+  join: (...parts: string[]) => string,
+): string {
+  if (target.kind === "file" && source.kind === "folder") throw new CliError(`a folder cannot be copied over the file ${target.path}`);
+  if (target.kind === "nothing" && source.kind === "file" && target.path.endsWith("/")) throw new CliError(`there is no folder ${target.path}`);
+  if (target.kind !== "folder" || meansContent(source.path)) return target.path;
+  return join(target.path, source.base);
+}
+
+export const remoteBase = (path: string): string => posix.basename(posix.resolve("/", path)) || "root";

@@ -1,0 +1,103 @@
+/** Files and folders into a sandbox. A folder goes as one archive that is unpacked there, so that modes and links stay. */
+import { randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { lstat, readdir, readlink, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { type Pack, pack } from "tar-stream";
+import type { SandboxHandle } from "../../client/sandbox.ts";
+import type { OnProgress } from "../../client/transfer.ts";
+import { CliError } from "../failures.ts";
+import { say } from "../output.ts";
+import { quoted } from "../values.ts";
+
+const unpackTimeoutS = 300;
+
+export interface Copied {
+  readonly files: number;
+  /** Bytes of the files themselves. */
+  readonly bytes: number;
+  /** What could not be copied, and was told. */
+  readonly skipped: number;
+}
+
+export async function uploadFile(sandbox: SandboxHandle, local: string, path: string, onProgress: OnProgress): Promise<Copied> {
+  const { mode } = await stat(local);
+  const { size } = await sandbox.uploadFile(local, path, { mode: (mode & 0o777).toString(8).padStart(3, "0"), onProgress });
+  return { files: 1, bytes: size, skipped: 0 };
+}
+
+/** @param path the folder in the sandbox, which is made where it is missing */
+export async function uploadFolder(sandbox: SandboxHandle, local: string, path: string, onProgress: OnProgress): Promise<Copied> {
+  const entries = await walk(local);
+  const totalBytes = entries.reduce((sum, { size }) => sum + size, 0);
+  const folder = `/tmp/.sandgate-copy-${randomBytes(8).toString("hex")}`;
+  const archive = `${folder}/archive.tar`;
+  const stream = pack();
+  const done = { files: 0, bytes: 0, skipped: 0 };
+  // What it throws ends the archive, and thereby the upload.
+  const packing = fill(stream, local, entries, (change) => {
+    done[change.what] += change.by;
+    onProgress(done.bytes, totalBytes);
+  }).catch((error: Error) => stream.destroy(error));
+  try {
+    await sandbox.upload(archive, stream as AsyncIterable<Uint8Array>, { mode: "600" });
+    await packing;
+    const at = quoted(path);
+    const command = `mkdir -p -- ${at} && tar -x -p -f ${archive} -C ${at}`;
+    const { exit_code, stderr, status } = await sandbox.execute(command, { timeout: unpackTimeoutS });
+    if (exit_code !== 0) throw new CliError(`the archive could not be unpacked in the sandbox: ${stderr.trim() || status}`);
+  } finally {
+    await sandbox.execute(`rm -rf -- ${folder}`).catch(() => {});
+  }
+  return done;
+}
+
+interface Entry {
+  /** Below the folder, with slashes. */
+  readonly name: string;
+  readonly kind: "file" | "folder" | "link" | "other";
+  readonly size: number;
+  readonly mode: number;
+  readonly mtime: Date;
+}
+
+async function walk(root: string, below = ""): Promise<Entry[]> {
+  const names = (await readdir(join(root, below))).sort();
+  const found: Entry[] = [];
+  for (const name of names) {
+    const path = below ? `${below}/${name}` : name;
+    const info = await lstat(join(root, path));
+    const kind = info.isFile() ? "file" : info.isDirectory() ? "folder" : info.isSymbolicLink() ? "link" : "other";
+    found.push({ name: path, kind, size: kind === "file" ? info.size : 0, mode: info.mode & 0o7777, mtime: info.mtime });
+    if (kind === "folder") found.push(...(await walk(root, path)));
+  }
+  return found;
+}
+
+type Report = (change: { what: "files" | "bytes" | "skipped"; by: number }) => void;
+
+async function fill(stream: Pack, root: string, entries: readonly Entry[], report: Report): Promise<void> {
+  for (const { name, kind, size, mode, mtime } of entries) {
+    const header = { name, mode, mtime, uid: 0, gid: 0 };
+    if (kind === "folder") stream.entry({ ...header, type: "directory" });
+    else if (kind === "link") stream.entry({ ...header, type: "symlink", linkname: await readlink(join(root, name)) });
+    else if (kind === "file") await addFile(stream, join(root, name), { ...header, size }, report);
+    else {
+      say(`sandgate: ${join(root, name)} is neither a file, a folder nor a link; it is left out`);
+      report({ what: "skipped", by: 1 });
+      continue;
+    }
+    report({ what: "files", by: 1 });
+  }
+  stream.finalize();
+}
+
+async function addFile(stream: Pack, path: string, header: { name: string; size: number }, report: Report): Promise<void> {
+  const entry = stream.entry(header);
+  if (header.size === 0) return void entry.end(new Uint8Array());
+  // What it grows by meanwhile is left out; one that becomes shorter breaks the archive, which is told.
+  const content = createReadStream(path, { end: header.size - 1 });
+  content.on("data", ({ length }) => report({ what: "bytes", by: length }));
+  await pipeline(content, entry);
+}

@@ -1,0 +1,23 @@
+/** The ways in which a command ends other than well. */
+
+/** As sandgate-admin has them; `own` is docker's for what failed before or beside the command of an `exec`. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, own: 125, signal: 128 } as const;
+
+/** It could not be done; the message is for the person. */
+export class CliError extends Error {
+  override name = "CliError";
+}
+
+/** The command line is not one that there is. */
+export class UsageError extends CliError {
+  override name = "UsageError";
+}
+
+/** Some of what was asked for was not done, and has been told already. */
+export class Told extends CliError {
+  override name = "Told";
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

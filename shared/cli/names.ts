@@ -1,0 +1,42 @@
+/** What people call things: an id, a name, or the beginning of an id. */
+import type { Sandgate } from "../client/index.ts";
+import type { SandboxHandle } from "../client/sandbox.ts";
+import type { Snapshot } from "../client/snapshot.ts";
+import { CliError } from "./failures.ts";
+
+interface Named {
+  readonly id: string;
+  readonly name: string;
+}
+
+const idLength = { sandbox: "sb_".length + 26, snapshot: "snap_".length + 26 } as const;
+const prefixMin = 2;
+
+/** An id is believed without a call. @throws {CliError} when there is none of this name, or there are several */
+export async function findSandbox(client: Sandgate, name: string): Promise<SandboxHandle> {
+  if (name.startsWith("sb_") && name.length === idLength.sandbox) return client.sandbox(name);
+  return client.sandbox(pick("sandbox", await client.sandboxes.list().all(), name).id);
+}
+
+/** @throws {CliError} when there is none of this name, or there are several */
+export async function findSnapshot(client: Sandgate, name: string): Promise<Snapshot> {
+  if (name.startsWith("snap_") && name.length === idLength.snapshot) return client.snapshots.get(name);
+  return pick("snapshot", await client.snapshots.list().all(), name);
+}
+
+/** The one that is meant: by its id, else by its whole name, else by the beginning of its id. */
+export function pick<T extends Named>(kind: "sandbox" | "snapshot" | "session", items: readonly T[], name: string): T {
+  const exact = items.filter((item) => item.id === name);
+  const named = items.filter((item) => item.name === name);
+  const begun = name.length >= prefixMin ? items.filter(({ id }) => id.startsWith(name) || id.slice(id.indexOf("_") + 1).startsWith(name)) : [];
+  const found = [exact, named, begun].find(({ length }) => length > 0) ?? [];
+  const [only, ...more] = found;
+  if (!only) throw new CliError(`there is no ${kind} ${name}`);
+  if (more.length === 0) return only;
+  const candidates = found.map((item) => `  ${item.id}  ${item.name}`).join("\n");
+  throw new CliError(`${name} can be any of these ${found.length} ${plural(kind)}; use an id:\n${candidates}`);
+}
+
+function plural(kind: "sandbox" | "snapshot" | "session"): string {
+  return kind === "sandbox" ? "sandboxes" : `${kind}s`;
+}

@@ -1,0 +1,64 @@
+/** Which gateway and whose key: from the command line, the environment, or what `login` has stored. */
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { gatewayUrl } from "../client/client.ts";
+import { CliError } from "./failures.ts";
+import { clientEnvironment, settingsFile } from "./surroundings.ts";
+
+export const urlDefault = "http://127.0.0.1:8080";
+
+export interface Stored {
+  readonly url: string;
+  readonly api_key: string;
+}
+
+export interface Access {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+/** @throws {CliError} when there is no key for that gateway */
+export async function findAccess(urlOption: string | undefined): Promise<Access> {
+  const { url: urlVariable, apiKey } = clientEnvironment();
+  const stored = await readStored();
+  const baseUrl = urlOption ?? urlVariable ?? stored?.url ?? urlDefault;
+  if (apiKey) return { baseUrl, apiKey };
+  // A stored key is for the gateway that it was given for, and for no other.
+  if (stored && gatewayUrl(stored.url).href === gatewayUrl(baseUrl).href) return { baseUrl, apiKey: stored.api_key };
+  const elsewhere = stored ? ` for ${baseUrl}; the stored one is for ${stored.url}` : "";
+  throw new CliError(`there is no API key${elsewhere}: run sandgate login, or set SANDGATE_API_KEY (and SANDGATE_URL)`);
+}
+
+/** @throws {CliError} when the file is not what `login` writes */
+export async function readStored(): Promise<Stored | undefined> {
+  const file = settingsFile();
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new CliError(`${file} cannot be read: ${error.message}`);
+  });
+  if (text === undefined) return undefined;
+  try {
+    const { url, api_key } = JSON.parse(text) as Partial<Stored>;
+    if (typeof url === "string" && typeof api_key === "string") return { url, api_key };
+  } catch {
+    // Said below.
+  }
+  throw new CliError(`${file} is damaged: run sandgate login again`);
+}
+
+/** For nobody but the person: mode 0600, in a folder of mode 0700 where there was none. */
+export async function store(stored: Stored): Promise<string> {
+  const file = settingsFile();
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${process.pid}`;
+  await writeFile(temporary, `${JSON.stringify(stored, null, 2)}\n`, { mode: 0o600 });
+  await chmod(temporary, 0o600);
+  await rename(temporary, file);
+  return file;
+}
+
+export async function forget(): Promise<string> {
+  const file = settingsFile();
+  await rm(file, { force: true });
+  return file;
+}

@@ -1,0 +1,22 @@
+/** The only place in which the command line looks at its environment, beside what the client itself reads there. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { env } from "node:process";
+import { clientEnvironment } from "../client/environment.ts";
+
+/** `SANDGATE_URL` and `SANDGATE_API_KEY`. */
+export { clientEnvironment };
+
+/** Where `login` keeps what it was told. */
+export function settingsFile(): string {
+  return join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "sandgate", "config.json");
+}
+
+export function wantsColour(out: { isTTY?: boolean }): boolean {
+  return out.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb";
+}
+
+/** A variable of the person's own, for `--env NAME`. */
+export function ownVariable(name: string): string | undefined {
+  return env[name];
+}

@@ -1,0 +1,45 @@
+/** What a command works with, and how it ends. */
+import { Sandgate } from "../client/index.ts";
+import { exitCodes, messageOf, Told } from "./failures.ts";
+import { Output, say } from "./output.ts";
+import { findAccess } from "./settings.ts";
+
+/** The options that every command takes. */
+export interface CommonOptions {
+  readonly json?: true;
+  readonly url?: string;
+}
+
+export interface Task {
+  readonly client: Sandgate;
+  readonly out: Output;
+}
+
+/** @throws {CliError} when there is no key */
+export async function taskOf({ json, url }: CommonOptions): Promise<Task> {
+  return { client: new Sandgate(await findAccess(url)), out: new Output(json ?? false) };
+}
+
+/** Does it for each; one that fails holds up no other. @throws {Told} when any has */
+export async function forEach(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
+  let failures = 0;
+  for (const name of names) {
+    try {
+      await work(name);
+    } catch (error) {
+      failures++;
+      say(`sandgate: ${messageOf(error)}`);
+    }
+  }
+  if (failures > 0) throw new Told(`${failures} of ${names.length} failed`);
+}
+
+/** Ends the process when all that was printed is out. */
+export function exit(code: number): never | Promise<never> {
+  return new Promise(() => {
+    process.exitCode = code;
+    process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));
+  });
+}
+
+export { exitCodes };

@@ -1,0 +1,7 @@
+/** Writing no faster than it is read. */
+import { once } from "node:events";
+
+/** Resolves when there is room for more. */
+export async function print(out: NodeJS.WriteStream, data: string | Uint8Array): Promise<void> {
+  if (!out.write(data) && !out.destroyed) await Promise.race([once(out, "drain"), once(out, "close")]);
+}
