@@ -185,6 +185,16 @@ test("questions of programs are answered once, not again when their output is sh
   await line(page, "clean");
 });
 
+test("a telephone has the keys that its keyboard lacks", async () => {
+  const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  await enter(page, "sleep 1000");
+  await until("it runs", async () => (await linesOf(page)).some((text) => text.endsWith("sleep 1000")));
+  await press(page, "Ctrl-C");
+  await prompt(page);
+  await press(page, "↑");
+  await until("the last command is back", async () => /sleep 1000$/.test((await linesOf(page)).at(-1) ?? ""));
+});
+
 test("the keyboard leads out of the terminal and back, and output is said by screen readers when asked", async () => {
   const page = await open();
   await press(page, "New");

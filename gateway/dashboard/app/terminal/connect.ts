@@ -18,9 +18,19 @@ export interface Listeners {
   readonly onConnection: (isConnected: boolean) => void;
 }
 
-/** A login shell that lives on for an hour when nobody is connected. */
-export function startShell(sandboxId: string, { cols, rows }: Size, listeners: Listeners): Promise<Session> {
-  const first = { type: "start", tty: true, cols, rows, env: { TERM: terminalName }, detach_timeout: detachTimeoutMaxS } as const;
+/** A login shell that lives on for an hour when nobody is connected, or for as long as this server allows. */
+export async function startShell(sandboxId: string, size: Size, listeners: Listeners): Promise<Session> {
+  try {
+    return await start(sandboxId, size, listeners, detachTimeoutMaxS);
+  } catch (error) {
+    const allowed = /detach_timeout must be between 0 and (\d+)/.exec(String(error))?.[1];
+    if (allowed === undefined) throw error;
+    return start(sandboxId, size, listeners, Number(allowed));
+  }
+}
+
+function start(sandboxId: string, { cols, rows }: Size, listeners: Listeners, detach_timeout: number): Promise<Session> {
+  const first = { type: "start", tty: true, cols, rows, env: { TERM: terminalName }, detach_timeout } as const;
   return explained(
     sandboxId,
     Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: false }),

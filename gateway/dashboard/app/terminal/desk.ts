@@ -103,7 +103,7 @@ export class Desk {
       onLeave: () => tab.focus(),
     });
     const bar = h("div", { class: "terminal-bar-place" });
-    const panel = h("div", { class: "terminal-panel", id, role: "tabpanel", "aria-labelledby": `${id}-tab` }, live.screen.element, bar);
+    const panel = h("div", { class: "terminal-panel", id, role: "tabpanel", "aria-labelledby": `${id}-tab` }, bar, live.screen.element);
     const place = { live, tab, panel, bar };
     this.#places.push(place);
     this.tabs.append(tab);

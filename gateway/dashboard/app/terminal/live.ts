@@ -144,7 +144,9 @@ export class Live {
         await this.screen.write(bytes, this.#received <= this.#oldUntil);
       }
       const end = await session.exited;
-      if (this.#session === session) this.#become({ name: "exited", end });
+      if (this.#session !== session) return;
+      this.screen.hideCursor();
+      this.#become({ name: "exited", end });
     } catch (error) {
       if (this.#session === session) await this.#stopped(session, error);
     }

@@ -106,6 +106,11 @@ export class Screen {
     this.terminal.write(`\r\n\x1b[0;2m${words}\x1b[0m\r\n`);
   }
 
+  /** Nothing will be written where it stands. */
+  hideCursor(): void {
+    this.terminal.write("\x1b[?25l");
+  }
+
   /** Types what the clipboard holds, less what would pretend to be the end of it. */
   paste(text: string): void {
     this.terminal.paste(text.replaceAll("\x1b", ""));

@@ -20,12 +20,12 @@ export function toolsOf(desk: Desk, address: (sessionId: string) => string, deta
     size: "small",
     onClick: () => {
       desk.close();
-      toast("Left running. It goes on for an hour and is here again when you come back.");
+      toast("Left running. It goes on for up to an hour and is here again when you come back.");
       detached();
     },
   });
   const end = button({ label: "End", icon: "stop", size: "small", kind: "danger-quiet", onClick: () => askToEnd(desk) });
-  detach.title = "Leave the terminal; what runs in it goes on for an hour";
+  detach.title = "Leave the terminal; what runs in it goes on for up to an hour";
   end.title = "End what runs in the terminal";
   const copy = iconButton("Copy the selection (Ctrl+Shift+C)", "copy", async () => {
     if (!(await desk.seen?.screen.copy())) toast("Select something in the terminal first");

@@ -35,14 +35,21 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
     (sessionId) => `${location.origin}${path}/terminal?session=${encodeURIComponent(sessionId)}`,
     () => void more.refresh(),
   );
-  const start = (): HTMLButtonElement => button({ label: "New", icon: "plus", size: "small", onClick: () => void desk.start() });
-  const empty = emptyState("terminal", "No terminal is open", "Start a shell in the sandbox, or open again what was left running.", start());
+  const start = (label: string): HTMLButtonElement => button({ label, icon: "plus", size: "small", onClick: () => void desk.start() });
+  const empty = emptyState("terminal", "No terminal is open", "Start a shell in the sandbox, or open again what was left running.", start("New terminal"));
   const changed = (): void => {
     tools.show();
     empty.hidden = desk.seen !== undefined;
     desk.panels.hidden = desk.seen === undefined;
   };
-  fill(place, h("div", { class: "terminal-head" }, desk.tabs, ...(watched ? [] : [start(), more.element]), tools.element), desk.panels, empty, hint());
+  fill(
+    place,
+    h("div", { class: "terminal-head" }, desk.tabs, ...(watched ? [] : [start("New"), more.element]), tools.element),
+    desk.panels,
+    empty,
+    touchKeys(desk),
+    hint(),
+  );
   changed();
   if (watched) return desk.join(watched, "watch");
   const sessions = await running();
@@ -69,8 +76,20 @@ function moreButton(left: () => Promise<LiveSession[]>, open: (sessions: readonl
   return { element, refresh };
 }
 
+/** Keys that the keyboards of telephones do not have. */
+function touchKeys(desk: Desk): HTMLElement {
+  const keys = { Esc: "\x1b", Tab: "\t", "Ctrl-C": "\x03", "Ctrl-D": "\x04", "↑": "\x1b[A", "↓": "\x1b[B" };
+  const press = (data: string) => (): void => {
+    desk.seen?.screen.terminal.input(data);
+    desk.focus();
+  };
+  const buttons = Object.entries(keys).map(([label, data]) => button({ label, size: "small", onClick: press(data) }));
+  return h("div", { class: "touch-keys", role: "group", "aria-label": "Keys" }, ...buttons);
+}
+
 function hint(): HTMLElement {
   const key = (words: string): HTMLElement => h("kbd", {}, words);
-  const ways = [key("Ctrl+Shift+A"), " selects all, ", key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, "];
+  const stays = "Terminals go on for up to an hour when this page is left. ";
+  const ways = [stays, key("Ctrl+Shift+A"), " selects all, ", key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, "];
   return h("p", { class: "terminal-hint" }, ...ways, key("Ctrl+Shift+L"), " leaves the terminal");
 }
