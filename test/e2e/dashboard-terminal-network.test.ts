@@ -44,7 +44,7 @@ test("when the network breaks in the middle of output, the terminal connects aga
   const id = await make();
   const page = await open(`/sandboxes/${id}/terminal`);
   await prompt(page);
-  await enter(page, "clear; for n in $(seq 1 300); do echo number $n; sleep 0.01; done; echo over");
+  await enter(page, "clear; stty -echo; for n in $(seq 1 300); do echo number $n; sleep 0.01; done; stty echo; echo over");
   await line(page, /^number 50$/);
   network.cut();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();

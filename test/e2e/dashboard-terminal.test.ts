@@ -82,7 +82,8 @@ test("what is selected is copied, and what is pasted arrives as it is", async ()
   await page.keyboard.press("Control+Shift+C");
   assert.equal(await until("the copy", async () => (await page.evaluate<string>("navigator.clipboard.readText()")) || false), "copy-me");
 
-  await enter(page, "cat -v");
+  await enter(page, "clear; echo ready; cat -v");
+  await line(page, "ready");
   // The end of a bracketed paste, which would let what follows count as typed.
   await page.evaluate("navigator.clipboard.writeText('first\\x1b[201~ line\\nsecond line\\n')");
   await page.keyboard.press("Control+Shift+V");

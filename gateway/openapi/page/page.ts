@@ -19,6 +19,7 @@ const styles = [
   "styles/tables",
   "styles/figures",
   "styles/docs",
+  "styles/docs-parts",
   "styles/docs-nav",
 ];
 

@@ -30,21 +30,21 @@ export function barOf(state: State, actions: BarActions): HTMLElement | undefine
     case "exited": {
       const { exit_code, signal } = state.end;
       const words = signal ? `Ended by ${signal} (exit code ${exit_code})` : `Ended with exit code ${exit_code}`;
-      return bar("quiet", icon(exit_code === 0 ? "check" : "stop"), h("span", { class: "exit-words" }, words), ...again(actions));
+      return bar("quiet", icon(exit_code === 0 ? "check" : "stop"), h("span", { class: "exit-words" }, words), again(actions));
     }
     case "lost":
       return bar(
         "error",
         icon("warning"),
         h("span", {}, messageOf(state.error)),
-        button({ label: "Reconnect", size: "small", onClick: actions.reconnect }),
-        ...again(actions),
+        again(actions, button({ label: "Reconnect", size: "small", onClick: actions.reconnect })),
       );
   }
 }
 
-function again({ startAnother, close }: BarActions): Child[] {
-  return [button({ label: "Start a new one", size: "small", onClick: startAnother }), button({ label: "Close", size: "small", onClick: close })];
+function again({ startAnother, close }: BarActions, first?: Child): HTMLElement {
+  const another = button({ label: "Start a new one", size: "small", onClick: startAnother });
+  return h("div", { class: "actions" }, first, another, button({ label: "Close", size: "small", onClick: close }));
 }
 
 const spinner = (): HTMLElement => h("span", { class: "spinner", "aria-hidden": "true" });
