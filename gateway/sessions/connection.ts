@@ -154,9 +154,9 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   }
 
   /** To the worker, in order; what comes before the worker listens waits. */
-  #pass(header: FrameHeader, payload?: Uint8Array): void {
-    if (this.#phase === "opening") return void this.#early.push(() => this.#pass(header, payload));
-    if (this.#phase === "open") this.#context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, payload);
+  #pass(header: FrameHeader, ...payload: Uint8Array[]): void {
+    if (this.#phase === "opening") return void this.#early.push(() => this.#pass(header, ...payload));
+    if (this.#phase === "open") this.#context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload);
   }
 
   #say(message: object): void {

@@ -18,10 +18,17 @@ export interface OutputFrame {
   readonly bytes: Uint8Array;
 }
 
-export function encodeOutput({ channel, offset, bytes }: OutputFrame): Uint8Array {
+/** What comes before the bytes. */
+export function outputHeader({ channel, offset }: Omit<OutputFrame, "bytes">): Uint8Array {
+  const header = new Uint8Array(outputHeaderBytes);
+  header[0] = channel;
+  new DataView(header.buffer).setBigUint64(1, BigInt(offset));
+  return header;
+}
+
+export function encodeOutput({ bytes, ...rest }: OutputFrame): Uint8Array {
   const frame = new Uint8Array(outputHeaderBytes + bytes.length);
-  frame[0] = channel;
-  new DataView(frame.buffer).setBigUint64(1, BigInt(offset));
+  frame.set(outputHeader(rest));
   frame.set(bytes, outputHeaderBytes);
   return frame;
 }

@@ -29,10 +29,10 @@ export type FrameHeader = Static<typeof Header>;
 const checkHeader = checker(Header);
 const newline = 0x0a;
 
-/** Header and payload as one message. */
-export function encodeFrame(header: FrameHeader, payload?: Uint8Array): Uint8Array {
+/** Header and payload, which may come in parts, as one message. */
+export function encodeFrame(header: FrameHeader, ...payload: Uint8Array[]): Uint8Array {
   const line = Buffer.from(`${JSON.stringify(header)}\n`);
-  return payload ? Buffer.concat([line, payload]) : line;
+  return payload.length > 0 ? Buffer.concat([line, ...payload]) : line;
 }
 
 /** @throws {SandgateError} `internal_error` when the message is no frame. */

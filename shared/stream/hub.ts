@@ -50,9 +50,9 @@ export class StreamHub {
     this.#ends.delete(streamId);
   }
 
-  send(peer: string, streamId: string, header: FrameHeader, payload?: Uint8Array): void {
+  send(peer: string, streamId: string, header: FrameHeader, ...payload: Uint8Array[]): void {
     if (!this.#bus.connected) throw busLost();
-    this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, payload));
+    this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, ...payload));
   }
 
   /** Ends every stream with the error, for a shutdown whose time is up. */

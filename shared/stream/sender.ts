@@ -85,7 +85,7 @@ export class StreamSender implements StreamEnd {
     this.#send({ seq: this.#sequence++, ...header });
   }
 
-  #send(header: FrameHeader, payload?: Uint8Array): void {
-    this.#hub.send(this.remotePeer, this.#streamId, header, payload);
+  #send(header: FrameHeader, ...payload: Uint8Array[]): void {
+    this.#hub.send(this.remotePeer, this.#streamId, header, ...payload);
   }
 }

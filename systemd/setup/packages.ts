@@ -22,6 +22,8 @@ const always: readonly Need[] = [
   { package: "passt", anyOf: ["pasta"], optional: true },
   { package: "fuse-overlayfs", anyOf: ["fuse-overlayfs"] },
   { package: "catatonit", anyOf: ["catatonit", "/usr/libexec/podman/catatonit", "/usr/libexec/catatonit/catatonit"] },
+  { package: "tini", anyOf: ["tini-static"] },
+  { package: "perl-base", anyOf: ["perl"] },
   { package: "tar", anyOf: ["tar"] },
   { package: "zstd", anyOf: ["zstd"] },
   { package: "nftables", anyOf: ["nft"] },

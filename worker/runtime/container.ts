@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Host } from "./host.ts";
+import { reaperPath } from "./podman.ts";
 import { pidNamespaceOf, startTimeOf } from "./proc.ts";
 import { run } from "./run.ts";
 
@@ -18,6 +19,8 @@ export interface Container {
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
   readonly cgroup: string | undefined;
+  /** Whether it has the reaper for terminals; not one that an earlier version of the worker made. */
+  readonly hasReaper: boolean;
 }
 
 /** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
@@ -33,12 +36,18 @@ interface RuntimeState {
   readonly bundle: string;
 }
 
+interface Bundle {
+  readonly process: ProcessTemplate;
+  readonly root: { readonly path: string };
+  readonly mounts?: readonly { readonly destination: string }[];
+}
+
 /** Looks a running container up. @throws {ContainerNotRunning} */
 export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string): Promise<Container> {
   const state = (runtime === "crun" && recordOfCrun(crunDir, containerId)) || (await stateOf(runtime, containerId));
   const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
   if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
-  const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as { process: ProcessTemplate; root: { path: string } };
+  const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as Bundle;
   return {
     id: containerId,
     initPid: state.pid,
@@ -46,6 +55,7 @@ export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     cgroup: cgroupOf(state.pid),
+    hasReaper: (bundle.mounts ?? []).some(({ destination }) => destination === reaperPath),
   };
 }
 

@@ -20,6 +20,8 @@ export interface Host {
   /** Where crun keeps a folder for each of the containers that Podman has it run. */
   readonly crunDir: string;
   readonly initBinary: string;
+  /** Keeps the processes of a terminal together; undefined where it is not installed. */
+  readonly reaperBinary: string | undefined;
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
   readonly networkFilter: "nft" | "routes";
@@ -46,6 +48,7 @@ export async function probeHost(config: Config): Promise<Host> {
   if (!runtimeVersion) throw new HostUnfit("neither crun nor runc is installed");
   const initBinary = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/lib/podman/catatonit"].find((path) => existsSync(path));
   if (!initBinary) throw new HostUnfit("catatonit is not installed");
+  const reaperBinary = ["/usr/bin/tini-static"].find((path) => existsSync(path));
   const controllers = delegatedControllers();
   const limits = {
     memory: controllers.includes("memory"),
@@ -57,7 +60,18 @@ export async function probeHost(config: Config): Promise<Host> {
   const networkFilter = await filterKind();
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"));
   const crunDir = join(dirname(config.runtimeDir), "crun");
-  const host = { runtime, crunDir, initBinary, network, networkFilter, seccompProfile, limits, nofileMax: hardLimit("Max open files"), nprocShared } as const;
+  const host = {
+    runtime,
+    crunDir,
+    initBinary,
+    reaperBinary,
+    network,
+    networkFilter,
+    seccompProfile,
+    limits,
+    nofileMax: hardLimit("Max open files"),
+    nprocShared,
+  } as const;
   return { ...host, checks: describe(host, podman, runtimeVersion, await driver()) };
 }
 
@@ -162,6 +176,9 @@ function describe(host: Omit<Host, "checks">, podman: string, runtimeVersion: st
       ok: host.runtime === "crun",
       ...(host.runtime === "crun" ? {} : { note: "crun starts commands much faster" }),
     },
+    host.reaperBinary
+      ? { name: "terminals", value: "with job control", ok: true }
+      : { name: "terminals", value: "without Ctrl-Z", ok: false, note: "tini is not installed" },
     { name: "storage_driver", value: storageDriver, ok: storageDriver.startsWith("overlay") },
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },

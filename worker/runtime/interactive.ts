@@ -6,7 +6,7 @@ import { InputWriter } from "./input.ts";
 import type { Started } from "./oci.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import type { Descriptors } from "./spawner.ts";
-import { type ProcessSpec, reaped } from "./start.ts";
+import { type ProcessSpec, reaped, reapedInTerminal } from "./start.ts";
 import type { Size, Terminals } from "./terminals.ts";
 
 /** What Ctrl-D sends: a terminal takes it for the end of input. */
@@ -66,7 +66,7 @@ async function inTerminal({ container, spec, terminals, onTaken }: Parts, size: 
   const terminal = await terminals.open(container, size);
   const input = new InputWriter({ fd: terminal.fd, endOfFile }, onTaken);
   return {
-    argv: ["/bin/sh", "-c", entering, terminal.path, ...reaped(spec.args)],
+    argv: ["/bin/sh", "-c", entering, terminal.path, ...reapedInTerminal(container, spec.args)],
     descriptors: {},
     outputs: [{ channel: channels.stdout, reader: terminal.reader }],
     input,

@@ -12,12 +12,11 @@ import { thawAbandoned } from "./freezer.ts";
 import type { Host } from "./host.ts";
 import { type Interactive, type InteractiveSpec, streamsOf } from "./interactive.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
-import { initPath } from "./podman.ts";
-import { childrenOf, commandLineOf, killTree } from "./proc.ts";
+import { childrenOf, killTree } from "./proc.ts";
 import { signalGroup } from "./signals.ts";
 import { type Descriptors, type RuntimeProcess, Spawner } from "./spawner.ts";
 import { Standstills } from "./standstill.ts";
-import { type ProcessSpec, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
+import { isReaper, type ProcessSpec, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
 import { Terminals } from "./terminals.ts";
 
 /** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
@@ -139,7 +138,7 @@ export class OciRuntime {
 
   /** Ends commands that an earlier process of this worker started and that nobody waits for any more. */
   async killOrphans(container: Container, members: readonly number[]): Promise<number> {
-    const orphans = members.filter((pid) => pid !== container.initPid && commandLineOf(pid)[0] === initPath);
+    const orphans = members.filter((pid) => pid !== container.initPid && isReaper(pid));
     await Promise.all(orphans.map((pid) => killTree(pid)));
     return orphans.length;
   }

@@ -131,6 +131,20 @@ export class PipeReader {
     }
   }
 
+  /** Like `next`, with what else is there already: a terminal gives 4 KiB at a time. */
+  async nextBatch(): Promise<Buffer | undefined> {
+    const first = await this.next();
+    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#closed || this.#socket.destroyed) return first;
+    const batch = Buffer.allocUnsafe(chunkBytesMax);
+    let length = first.copy(batch);
+    try {
+      for (let more = 1; more > 0 && length < batch.length; length += more) more = readSync(this.#fd, batch, length, batch.length - length, null);
+    } catch {
+      // EAGAIN: that was all. Anything else is met again by whoever waits for more.
+    }
+    return batch.subarray(0, length);
+  }
+
   /** The command has exited: what is in the pipe is read to the end, what others may still write is not waited for. */
   writerExited(): void {
     this.#leftoverBytes = pipeBytesMax + this.#socket.readableLength;

@@ -15,6 +15,11 @@ const podmanTimeoutMs = 120_000;
 
 /** Where the waiting process of a sandbox lies inside it: reaps orphans, does nothing else. */
 export const initPath = "/run/.sandgate-init";
+/**
+ * As `initPath` keeps together what a command starts, for commands in terminals: catatonit starts its command with the
+ * signals of job control blocked.
+ */
+export const reaperPath = "/run/.sandgate-reaper";
 
 /** Linux capabilities a sandbox keeps: enough for package managers and services, nothing about the host. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
@@ -151,6 +156,7 @@ export class Podman {
         JSON.stringify([initPath]),
         "--volume",
         `${this.#host.initBinary}:${initPath}:ro`,
+        ...(this.#host.reaperBinary ? ["--volume", `${this.#host.reaperBinary}:${reaperPath}:ro`] : []),
         "--hostname",
         `sandbox-${shortOf(spec.sandboxId)}`,
       ],

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { SandgateError } from "../../shared/errors.ts";
 import { type Container, notRunning } from "./container.ts";
-import { initPath } from "./podman.ts";
+import { initPath, reaperPath } from "./podman.ts";
 import { childrenOf, commandLineOf, pidNamespaceOf } from "./proc.ts";
 
 /** What runs where. */
@@ -14,6 +14,12 @@ export interface ProcessSpec {
 
 /** The command under the subreaper that keeps everything it starts together. */
 export const reaped = (args: readonly string[]): string[] => [initPath, "--", ...args];
+
+/** The same for a command in a terminal. */
+export const reapedInTerminal = ({ hasReaper }: Container, args: readonly string[]): string[] => (hasReaper ? [reaperPath, "-s", "--", ...args] : reaped(args));
+
+/** Whether a process is the subreaper of a command, and so its top. */
+export const isReaper = (pid: number): boolean => [initPath, reaperPath].includes(commandLineOf(pid)[0] ?? "");
 
 /** The runtime's process file. @param argv the whole command line. */
 export function processOf(container: Container, spec: ProcessSpec, argv: readonly string[]): object {
@@ -40,7 +46,7 @@ export async function watchStart(runtimePid: number | undefined, exited: Promise
   exited.then(end, end);
   for (let waitMs = 3; runtimePid !== undefined && !over; waitMs = Math.min(waitMs * 2, 50)) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
-    if (childrenOf(runtimePid).some((pid) => commandLineOf(pid)[0] === initPath)) return;
+    if (childrenOf(runtimePid).some(isReaper)) return;
   }
 }
 

@@ -82,7 +82,8 @@ export class Terminals {
       const number = await this.#ask("open", fd, size);
       const { uid = 0 } = (container.process.user ?? {}) as { uid?: number };
       chownSync(`${folder}/${number}`, uid, -1);
-      return new Terminal(`/dev/pts/${number}`, fd, (next) => this.#ask("size", fd, next));
+      const slaveFd = openSync(`${folder}/${number}`, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
+      return new Terminal(`/dev/pts/${number}`, { fd, slaveFd, setSize: (next) => this.#ask("size", fd, next) });
     } catch (error) {
       closeSync(fd);
       throw error;
@@ -128,13 +129,16 @@ export class Terminal {
   readonly path: string;
   readonly reader: PipeReader;
   readonly fd: number;
+  /** Kept open, so that the end of all others is no error that loses what was read last. The command's own end counts. */
+  readonly #slaveFd: number;
   readonly #setSize: (size: Size) => Promise<unknown>;
   #resizing: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  constructor(path: string, fd: number, setSize: (size: Size) => Promise<unknown>) {
+  constructor(path: string, { fd, slaveFd, setSize }: { fd: number; slaveFd: number; setSize: (size: Size) => Promise<unknown> }) {
     this.path = path;
     this.fd = fd;
+    this.#slaveFd = slaveFd;
     this.#setSize = setSize;
     this.reader = new PipeReader(fd, new ReadStream(fd));
   }
@@ -146,7 +150,11 @@ export class Terminal {
 
   /** Hangs up. Not while the helper may still be asked about the descriptor, which somebody else could have by then. */
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
-    void this.#resizing.then(() => this.reader.close());
+    void this.#resizing.then(() => {
+      closeSync(this.#slaveFd);
+      this.reader.close();
+    });
   }
 }

@@ -2,7 +2,7 @@
 import { type ErrorCode, SandgateError } from "../../shared/errors.ts";
 import type { StreamTarget } from "../../shared/schemas/messages.ts";
 import type { SessionNotice } from "../../shared/schemas/sessions.ts";
-import { encodeOutput, outputPayloadMax } from "../../shared/session/frames.ts";
+import { outputHeader, outputPayloadMax } from "../../shared/session/frames.ts";
 import type { ClientMessage } from "../../shared/session/messages.ts";
 import { type closeReasons, windowBytes } from "../../shared/session/protocol.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
@@ -63,7 +63,7 @@ export class Attachment implements StreamEnd {
     for (let room = windowBytes - this.#inFlight(); room > 0 && this.#cursor < ring.end && !this.#closed; room = windowBytes - this.#inFlight()) {
       if (this.#cursor < ring.start) this.#skipTo(ring.start);
       const piece = ring.read(this.#cursor, Math.min(room, outputPayloadMax));
-      this.#send({}, encodeOutput(piece));
+      this.#send({}, outputHeader(piece), piece.bytes);
       this.#cursor += piece.bytes.length;
     }
     return this.#cursor >= ring.end;
@@ -117,10 +117,10 @@ export class Attachment implements StreamEnd {
     this.#cursor = offset;
   }
 
-  #send(header: FrameHeader, payload?: Uint8Array): void {
+  #send(header: FrameHeader, ...payload: Uint8Array[]): void {
     if (this.#closed) return;
     try {
-      this.#hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, payload);
+      this.#hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload);
     } catch {
       this.#close(); // The bus is gone: the client attaches again.
     }

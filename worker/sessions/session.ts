@@ -232,7 +232,7 @@ export class Session implements Activity, AttachmentEvents {
     const preview = channel === 1 ? this.stdout : this.stderr;
     for (;;) {
       await this.#untilRoom();
-      const chunk = await reader.next();
+      const chunk = await reader.nextBatch();
       if (!chunk) return;
       this.#trafficAtMs = Date.now();
       preview.add(chunk);
