@@ -1,6 +1,7 @@
 /** /run/user/UID, which the login manager makes where there is one, and the installation's own directory in it. */
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asAccount } from "../as-account.ts";
@@ -44,7 +45,19 @@ export function instanceDirectory({ account, runtimeDir }: Instance): Step {
 async function isReady(account: Account): Promise<boolean> {
   const found = await stat(runtimeBase(account)).catch(() => undefined);
   const usable = found?.isDirectory() === true && found.uid === account.uid && (found.mode & 0o077) === 0;
-  return usable && (!hasSystemd() || (isLingering(account) && existsSync(sessionBusOf(account))));
+  return usable && (!hasSystemd() || (isLingering(account) && (await answers(sessionBusOf(account)))));
+}
+
+/** Whether somebody listens on a socket; its file stays when its process is killed. */
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    socket.once("error", () => resolve(false));
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 }
 
 /** Without it the directory goes away with the last session of the account, under the feet of its containers. */
@@ -54,6 +67,8 @@ function isLingering(account: Account): boolean {
 
 async function linger(account: Account, administrator: Administrator): Promise<void> {
   if (!isLingering(account)) await administrator.run(`keep ${runtimeBase(account)} (lingering)`, ["loginctl", "enable-linger", account.name]);
+  // One that was killed does not come back by itself.
+  else await administrator.run(`start the service manager of ${account.name}`, ["systemctl", "start", `user@${account.uid}.service`]);
   const deadline = Date.now() + lingerTimeoutMs;
   while (!(await isReady(account))) {
     if (Date.now() > deadline) throw new StartFailure(`systemd has not made ${sessionBusOf(account)}; see: systemctl status user@${account.uid}`);
