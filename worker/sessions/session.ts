@@ -193,14 +193,14 @@ export class Session implements Activity, AttachmentEvents {
     const { detachMs } = this.#settings;
     this.#detached = setTimeout(() => {
       if (this.ended) this.#events.gone(this);
-      else this.#kill(`nobody was attached for ${detachMs / 1_000} seconds`);
+      else this.#kill(`nobody was attached for ${detachMs / 1_000} s`);
     }, detachMs);
     if (this.ended) this.#detached.unref();
   }
 
   #watchIdle(idleMs: number): void {
     const leftMs = this.#trafficAtMs + idleMs - Date.now();
-    if (leftMs <= 0) return this.#kill(`there was no input and no output for ${idleMs / 1_000} seconds`);
+    if (leftMs <= 0) return this.#kill(`there was no input and no output for ${idleMs / 1_000} s`);
     this.#idle = setTimeout(() => this.#watchIdle(idleMs), leftMs);
   }
 
