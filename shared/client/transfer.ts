@@ -55,6 +55,18 @@ export async function* counted(bytes: ByteStream, totalBytes: number | undefined
   }
 }
 
+export function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const [only, ...more] = pieces;
+  if (only && more.length === 0) return only;
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
+
 /** A file that comes in. It can be read once, in one of these ways; nothing is fetched beyond what is read. */
 export class Download implements AsyncIterable<Uint8Array> {
   /** Bytes; undefined for an archive. */
@@ -79,13 +91,7 @@ export class Download implements AsyncIterable<Uint8Array> {
   async bytes(): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     for await (const piece of this.#bytes) pieces.push(piece);
-    const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      all.set(piece, at);
-      at += piece.length;
-    }
-    return all;
+    return joined(pieces);
   }
 
   /** All of it as UTF-8 text. */

@@ -2,13 +2,12 @@
 import type { Command } from "commander";
 import type { SandboxHandle } from "../../client/sandbox.ts";
 import { command } from "../command.ts";
-import { CliError, exitCodes, UsageError } from "../failures.ts";
+import { exitCodes, UsageError } from "../failures.ts";
 import { findSandbox, pick } from "../names.ts";
-import { ago, type Output, oneLine } from "../output.ts";
+import { ago, oneLine, say } from "../output.ts";
 import { type CommonOptions, exit, taskOf } from "../task.ts";
 import { converse, terminalSize } from "../terminal.ts";
 import { commandLine, variable, whole } from "../values.ts";
-import { print } from "../writing.ts";
 
 interface ExecOptions extends CommonOptions {
   readonly interactive?: true;
@@ -25,52 +24,40 @@ const detachTimeoutS = 3_600;
 /** @param given with the `--` before the command, where the person has written one */
 async function exec(name: string, given: string[], options: ExecOptions): Promise<void> {
   const words = given[0] === "--" ? given.slice(1) : given;
-  const { interactive, tty, timeout, json } = options;
+  const { interactive, tty, json } = options;
   if (words.length === 0 && !tty) throw new UsageError("which command? Without one, -it opens a shell");
-  if ((interactive || tty) && timeout !== undefined) throw new UsageError("--timeout is not for -i and -t");
   if (tty && json) throw new UsageError("a terminal has no JSON");
   if (tty && interactive && process.stdin.isTTY !== true) throw new UsageError("standard input is not a terminal: leave -t away");
-  const { client, out } = await taskOf(options);
+  const { client } = await taskOf(options);
   const sandbox = await findSandbox(client, name);
-  await exit(interactive || tty ? await talk(sandbox, words, options) : await stream(sandbox, words, options, out));
+  await exit(await run(sandbox, words, options));
 }
 
-/** Output as it comes. Ctrl-C ends the command. */
-async function stream(sandbox: SandboxHandle, words: readonly string[], { workdir, env, timeout }: ExecOptions, out: Output): Promise<number> {
-  const controller = new AbortController();
-  let stopped: number | undefined;
-  const stop = (signal: number) => () => {
-    stopped = exitCodes.signal + signal;
-    controller.abort(new CliError("stopped"));
-  };
-  process.once("SIGINT", stop(2)).once("SIGTERM", stop(15)).once("SIGHUP", stop(1));
-  const how = { ...(workdir ? { working_dir: workdir } : {}), ...(env ? { env } : {}), ...(timeout === undefined ? {} : { timeout }) };
-  const execution = sandbox.executeAsync(commandLine(words), { ...how, signal: controller.signal });
-  try {
-    for await (const chunk of execution) {
-      if (out.isJson) await print(process.stdout, `${JSON.stringify(chunk)}\n`);
-      else await print(chunk.stdout === undefined ? process.stderr : process.stdout, chunk.stdout ?? chunk.stderr ?? "");
-    }
-    const end = await execution.result;
-    if (out.isJson) out.line(JSON.stringify(end));
-    return end.exit_code;
-  } catch (error) {
-    if (stopped !== undefined) return stopped;
-    throw error;
-  }
-}
+/** How long a command without a terminal waits for a connection that was lost. */
+const lostTimeoutS = 60;
 
-async function talk(sandbox: SandboxHandle, words: readonly string[], options: ExecOptions): Promise<number> {
-  const { workdir, env, tty, interactive } = options;
+/** As a session, because its output is bytes. @returns the exit code */
+async function run(sandbox: SandboxHandle, words: readonly string[], options: ExecOptions): Promise<number> {
+  const { workdir, env, tty, interactive, timeout, json } = options;
   const session = await sandbox.session({
     ...(words.length > 0 ? { command: commandLine(words) } : {}),
     tty: tty ?? false,
     ...(tty ? terminalSize() : {}),
     ...(workdir ? { working_dir: workdir } : {}),
     ...(env || tty ? { env: { ...(tty ? { TERM: "xterm-256color" } : {}), ...env } } : {}),
-    detach_timeout: options.detachTimeout ?? (tty ? detachTimeoutS : 60),
+    detach_timeout: options.detachTimeout ?? (tty ? detachTimeoutS : lostTimeoutS),
   });
-  return converse(session, { sandboxId: sandbox.id, reads: interactive ?? false, json: options.json ?? false });
+  if (!interactive && !tty) await session.closeStdin();
+  let isLate = false;
+  const end = (): void => {
+    isLate = true;
+    session.kill();
+  };
+  const timer = timeout === undefined ? undefined : setTimeout(end, timeout * 1_000);
+  const exitCode = await converse(session, { sandboxId: sandbox.id, reads: interactive ?? false, json: json ?? false });
+  clearTimeout(timer);
+  if (isLate) say(`sandgate: the command was ended after ${timeout} s`);
+  return isLate ? exitCodes.late : exitCode;
 }
 
 async function attach(name: string, id: string, options: CommonOptions & { since?: number; readOnly?: true; takeover: boolean }): Promise<void> {
@@ -108,8 +95,8 @@ export function execCommands(): Command[] {
       .option("-t, --tty", "give it a terminal")
       .option("-w, --workdir <path>", "the folder that it runs in")
       .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
-      .option("--timeout <seconds>", "end it after this time", whole("--timeout", 1))
-      .option("--detach-timeout <seconds>", "how long a session waits when the connection is gone (-t: an hour, -i: a minute)", whole("--detach-timeout", 0))
+      .option("--timeout <seconds>", "end it after this time, with exit code 124", whole("--timeout", 1))
+      .option("--detach-timeout <seconds>", "how long it goes on without a connection (else a minute, with -t an hour)", whole("--detach-timeout", 0))
       .passThroughOptions()
       .addHelpText("after", execHelp)
       .action(exec),

@@ -5,6 +5,7 @@
 
 import { inputPayloadMax } from "../../session/frames.ts";
 import { inputBytesMax } from "../../session/protocol.ts";
+import { joined } from "../transfer.ts";
 import { type Deferred, deferred } from "../waiting.ts";
 
 /** A writer waits while this much is on its way. */
@@ -12,22 +13,21 @@ const roomBytes = inputBytesMax / 4;
 
 export class Input {
   /** Of the first byte that is kept. */
-  #from = 0;
-  /** Of the first byte that is not sent yet. */
-  #sent = 0;
+  #from: number;
   #kept: Uint8Array[] = [];
   #keptBytes = 0;
+  /** How many of the kept ones have been sent on this connection. */
+  #sent = 0;
   #room: Deferred<void> | undefined;
 
   /** @param offset where the session's input stood when we came */
   constructor(offset: number) {
     this.#from = offset;
-    this.#sent = offset;
   }
 
   add(bytes: Uint8Array): void {
     // Programs may fill the buffer that they gave us anew.
-    if (bytes.length > 0) this.#kept.push(bytes.slice());
+    for (let at = 0; at < bytes.length; at += inputPayloadMax) this.#kept.push(bytes.slice(at, at + inputPayloadMax));
     this.#keptBytes += bytes.length;
   }
 
@@ -41,14 +41,16 @@ export class Input {
 
   /** Everything before this offset has arrived. */
   arrived(offset: number): void {
-    for (let first = this.#kept[0]; first && this.#from < offset; first = this.#kept[0]) {
+    let count = 0;
+    for (let first = this.#kept[count]; first && this.#from < offset; first = this.#kept[count]) {
       const taken = Math.min(first.length, offset - this.#from);
-      if (taken === first.length) this.#kept.shift();
-      else this.#kept[0] = first.subarray(taken);
+      if (taken === first.length) count++;
+      else this.#kept[count] = first.subarray(taken);
       this.#from += taken;
       this.#keptBytes -= taken;
     }
-    this.#sent = Math.max(this.#sent, this.#from);
+    this.#kept.splice(0, count);
+    this.#sent = Math.max(0, this.#sent - count);
     if (this.#keptBytes >= roomBytes) return;
     this.#room?.resolve();
     this.#room = undefined;
@@ -57,21 +59,21 @@ export class Input {
   /** A new connection begins where the old one was found to have ended. */
   resume(offset: number): void {
     this.arrived(offset);
-    // Others have written meanwhile.
-    if (offset > this.#from) this.#from = offset;
-    this.#sent = this.#from;
+    // Others may have written meanwhile.
+    this.#from = Math.max(this.#from, offset);
+    this.#sent = 0;
   }
 
-  /** What is to be sent now, in pieces that fit into a frame. */
+  /** What is to be sent now; what was written in small pieces fills a frame together. */
   *unsent(): Generator<Uint8Array> {
-    let at = this.#from;
-    for (const bytes of this.#kept) {
-      for (let skip = Math.max(0, this.#sent - at); skip < bytes.length; skip += inputPayloadMax) {
-        const piece = bytes.subarray(skip, skip + inputPayloadMax);
-        this.#sent += piece.length;
-        yield piece;
+    while (this.#sent < this.#kept.length) {
+      const from = this.#sent;
+      let length = 0;
+      for (let next = this.#kept[this.#sent]; next && length + next.length <= inputPayloadMax; next = this.#kept[this.#sent]) {
+        length += next.length;
+        this.#sent++;
       }
-      at += bytes.length;
+      yield joined(this.#kept.slice(from, this.#sent));
     }
   }
 

@@ -71,14 +71,15 @@ export class Session implements AsyncIterable<SessionOutput> {
   /** To be sent when there is a connection. */
   #later: ClientMessage[] = [];
 
-  private constructor(dial: Dial, settings: SessionSettings, started: StartedMessage) {
+  private constructor(dial: Dial, settings: SessionSettings, started: StartedMessage, since = started.offset) {
     this.#dial = dial;
     this.#settings = settings;
     this.id = started.session_id;
     this.tty = started.tty;
     this.#isWriter = started.writer;
-    this.#received = started.offset;
-    this.#acked = started.offset;
+    // What is missing up to the first byte that comes is told as a gap.
+    this.#received = since;
+    this.#acked = since;
     this.#input = new Input(started.input_offset);
     this.exited = this.#end.promise;
     this.exited.catch(() => {});
@@ -88,7 +89,7 @@ export class Session implements AsyncIterable<SessionOutput> {
   static async open(dial: Dial, first: StartMessage | AttachMessage, settings: SessionSettings): Promise<Session> {
     let session: Session | undefined;
     const link = await openLink(dial, first, (started) => {
-      session = new Session(dial, settings, started);
+      session = new Session(dial, settings, started, first.type === "attach" ? first.since : undefined);
       return session.#listener();
     });
     // It is there: the link opens when it has been made.
@@ -123,8 +124,9 @@ export class Session implements AsyncIterable<SessionOutput> {
     await this.#input.room();
   }
 
-  /** End of file: the command's standard input is closed; at a terminal, Ctrl-D is typed. */
+  /** End of file: the command's standard input is closed; at a terminal, Ctrl-D is typed. Nothing when it has ended. */
   async closeStdin(): Promise<void> {
+    if (this.#isOver) return;
     if (this.tty) return this.write("\u0004");
     this.#mustWrite();
     this.#lasting.add("stdin_close");
@@ -137,8 +139,9 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.#link?.send({ type: "resize", cols, rows });
   }
 
-  /** Such as `SIGINT`. One that is on its way when the connection breaks may be lost. */
+  /** Such as `SIGINT`. Nothing when the command has ended; one that is on its way when the connection breaks may be lost. */
   signal(signal: string): void {
+    if (this.#isOver) return;
     this.#mustWrite();
     const message = { type: "signal", signal } as const;
     if (this.#link) this.#link.send(message);

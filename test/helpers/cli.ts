@@ -1,0 +1,117 @@
+/** `sandgate` as a process of its own, with pipes or in a real pseudo-terminal. */
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type IPty, spawn } from "@lydell/node-pty";
+import { execa } from "execa";
+import { until } from "./until.ts";
+
+export interface Outcome {
+  readonly exitCode: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface RunOptions {
+  /** Beside PATH and HOME. */
+  readonly env?: Record<string, string>;
+  readonly input?: string | Uint8Array;
+}
+
+export class Cli {
+  /** Where it runs, and its home. */
+  readonly folder = mkdtempSync(join(tmpdir(), "sandgate-cli-"));
+  /** As npm makes it for a package's command. */
+  readonly path = join(this.folder, "sandgate");
+  readonly #access: Record<string, string>;
+
+  constructor({ url, apiKey }: { url: string; apiKey: string }) {
+    this.#access = { SANDGATE_URL: url, SANDGATE_API_KEY: apiKey };
+    symlinkSync(join(process.cwd(), "shared/cli/sandgate.mjs"), this.path);
+  }
+
+  /** Runs it with the key in its environment. */
+  run(...args: string[]): Promise<Outcome> {
+    return this.runWith({}, ...args);
+  }
+
+  /** Runs it and expects that all goes well; returns what it printed. @throws {Error} with what it said */
+  async done(...args: string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.run(...args);
+    if (exitCode !== 0) throw new Error(`sandgate ${args.join(" ")} ended with ${exitCode}: ${stderr}`);
+    return stdout;
+  }
+
+  async json<T>(...args: string[]): Promise<T> {
+    return JSON.parse(await this.done(...args, "--json")) as T;
+  }
+
+  async runWith({ env = {}, input }: RunOptions, ...args: string[]): Promise<Outcome> {
+    const how = { cwd: this.folder, env: { ...this.environment, ...env }, extendEnv: false, reject: false } as const;
+    const { exitCode, stdout, stderr } = await execa(this.path, args, input === undefined ? { ...how, stdin: "ignore" } : { ...how, input });
+    return { exitCode, stdout, stderr };
+  }
+
+  get environment(): Record<string, string> {
+    return { PATH: process.env.PATH ?? "", HOME: this.folder, ...this.#access };
+  }
+
+  /** Any program in a terminal of its own. */
+  terminal(program: string, args: string[], env: Record<string, string> = {}): CliTerminal {
+    const how = { cwd: this.folder, env: { ...this.environment, TERM: "xterm", ...env }, cols: 90, rows: 30, name: "xterm" };
+    return new CliTerminal(spawn(program, args, how));
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export class CliTerminal {
+  readonly #pty: IPty;
+  /** Everything that was shown, with its control sequences. */
+  shown = "";
+  exitCode: number | undefined;
+
+  constructor(pty: IPty) {
+    this.#pty = pty;
+    pty.onData((data) => {
+      this.shown += data;
+    });
+    pty.onExit(({ exitCode }) => {
+      this.exitCode = exitCode;
+    });
+  }
+
+  type(text: string): void {
+    this.#pty.write(text);
+  }
+
+  resize(cols: number, rows: number): void {
+    this.#pty.resize(cols, rows);
+  }
+
+  kill(signal: string): void {
+    if (this.exitCode === undefined) this.#pty.kill(signal);
+  }
+
+  /** Resolves when this was shown, after `from`; returns where it ends. */
+  async sees(pattern: RegExp | string, from = 0): Promise<number> {
+    const find = (): number | undefined => {
+      const rest = this.shown.slice(from);
+      if (typeof pattern === "string") return rest.includes(pattern) ? from + rest.indexOf(pattern) + pattern.length : undefined;
+      const match = pattern.exec(rest);
+      return match ? from + match.index + match[0].length : undefined;
+    };
+    return until(`${pattern} is shown`, find).catch((error: unknown) => {
+      throw new Error(`${error}; shown was ${JSON.stringify(this.shown.slice(-2_000))}`);
+    });
+  }
+
+  /** Resolves with the exit code. */
+  async ended(): Promise<number> {
+    return until("the program in the terminal has ended", () => this.exitCode).catch((error: unknown) => {
+      throw new Error(`${error}; shown was ${JSON.stringify(this.shown.slice(-2_000))}`);
+    });
+  }
+}
