@@ -30,7 +30,7 @@ export function barOf(state: State, actions: BarActions): HTMLElement | undefine
     case "exited": {
       const { exit_code, signal } = state.end;
       const words = signal ? `Ended by ${signal} (exit code ${exit_code})` : `Ended with exit code ${exit_code}`;
-      return bar("quiet", icon(exit_code === 0 ? "check" : "stop"), h("span", { class: "exit-words" }, words), again(actions));
+      return bar("quiet", icon(exit_code === 0 ? "check" : "stop"), h("span", {}, words), again(actions));
     }
     case "lost":
       return bar(
