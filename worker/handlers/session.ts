@@ -21,7 +21,7 @@ export async function sessionStart(context: WorkerContext, call: SessionStartCal
   // From now on, so that a client that goes away meanwhile is noticed.
   const first = session.attachFirst(call.to);
   try {
-    const command = await startCommand(context, sandbox, session);
+    const command = await context.sessions.starts.run(() => startCommand(context, sandbox, session));
     // A client that has seen anything of a session finds it in the log, whatever happens to this process.
     await context.sessions.note(session);
     session.run(command, first);

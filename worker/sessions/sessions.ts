@@ -1,5 +1,6 @@
 /** The live sessions of this worker: how many there may be, who finds them, what is logged of them. */
 import { SandgateError } from "../../shared/errors.ts";
+import { Semaphore } from "../../shared/mutex.ts";
 import type { LogEntry } from "../../shared/schemas/messages.ts";
 import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
 import type { WorkerContext } from "../context.ts";
@@ -9,6 +10,9 @@ import { Session, type SessionEnd } from "./session.ts";
 /** Sessions of one sandbox that have ended and are kept for clients that attach again; older ones give way. */
 const endedMax = 32;
 
+/** Commands of sessions that are being started at the same time; more wait for their turn. */
+const startsAtOnce = 8;
+
 type Context = Pick<WorkerContext, "config" | "hub" | "store" | "log" | "counters">;
 
 interface Kept {
@@ -17,6 +21,7 @@ interface Kept {
 }
 
 export class Sessions {
+  readonly starts = new Semaphore(startsAtOnce);
   readonly #context: Context;
   readonly #kept = new Map<string, Kept>();
 
