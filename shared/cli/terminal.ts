@@ -1,4 +1,5 @@
 /** The person's terminal, or pipes, at one end of a session. */
+import { spawnSync } from "node:child_process";
 import type { Session, SessionEnd } from "../client/session/session.ts";
 import { DetachKeys } from "./detach-keys.ts";
 import { exitCodes } from "./failures.ts";
@@ -81,6 +82,8 @@ function passSignals(session: Session): void {
 
 function rawTerminal(): void {
   process.stdin.setRawMode(true);
+  // Node leaves line ends to the terminal, but they are the business of the one in the sandbox. Taken back with the raw mode.
+  spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
   // However the process ends, the person gets the terminal back as it was.
   process.once("exit", restoreTerminal);
 }

@@ -2,11 +2,9 @@
  * Unpacks an archive that a sandbox has made. Nobody knows what is in there, so nothing of it gets out of the folder:
  * names with `..` or from the root are refused, links that lead out are left away, and no path goes through a link.
  */
-import { createWriteStream } from "node:fs";
-import { chmod, link, lstat, mkdir, rm, symlink, utimes } from "node:fs/promises";
+import { chmod, link, lstat, mkdir, open, rm, symlink, utimes } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import { pipeline } from "node:stream/promises";
-import { extract, type Header } from "tar-stream";
+import { type Extract, extract, type Header } from "tar-stream";
 import { CliError } from "../failures.ts";
 import { say } from "../output.ts";
 import type { Copied } from "./upload.ts";
@@ -15,8 +13,8 @@ import type { Copied } from "./upload.ts";
 export async function extractTo(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
   const unpacked = { files: 0, bytes: 0, skipped: 0 };
   const stream = extract();
-  const feeding = pipeline(archive, stream);
-  feeding.catch(() => {});
+  const feeding = feed(stream, archive);
+  feeding.catch((error: Error) => stream.destroy(error));
   const folders: { path: string; header: Header }[] = [];
   for await (const entry of stream) {
     const { header } = entry;
@@ -25,7 +23,7 @@ export async function extractTo(folder: string, archive: AsyncIterable<Uint8Arra
     const problem = path === undefined ? undefined : await problemOf(folder, path, header);
     if (path === undefined || problem) {
       if (problem) {
-        say(`sandgate: ${header.name} is left out: ${problem}`);
+        say(`sandgate: ${name} is left out: ${problem}`);
         unpacked.skipped++;
       }
       entry.resume();
@@ -39,7 +37,7 @@ export async function extractTo(folder: string, archive: AsyncIterable<Uint8Arra
     else if (header.type === "link") await replace(path, () => link(join(folder, nameBelow(header.linkname as string) ?? ""), path));
     else {
       await rm(path, { force: true });
-      await pipeline(entry, createWriteStream(path, { flags: "wx", mode: 0o600 }));
+      await writeNew(path, entry as AsyncIterable<Uint8Array>);
       await settle(path, header);
     }
     entry.resume();
@@ -86,6 +84,29 @@ async function goesThroughLink(folder: string, path: string): Promise<boolean> {
     if (info?.isSymbolicLink()) return true;
   }
   return false;
+}
+
+async function feed(stream: Extract, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  let wake: (() => void) | undefined;
+  const goOn = (): void => wake?.();
+  stream.on("drain", goOn).on("close", goOn);
+  for await (const piece of archive) {
+    if (!stream.write(piece) && !stream.destroyed) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
+  stream.end(undefined);
+}
+
+async function writeNew(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const piece of bytes) await file.writeFile(piece);
+  } finally {
+    await file.close();
+  }
 }
 
 async function makeFolder(path: string): Promise<void> {
