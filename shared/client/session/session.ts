@@ -85,7 +85,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.exited.catch(() => {});
   }
 
-  /** @throws {APIError} when the server refuses */
+  /** @internal @throws {APIError} when the server refuses */
   static async open(dial: Dial, first: StartMessage | AttachMessage, settings: SessionSettings): Promise<Session> {
     let session: Session | undefined;
     const link = await openLink(dial, first, (started) => {
