@@ -1,6 +1,7 @@
 /** The person's terminal, or pipes, at one end of a session. */
 import { spawnSync } from "node:child_process";
-import type { Session, SessionEnd } from "../client/session/session.ts";
+import type { Session } from "../client/session/session.ts";
+import type { SessionEnd } from "../client/session/types.ts";
 import { DetachKeys } from "./detach-keys.ts";
 import { exitCodes } from "./failures.ts";
 import { say } from "./output.ts";

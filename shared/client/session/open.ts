@@ -3,7 +3,8 @@ import type { StartMessage } from "../../session/messages.ts";
 import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../session/protocol.ts";
 import type { Connection } from "../connection.ts";
 import type { Dial } from "./link.ts";
-import { Session, type SessionListeners } from "./session.ts";
+import { Session } from "./session.ts";
+import type { SessionListeners } from "./types.ts";
 
 interface OpenOptions extends SessionListeners {
   /** Ends the opening; afterwards it ends the command. */

@@ -1,7 +1,12 @@
 /** Output that has come and was not read yet. The server sends no more than its window beyond what was read. */
 
+import { decodeOutput } from "../../session/frames.ts";
+import { channels } from "../../session/protocol.ts";
 import { type Deferred, deferred } from "../waiting.ts";
-import type { SessionOutput } from "./session.ts";
+import type { SessionOutput } from "./types.ts";
+
+/** The server is told what was read when it is this much. */
+const ackBytes = 32 * 1024;
 
 type End = { readonly error?: unknown };
 
@@ -10,13 +15,49 @@ export class Output {
   #end: End | undefined;
   #news: Deferred<void> | undefined;
 
-  add(output: SessionOutput): void {
-    this.#waiting.push(output);
+  readonly #onGap: ((from: number, to: number) => void) | undefined;
+  #received: number;
+  #acked: number;
+
+  /** @param offset of the first byte that is wanted */
+  constructor(offset: number, onGap: ((from: number, to: number) => void) | undefined) {
+    this.#received = offset;
+    this.#acked = offset;
+    this.#onGap = onGap;
+  }
+
+  /** Of the byte after the last one that has come. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** A frame; what has come before is left out. */
+  take(frame: Uint8Array): void {
+    const output = decodeOutput(frame);
+    if (!output) return;
+    const { channel, offset, bytes } = output;
+    this.gap(this.#received, offset);
+    const fresh = bytes.subarray(Math.max(0, this.#received - offset));
+    if (fresh.length === 0) return;
+    this.#received = offset + bytes.length;
+    this.#waiting.push({ stream: channel === channels.stdout ? "stdout" : "stderr", bytes: fresh, offset: this.#received - fresh.length });
     this.#wake();
   }
 
-  get isEmpty(): boolean {
-    return this.#waiting.length === 0;
+  /** Nothing comes between these offsets. */
+  gap(from: number, to: number): void {
+    if (to <= this.#received) return;
+    const begin = Math.max(from, this.#received);
+    this.#received = to;
+    this.#onGap?.(begin, to);
+  }
+
+  /** Somebody has had this piece. Returns the offset up to which the server is to be told so, now and then. */
+  taken({ offset, bytes }: SessionOutput): number | undefined {
+    const end = offset + bytes.length;
+    if (end - this.#acked < ackBytes && this.#waiting.length > 0) return undefined;
+    this.#acked = end;
+    return end;
   }
 
   /** No more will come. */

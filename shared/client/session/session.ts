@@ -1,47 +1,15 @@
 /** A command that one can write to. When the connection is lost the client joins the session again by itself. */
-import { decodeOutput, encodeInput } from "../../session/frames.ts";
+import { encodeInput } from "../../session/frames.ts";
 import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../session/messages.ts";
-import { channels, shouldReattach } from "../../session/protocol.ts";
+import { shouldReattach } from "../../session/protocol.ts";
 import { APIConnectionError, SandgateError } from "../errors.ts";
 import { retryPauseMs } from "../retry.ts";
 import { deferred, pause } from "../waiting.ts";
 import { Input } from "./input.ts";
 import { type Dial, type Link, openLink } from "./link.ts";
 import { Output } from "./output.ts";
+import type { SessionEnd, SessionOutput, SessionSettings } from "./types.ts";
 
-export interface SessionOutput {
-  /** A terminal has only `stdout`. */
-  readonly stream: "stdout" | "stderr";
-  readonly bytes: Uint8Array;
-  /** Of the first byte, in all output of the session. */
-  readonly offset: number;
-}
-
-export interface SessionEnd {
-  /** The command's, or 128+n when signal n ended it. */
-  readonly exit_code: number;
-  /** Such as `SIGKILL`. */
-  readonly signal?: string;
-  /** Why the service ended the command, such as a limit. */
-  readonly reason?: string;
-}
-
-export interface SessionListeners {
-  /** Output from one offset up to another came while nobody was connected and is not kept any more. */
-  onGap?: ((from: number, to: number) => void) | undefined;
-  /** The connection was lost (`false`), and the session was joined again (`true`). */
-  onConnection?: ((isConnected: boolean) => void) | undefined;
-}
-
-export interface SessionSettings extends SessionListeners {
-  /** How long to try to join it again, in milliseconds. */
-  readonly reattachMs: number;
-  /** Whether it may be written to. */
-  readonly readOnly: boolean;
-}
-
-/** The server is told what was read when it is this much. */
-const ackBytes = 32 * 1024;
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /**
@@ -57,14 +25,12 @@ export class Session implements AsyncIterable<SessionOutput> {
   readonly #dial: Dial;
   readonly #settings: SessionSettings;
   readonly #input: Input;
-  readonly #output = new Output();
+  readonly #output: Output;
   readonly #end = deferred<SessionEnd>();
   #link: Link | undefined;
   #isWriter: boolean;
   #isOver = false;
   #isRead = false;
-  #received: number;
-  #acked: number;
   #size: { cols: number; rows: number } | undefined;
   /** Sent again on every new connection. */
   readonly #lasting = new Set<"stdin_close" | "kill">();
@@ -78,8 +44,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.tty = started.tty;
     this.#isWriter = started.writer;
     // What is missing up to the first byte that comes is told as a gap.
-    this.#received = since;
-    this.#acked = since;
+    this.#output = new Output(since, settings.onGap);
     this.#input = new Input(started.input_offset);
     this.exited = this.#end.promise;
     this.exited.catch(() => {});
@@ -106,7 +71,8 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.#isRead = true;
     for (let output = await this.#output.next(); output; output = await this.#output.next()) {
       yield output;
-      this.#ack(output.offset + output.bytes.length);
+      const offset = this.#output.taken(output);
+      if (offset !== undefined) this.#link?.send({ type: "ack", offset });
     }
   }
 
@@ -176,41 +142,22 @@ export class Session implements AsyncIterable<SessionOutput> {
 
   #listener() {
     return {
-      output: (frame: Uint8Array) => this.#take(frame),
+      output: (frame: Uint8Array) => this.#output.take(frame),
       message: (message: ServerMessage) => this.#hear(message),
       closed: (code: number, error: SandgateError | undefined) => this.#closed(code, error),
     };
-  }
-
-  #take(frame: Uint8Array): void {
-    const output = decodeOutput(frame);
-    if (!output) return;
-    const { channel, offset, bytes } = output;
-    if (offset > this.#received) this.#gap(this.#received, offset);
-    const fresh = bytes.subarray(Math.max(0, this.#received - offset));
-    if (fresh.length === 0) return;
-    const from = offset + bytes.length - fresh.length;
-    this.#received = offset + bytes.length;
-    this.#output.add({ stream: channel === channels.stdout ? "stdout" : "stderr", bytes: fresh, offset: from });
   }
 
   #hear(message: ServerMessage): void {
     if (message.type === "input_ack") {
       this.#input.arrived(message.offset);
       this.#pump();
-    } else if (message.type === "gap") this.#gap(message.from, message.to);
+    } else if (message.type === "gap") this.#output.gap(message.from, message.to);
     else if (message.type === "exit") {
       const { type: _type, ...end } = message;
       this.#end.resolve(end);
       this.#finish({}, new SandgateError("the command has ended"));
     }
-  }
-
-  #gap(from: number, to: number): void {
-    if (to <= this.#received) return;
-    const begin = Math.max(from, this.#received);
-    this.#received = to;
-    this.#settings.onGap?.(begin, to);
   }
 
   #closed(code: number, error: SandgateError | undefined): void {
@@ -225,7 +172,7 @@ export class Session implements AsyncIterable<SessionOutput> {
   async #reattach(lost: SandgateError): Promise<void> {
     const deadlineMs = Date.now() + this.#settings.reattachMs;
     for (let attempt = 0; !this.#isOver; attempt++) {
-      const first = { type: "attach", session_id: this.id, since: this.#received } as const;
+      const first = { type: "attach", session_id: this.id, since: this.#output.received } as const;
       // The server may not have noticed yet that the connection over which we wrote is gone.
       const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.#isWriter };
       try {
@@ -260,12 +207,6 @@ export class Session implements AsyncIterable<SessionOutput> {
 
   #pump(): void {
     if (this.#link && this.#isWriter) for (const piece of this.#input.unsent()) this.#link.write(encodeInput(piece));
-  }
-
-  #ack(offset: number): void {
-    if (offset - this.#acked < ackBytes && !this.#output.isEmpty) return;
-    this.#acked = offset;
-    this.#link?.send({ type: "ack", offset });
   }
 
   #fail(error: unknown): void {
