@@ -152,8 +152,9 @@ test("a deletion whose answer was lost is done when there is nothing left to del
 
 test("time that is over is told as such, and a command is not run again for it", async () => {
   server.plan(silence, silence);
-  await assert.rejects(box().execute("true", { timeoutMs: 20 }), errors.APIConnectionTimeoutError);
-  assert.equal(server.heard.length, 1);
+  await assert.rejects(box().execute("true", { timeoutMs: 500 }), errors.APIConnectionTimeoutError);
+  // On a busy machine the time may be over before the call has got there.
+  assert.ok(server.heard.length <= 1);
   server.plan(silence, json(200, sandbox));
   // The second try has the same bound: it is generous, for machines that are busy.
   await client.sandboxes.get("sb_1", { timeoutMs: 2_000 });
