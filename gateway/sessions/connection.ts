@@ -18,6 +18,8 @@ import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker } from "./open.ts";
 import type { OpenSocket } from "./sockets.ts";
 
+/** Messages that may come before the session has begun; a client has little to say until then. */
+const earlyMax = 1_000;
 /** A close frame has room for 123 bytes. */
 const closeReasonMax = 120;
 
@@ -155,7 +157,10 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
 
   /** To the worker, in order; what comes before the worker listens waits. */
   #pass(header: FrameHeader, ...payload: Uint8Array[]): void {
-    if (this.#phase === "opening") return void this.#early.push(() => this.#pass(header, ...payload));
+    if (this.#phase === "opening") {
+      if (this.#early.length === earlyMax) throw new SandgateError("rate_limited", `at most ${earlyMax} messages may come before the session has begun`);
+      return void this.#early.push(() => this.#pass(header, ...payload));
+    }
     if (this.#phase === "open") this.#context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload);
   }
 
