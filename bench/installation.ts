@@ -21,7 +21,12 @@ export class Installation {
   }
 
   static async start(): Promise<Installation> {
-    return new Installation(await startStack({ name: "bench", settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+    return new Installation(
+      await startStack({
+        name: "bench",
+        settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024" },
+      }),
+    );
   }
 
   /** Makes a sandbox of the default image, runs `work` with it, and deletes it. */

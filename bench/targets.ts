@@ -3,6 +3,7 @@ import { ownRow, type Row, speedAgainst } from "./rows.ts";
 import { createTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
+import { bareEcho, echoTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
 
 export interface Verdict {
@@ -35,6 +36,13 @@ const targets: readonly Target[] = [
     speedMin: 1 / 1.3,
     show: (speed) => `${(1 / speed).toFixed(2)} times`,
   },
+  {
+    task: startTask,
+    peer: podmanTerminal,
+    text: `a session starts at least 5 times as fast as ${podmanTerminal} (p50)`,
+    speedMin: 5,
+    show: (speed) => `${speed.toFixed(1)} times`,
+  },
   ...listSizes.map((size) => ({
     task: listTask(size),
     peer: "bare uWebSockets.js",
@@ -59,13 +67,28 @@ const snapshotTargets = snapshotSizes.flatMap(({ name }): Target[] => {
   ];
 });
 
+/** What passing a keystroke on may take beyond what any WebSocket takes. */
+const keystrokeMsMax = 3;
+
+function judgeKeystrokes(rows: readonly Row[]): Verdict[] {
+  return sessionCounts.flatMap((size) => {
+    const row = ownRow(rows, echoTask(size));
+    const bare = rows.find(({ task, contender }) => task === echoTask(size) && contender === bareEcho);
+    if (!row || !bare) return [];
+    const extraMs = row.p50 - bare.p50;
+    const target = `${echoTask(size)}: comes back at most ${keystrokeMsMax} ms later than from a ${bareEcho} (p50)`;
+    return [{ target, measured: `${extraMs.toFixed(2)} ms`, met: extraMs < keystrokeMsMax }];
+  });
+}
+
 /** Judges every target whose scenario was run. */
 export function judge(rows: readonly Row[]): Verdict[] {
-  return [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
+  const judged = [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
     const row = ownRow(rows, task);
     const other = rows.find((candidate) => candidate.task === task && candidate.contender === peer);
     if (!row || !other) return [];
     const speed = speedAgainst(row, other);
     return [{ target: text, measured: show(speed), met: speed >= speedMin }];
   });
+  return [...judged, ...judgeKeystrokes(rows)];
 }

@@ -1,26 +1,38 @@
-/** `hello.ts` as a process of its own, as the gateway is one. */
+/** Bare servers as processes of their own, as the gateway is one. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 
-export class HelloServer {
-  readonly url: string;
+class BareServer {
+  readonly port: number;
   readonly #process: ChildProcess;
 
-  private constructor(process: ChildProcess, port: number) {
+  constructor(process: ChildProcess, port: number) {
     this.#process = process;
-    this.url = `http://127.0.0.1:${port}`;
+    this.port = port;
   }
 
-  static async start(): Promise<HelloServer> {
-    const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "hello.ts")], { stdio: ["pipe", "pipe", "inherit"] });
-    const ended = once(child, "exit").then(() => Promise.reject(new Error("the bare HTTP server could not be started")));
-    const [port] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer];
-    ended.catch(() => {});
-    return new HelloServer(child, Number(port.toString()));
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
   }
 
   stop(): void {
     this.#process.stdin?.end();
   }
 }
+
+/** @param file one of this folder that prints its port and ends with its input. */
+async function startBare(file: string): Promise<BareServer> {
+  const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, file)], { stdio: ["pipe", "pipe", "inherit"] });
+  const ended = once(child, "exit").then(() => Promise.reject(new Error(`${file} could not be started`)));
+  const [port] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer];
+  ended.catch(() => {});
+  return new BareServer(child, Number(port.toString()));
+}
+
+/** `hello.ts`. */
+export const HelloServer = { start: (): Promise<BareServer> => startBare("hello.ts") };
+export type HelloServer = BareServer;
+
+/** `ws-echo.ts`. */
+export const startEchoServer = (): Promise<BareServer> => startBare("ws-echo.ts");

@@ -11,9 +11,10 @@ import { writeSeccompProfile } from "./seccomp.ts";
 const probeTimeoutMs = 60_000;
 /**
  * Processes that all sandboxes of a worker may have together where there is no pids controller. A fork bomb makes
- * this many before it is noticed; several thousand hold up a small machine for many seconds.
+ * this many before it is noticed; several thousand hold up a small machine for many seconds. What the worker runs
+ * beside them counts as well: a live session takes four, two of them outside of its sandbox.
  */
-const nprocShared = 2_048;
+const nprocShared = 2_560;
 
 export interface Host {
   readonly runtime: "crun" | "runc";

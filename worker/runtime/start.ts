@@ -67,6 +67,10 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
   const cause = new Error(log.trim());
   // The runtime then misses one thing or another of the container's first process.
   if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
+  // At its limit of processes, the runtime's own one may not even enter the folder that it has always entered.
+  if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
+    return new SandgateError("unavailable", "the sandboxes of this worker have as many processes as they may have together", { cause });
+  }
   if (/chdir|cwd/i.test(log)) return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { cause });
   if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
   if (/executable file|no such file or directory/i.test(log)) return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { cause });

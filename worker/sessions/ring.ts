@@ -16,6 +16,8 @@ export class OutputRing {
   readonly #bytesMax: number;
   #buffer: Buffer;
   #runs: Run[] = [];
+  /** Runs at the beginning that are forgotten; taken out together once they are the half. */
+  #forgotten = 0;
   #start = 0;
   #end = 0;
 
@@ -48,7 +50,7 @@ export class OutputRing {
     this.#buffer.set(kept.subarray(head.length), 0);
     this.#end += bytes.length;
     this.#forget(this.#end - size);
-    if (this.#runs.length > runsMax) this.#forget((this.#runs[this.#runs.length - runsMax] as Run).from);
+    if (this.#runs.length - this.#forgotten > runsMax) this.#forget((this.#runs[this.#runs.length - runsMax] as Run).from);
   }
 
   /** Bytes from an offset on that lie together, which must be one that is kept; valid until the next `append`. */
@@ -62,7 +64,7 @@ export class OutputRing {
 
   /** The run that holds an offset. */
   #runAt(offset: number): number {
-    let [low, high] = [0, this.#runs.length - 1];
+    let [low, high] = [this.#forgotten, this.#runs.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
       if ((this.#runs[middle] as Run).from <= offset) low = middle;
@@ -74,8 +76,10 @@ export class OutputRing {
   #forget(before: number): void {
     if (before <= this.#start) return;
     this.#start = before;
-    const index = this.#runAt(before);
-    if (index > 0) this.#runs = this.#runs.slice(index);
+    this.#forgotten = this.#runAt(before);
+    if (this.#forgotten <= this.#runs.length / 2) return;
+    this.#runs = this.#runs.slice(this.#forgotten);
+    this.#forgotten = 0;
   }
 
   #grow(bytes: number): void {

@@ -1,0 +1,117 @@
+/** Live sessions: how long a keystroke takes to come back, how long a start takes, how fast much output comes. */
+import type { Installation } from "../installation.ts";
+import { type Contender, inParallel, percentile, takeTurns, timed } from "../measure.ts";
+import { startEchoServer } from "../peers/hello-server.ts";
+import { own, type Row, rowOf } from "../rows.ts";
+import { BenchSession, type Echo, openEcho } from "../session-client.ts";
+import type { Setting } from "./index.ts";
+
+export const echoTask = (sessions: number): string => `keystroke, ${sessions} open session${sessions === 1 ? "" : "s"}`;
+export const sessionCounts = [1, 100, 500] as const;
+export const startTask = "session, true in a terminal";
+export const bareEcho = "bare ws echo";
+export const podmanTerminal = "podman exec -it";
+
+const sessionsEach = 50;
+const startsAtOnce = 8;
+const MB = 1_000_000;
+const outputBytes = 1024 * 1_048_576;
+const outputTask = "session, cat of 1 GiB";
+/** Sends every byte back at once, as a program does that reads keys. */
+const echoCommand = "stty raw -echo; echo; exec cat";
+
+export async function session(setting: Setting): Promise<Row[]> {
+  return [...(await starts(setting)), ...(await keystrokes(setting)), ...(await output(setting))];
+}
+
+async function starts({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  return installation.withSandbox(async ({ id, containerId }) => {
+    const contenders: Contender<"ms">[] = [
+      {
+        name: own,
+        measure: async () => ({ ms: await timed(async () => (await BenchSession.start(installation.stack, id, { command: "true", tty: true })).ended) }),
+      },
+      {
+        name: podmanTerminal,
+        // It wants a terminal of its own, which script gives it.
+        measure: async () => ({ ms: (await installation.agent.run(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])).ms }),
+      },
+    ];
+    const count = Math.max(5, Math.round(runs / 2));
+    const samples = await takeTurns(contenders, { count, warmUp: 5, signal, onRound: (done) => say(`session start ${done}/${count}`) });
+    return contenders.map(({ name }) => rowOf(startTask, name, samples[name]?.ms ?? []));
+  });
+}
+
+async function keystrokes({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  const bare = await startEchoServer();
+  const sandboxes: string[] = [];
+  const open: { ours: BenchSession[]; bare: Echo[] } = { ours: [], bare: [] };
+  try {
+    const rows: Row[] = [];
+    for (const size of sessionCounts) {
+      say(`${echoTask(size)}: opening`);
+      while (sandboxes.length * sessionsEach < size) sandboxes.push(await installation.create());
+      await openSessions(installation, sandboxes, open.ours, size);
+      while (open.bare.length < size) open.bare.push(await openEcho(bare.port));
+      const rounds = { count: 5 * runs, warmUp: 20, signal, onRound: (done: number) => void (done % 50 === 0 && say(`${echoTask(size)} ${done}/${5 * runs}`)) };
+      rows.push(...(await compare(echoTask(size), open, rounds)));
+    }
+    return rows;
+  } finally {
+    for (const echo of [...open.ours, ...open.bare]) echo.close();
+    bare.stop();
+    for (const id of sandboxes) await installation.delete(id);
+  }
+}
+
+async function openSessions({ stack }: Installation, sandboxes: readonly string[], open: BenchSession[], size: number): Promise<void> {
+  let next = open.length;
+  await inParallel(startsAtOnce, size - open.length, async () => {
+    const opened = await BenchSession.start(stack, sandboxes[Math.floor(next++ / sessionsEach)] as string, { command: echoCommand, tty: true });
+    await opened.written;
+    open.push(opened);
+    return 0;
+  });
+}
+
+/** One keystroke at a time, each in another session, while all are open. */
+async function compare(task: string, open: { ours: readonly Echo[]; bare: readonly Echo[] }, rounds: Parameters<typeof takeTurns>[1]): Promise<Row[]> {
+  const contender = (name: string, echoes: readonly Echo[]): Contender<"ms"> => {
+    let turn = 0;
+    return { name, measure: async () => ({ ms: await (echoes[turn++ % echoes.length] as Echo).keystroke() }) };
+  };
+  const contenders = [contender(own, open.ours), contender(bareEcho, open.bare)];
+  const samples = await takeTurns(contenders, rounds);
+  return contenders.map(({ name }) => rowOf(task, name, samples[name]?.ms ?? []));
+}
+
+async function output({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  return installation.withSandbox(async ({ id, containerId }) => {
+    await installation.execute(id, `head -c ${outputBytes} /dev/urandom > /root/bench-output`);
+    const peer = "podman exec";
+    const contenders: Contender<"ms">[] = [
+      {
+        name: own,
+        measure: async () => {
+          const ms = await timed(async () => {
+            const reading = await BenchSession.start(installation.stack, id, { command: "cat /root/bench-output" });
+            await reading.ended;
+            if (reading.bytes !== outputBytes) throw new Error(`the session wrote ${reading.bytes} bytes`);
+          });
+          return { ms };
+        },
+      },
+      {
+        name: peer,
+        measure: async () => ({ ms: (await installation.agent.run(["sh", "-c", 'podman exec "$1" cat /root/bench-output | wc -c', "sh", containerId])).ms }),
+      },
+    ];
+    const count = Math.max(1, Math.round(runs / 100));
+    const samples = await takeTurns(contenders, { count, warmUp: 0, signal, onRound: (done) => say(`${outputTask} ${done}/${count}`) });
+    return contenders.map(({ name }) => {
+      const times = samples[name]?.ms ?? [];
+      return rowOf(outputTask, name, times, { value: outputBytes / MB / (percentile(times, 0.5) / 1_000), unit: "MB/s" });
+    });
+  });
+}
