@@ -49,9 +49,9 @@ test("exec -it is a terminal: keys, size and its change, Ctrl-C, line ends, exit
     return terminal.shown.includes("20 70");
   });
   terminal.type("cat\rtyped\r");
-  const at = await terminal.sees(/typed\r\n[^]*typed\r\n/);
+  const at = await terminal.sees(/typed\r\n[\s\S]*typed\r\n/);
   terminal.type("\u0003");
-  const after = await terminal.sees(/\^C[^]*# $/, at);
+  const after = await terminal.sees(/\^C[\s\S]*# $/, at);
   terminal.type("echo code:$?\r");
   await terminal.sees("code:130\r\n", after);
   terminal.type("exit 42\r");

@@ -80,11 +80,11 @@ test("a terminal has its size, takes keys, and Ctrl-D ends its shell", async () 
     return shown.includes("20 70");
   });
   await session.write("sleep 1000\n");
-  await until("it sleeps", () => /sleep 1000\r\n[^]*\r/.test(shown));
+  await until("it sleeps", () => /sleep 1000\r\n[\s\S]*\r/.test(shown));
   await session.write("\u0003");
-  await until("Ctrl-C was felt", () => /\^C[^]*[#$] $/.test(shown));
+  await until("Ctrl-C was felt", () => /\^C[\s\S]*[#$] $/.test(shown));
   await session.write("echo code:$?\n");
-  await until("there is a prompt again", () => /code:130\r\n[^]*[#$] $/.test(shown));
+  await until("there is a prompt again", () => /code:130\r\n[\s\S]*[#$] $/.test(shown));
   await session.closeStdin();
   await reading;
   assert.equal(session.tty, true);

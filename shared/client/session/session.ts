@@ -10,6 +10,8 @@ import { type Dial, type Link, openLink } from "./link.ts";
 import { Output } from "./output.ts";
 import type { SessionEnd, SessionOutput, SessionSettings } from "./types.ts";
 
+export type { SessionEnd, SessionListeners, SessionOutput, SessionSettings } from "./types.ts";
+
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /**

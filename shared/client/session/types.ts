@@ -1,0 +1,32 @@
+/** What sessions give and take. */
+
+export interface SessionOutput {
+  /** A terminal has only `stdout`. */
+  readonly stream: "stdout" | "stderr";
+  readonly bytes: Uint8Array;
+  /** Of the first byte, in all output of the session. */
+  readonly offset: number;
+}
+
+export interface SessionEnd {
+  /** The command's, or 128+n when signal n ended it. */
+  readonly exit_code: number;
+  /** Such as `SIGKILL`. */
+  readonly signal?: string;
+  /** Why the service ended the command, such as a limit. */
+  readonly reason?: string;
+}
+
+export interface SessionListeners {
+  /** Output from one offset up to another came while nobody was connected and is not kept any more. */
+  onGap?: ((from: number, to: number) => void) | undefined;
+  /** The connection was lost (`false`), and the session was joined again (`true`). */
+  onConnection?: ((isConnected: boolean) => void) | undefined;
+}
+
+export interface SessionSettings extends SessionListeners {
+  /** How long to try to join it again, in milliseconds. */
+  readonly reattachMs: number;
+  /** Whether it may be written to. */
+  readonly readOnly: boolean;
+}
