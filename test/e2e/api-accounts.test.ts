@@ -80,8 +80,9 @@ test("another account's sandbox or snapshot answers every call exactly as one th
   const id = await alice.api.create({ name: "private" });
   await alice.api.execute(id, "echo secret > /root/secret");
   const snapshot = expectOk(await alice.api.call<{ id: string }>("POST", `/v1/sandboxes/${id}/snapshot`), 201).id;
-  for (const { access, method, path } of routes) {
-    if (access !== "account" || !path.includes(":id")) continue;
+  for (const { access, method, path, socket } of routes) {
+    // A WebSocket is asked for in another way, which the tests of live sessions do.
+    if (access !== "account" || !path.includes(":id") || socket) continue;
     const body = method === "POST" && !path.includes("upload") ? { command: "touch /root/intruder" } : undefined;
     const query = /upload|download/.test(path) ? "?path=/root/secret" : "";
     const ofSnapshots = path.startsWith("/v1/snapshots");
