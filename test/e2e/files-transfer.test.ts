@@ -68,6 +68,13 @@ test("missing parent folders are made", async () => {
   assert.equal(await run("cat /root/a/b/d/file"), "deep");
 });
 
+test("a file goes into /tmp, where uploads are put together, as it goes anywhere else", async () => {
+  for (const content of ["first", "second"]) {
+    expectOk(await uploadForm(api, id, [["file", blob(content)]], "?path=/tmp/uploaded"));
+    assert.equal(await run("cat /tmp/uploaded; ls -A /tmp | grep -c sandgate-upload"), `${content}0\n`);
+  }
+});
+
 test("an empty file is a file", async () => {
   assert.equal(expectOk(await uploadRaw(api, id, "/root/empty", "")).size, 0);
   assert.equal(

@@ -56,7 +56,7 @@ export async function takeUpload(job: UploadJob): Promise<number> {
     const { end, size } = await writeTemporary(job, temporary);
     target = end.path;
     if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`);
-    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `.sandgate-upload-${job.id}`], target);
+    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `.sandgate-upload-${job.id}.whole`], target);
     return size;
   } catch (error) {
     await runTool(job.oci, job.container, discard, [temporary], temporary).catch(() => {});
