@@ -83,6 +83,7 @@ interface OpenRoute {
   readonly docs: Docs;
   readonly method: Method;
   readonly path: string;
+  readonly socket?: false;
   readonly answer: (context: GatewayContext, exchange: Exchange) => Promise<void> | void;
 }
 

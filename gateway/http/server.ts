@@ -55,7 +55,7 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   });
 }
 
-const takesSockets = (route: Route): boolean => route.access !== "open" && route.socket;
+const takesSockets = ({ socket }: Route): boolean => socket === true;
 
 function byPath(routes: readonly Route[]): Map<string, Route[]> {
   return Map.groupBy(routes, (route) => route.path) as Map<string, Route[]>;

@@ -40,15 +40,6 @@ const mistakes: Record<string, { does: (client: SessionClient) => void; code: nu
     error: "not_found",
     says: /Session not found/,
   },
-  "a flood of messages before the session has begun": {
-    does: (client) => {
-      client.send({ type: "start" });
-      for (let n = 0; n <= 1_000; n++) client.send({ type: "resize", cols: 80, rows: 24 });
-    },
-    code: 4429,
-    error: "rate_limited",
-    says: /at most 1000 messages/,
-  },
   "a command that is too long": {
     does: (client) => client.send({ type: "start", command: "x".repeat(131_073) }),
     code: 4400,

@@ -106,6 +106,19 @@ test("an account that is suspended loses its WebSockets, those by token too", as
   assert.equal((await byToken.closed()).code, 4403);
 });
 
+test("a flood of messages while the worker has not answered yet is refused", async () => {
+  const client = await connect(api, id);
+  stack.worker.signal("SIGSTOP");
+  try {
+    client.send({ type: "start", command: "true" });
+    for (let n = 0; n <= 1_000; n++) client.send({ type: "resize", cols: 80, rows: 24 });
+    assert.equal((await client.closed()).code, 4429);
+    assert.match(client.error?.message ?? "", /at most 1000 messages/);
+  } finally {
+    stack.worker.signal("SIGCONT");
+  }
+});
+
 test("a worker that is asked to stop ends its sessions with an error, and without waiting for them", async () => {
   const mark = new Mark();
   const client = await start(api, id, { env: mark.env });

@@ -13,14 +13,14 @@ import type { Size, Terminals } from "./terminals.ts";
 const endOfFile = Uint8Array.of(0x04);
 
 /**
- * Makes the terminal $0 the controlling one and runs "$@" in it. Only the leader of a session can do so: runc and newer
- * versions of crun start a command as one, for older ones setsid does it. An image without that program gets a terminal
- * without job control there.
+ * Makes the terminal $0 the controlling one and runs "$@" in it. The leader of a session does so by opening it, and runc
+ * and newer versions of crun start a command as one. For older ones setsid does both; an image without that program gets
+ * a terminal without job control there.
  */
-const opening = 'exec <> "$0" >&0 2>&0; exec "$@"';
 const entering = `read -r pid name state parent group session rest < /proc/$$/stat
-if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid /bin/sh -c '${opening}' "$0" "$@"; fi
-${opening}`;
+exec <> "$0" >&0 2>&0
+if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$@"; fi
+exec "$@"`;
 
 export interface InteractiveSpec extends ProcessSpec {
   /** The size of its terminal; undefined for pipes. */

@@ -1,26 +1,18 @@
-/**
- * A live session: one command, the end of its output, and the clients attached to it.
- *
- * The command runs at the pace of the quickest client: its output is read as long as one of them has room for it, so
- * that a single client loses nothing, and a slow one never holds up the others but is told of a gap when it falls
- * behind what is kept. With nobody attached output is read and kept as far as there is room.
- */
+/** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { StreamTarget } from "../../shared/schemas/messages.ts";
-import type { ClosedNotice, SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
-import type { ClientMessage, ExitMessage } from "../../shared/session/messages.ts";
+import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
+import type { ClientMessage } from "../../shared/session/messages.ts";
 import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/session/protocol.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Preview } from "../exec/output.ts";
 import type { Interactive, Output } from "../runtime/interactive.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
-import { OutputRing } from "./ring.ts";
+import { Audience } from "./audience.ts";
 
 /** Clients of one session at the same time. */
 const attachmentsMax = 64;
-/** Output is sent at the latest when so much has come together; before, once in each turn of the event loop. */
-const sendBytes = 64 * 1024;
 
 export interface SessionSettings {
   readonly ringBytes: number;
@@ -53,17 +45,12 @@ export class Session implements Activity, AttachmentEvents {
   readonly #hub: StreamHub;
   readonly #settings: SessionSettings;
   readonly #events: SessionEvents;
-  readonly #ring: OutputRing;
-  readonly #attachments = new Set<Attachment>();
+  readonly #audience: Audience;
   #writer: Attachment | undefined;
   #command: Interactive | undefined;
-  #outcome: ExitMessage | ClosedNotice | undefined;
   /** Why it is being ended by us. */
   #reason: string | undefined;
   #killing: Promise<void> | undefined;
-  #sending: NodeJS.Immediate | undefined;
-  #sentTo = 0;
-  #room: PromiseWithResolvers<void> | undefined;
   #input = { accepted: 0, taken: 0, told: 0 };
   #detached: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -74,17 +61,17 @@ export class Session implements Activity, AttachmentEvents {
     this.#hub = hub;
     this.#settings = settings;
     this.#events = events;
-    this.#ring = new OutputRing(settings.ringBytes);
+    this.#audience = new Audience(settings.ringBytes);
   }
 
   get ended(): boolean {
-    return this.#outcome !== undefined;
+    return this.#audience.outcome !== undefined;
   }
 
   get summary(): SessionSummary {
     const { session_id, command = null, terminal } = this.call;
     const status = this.ended ? "ended" : "running";
-    return { session_id, command, tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#attachments.size, status };
+    return { session_id, command, tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#audience.size, status };
   }
 
   /** The command runs: its first client, unless that has gone meanwhile, is told and gets its output. */
@@ -101,18 +88,18 @@ export class Session implements Activity, AttachmentEvents {
   /** The client that starts the session; it hears nothing before `run`. */
   attachFirst(target: StreamTarget): Attachment {
     const attachment = new Attachment(this.#hub, target, this);
-    this.#attachments.add(attachment);
+    this.#audience.add(attachment);
     this.#writer = attachment;
     return attachment;
   }
 
   /** @throws {SandgateError} `invalid_request`, `rate_limited`. */
-  attach(target: StreamTarget, { since = this.#ring.end, takeover, read_only }: { since?: number; takeover: boolean; read_only: boolean }): void {
-    if (since > this.#ring.end) throw new SandgateError("invalid_request", `since must be at most ${this.#ring.end}, the end of the output`);
-    if (this.#attachments.size >= attachmentsMax) throw new SandgateError("rate_limited", `the session has ${attachmentsMax} clients, which is its limit`);
+  attach(target: StreamTarget, { since = this.#audience.end, takeover, read_only }: { since?: number; takeover: boolean; read_only: boolean }): void {
+    if (since > this.#audience.end) throw new SandgateError("invalid_request", `since must be at most ${this.#audience.end}, the end of the output`);
+    if (this.#audience.size >= attachmentsMax) throw new SandgateError("rate_limited", `the session has ${attachmentsMax} clients, which is its limit`);
     const attachment = new Attachment(this.#hub, target, this);
     clearTimeout(this.#detached);
-    this.#attachments.add(attachment);
+    this.#audience.add(attachment);
     const former = this.#writer;
     if (!read_only && !this.ended && (takeover || !former)) this.#writer = attachment;
     if (former && this.#writer !== former) former.fail({ code: "conflict", message: "another client has taken the session over" }, "takenOver");
@@ -138,7 +125,7 @@ export class Session implements Activity, AttachmentEvents {
 
   message(from: Attachment, message: ClientMessage): void {
     try {
-      if (message.type === "ack") return this.#acknowledged(from, message.offset);
+      if (message.type === "ack") return this.#audience.acknowledged(from, message.offset);
       if (from !== this.#writer) throw new SandgateError("forbidden", "this client may only read");
       this.#control(message);
     } catch (error) {
@@ -159,10 +146,9 @@ export class Session implements Activity, AttachmentEvents {
   }
 
   closed(attachment: Attachment): void {
-    this.#attachments.delete(attachment);
+    this.#audience.remove(attachment);
     if (this.#writer === attachment) this.#writer = undefined;
-    this.#makeRoom();
-    if (this.#attachments.size === 0) this.#await();
+    if (this.#audience.size === 0) this.#await();
   }
 
   #control(message: ClientMessage): void {
@@ -177,14 +163,12 @@ export class Session implements Activity, AttachmentEvents {
 
   #welcome(attachment: Attachment, since: number): void {
     const { session_id, terminal } = this.call;
-    const offset = Math.max(since, this.#ring.start);
+    const offset = Math.max(since, this.#audience.start);
     this.#input.told = this.#input.taken;
     const writer = attachment === this.#writer;
     attachment.tell({ type: "started", session_id, tty: terminal !== undefined, writer, offset, input_offset: this.#input.accepted });
     if (since < offset) attachment.tell({ type: "gap", from: since, to: offset });
-    attachment.startAt(offset);
-    this.#sendTo(attachment);
-    this.#makeRoom();
+    this.#audience.serve(attachment, offset);
   }
 
   /** Waits for somebody to attach, then gives up: the command is ended, or its last output is dropped. */
@@ -223,54 +207,22 @@ export class Session implements Activity, AttachmentEvents {
       clearTimeout(this.#idle);
       command.close();
     }
-    const lost = this.#outcome?.type === "closed" ? this.#outcome.message : undefined;
+    const { outcome } = this.#audience;
+    const lost = outcome?.type === "closed" ? outcome.message : undefined;
     this.#events.ended(this, { exitCode: lost ? -1 : exitCode, error: lost ?? this.#reason });
-    if (this.#attachments.size === 0) this.#await();
+    if (this.#audience.size === 0) this.#await();
   }
 
   async #read({ channel, reader }: Output): Promise<void> {
     const preview = channel === 1 ? this.stdout : this.stderr;
     for (;;) {
-      await this.#untilRoom();
+      await this.#audience.untilRoom();
       const chunk = await reader.nextBatch();
       if (!chunk) return;
       this.#trafficAtMs = Date.now();
       preview.add(chunk);
-      this.#ring.append(channel, chunk);
-      if (this.#ring.end - this.#sentTo >= sendBytes) this.#send();
-      else this.#sending ??= setImmediate(() => this.#send());
+      this.#audience.append(channel, chunk);
     }
-  }
-
-  async #untilRoom(): Promise<void> {
-    while (this.#attachments.size > 0 && ![...this.#attachments].some((attachment) => attachment.hasRoom(this.#ring))) {
-      this.#room ??= Promise.withResolvers<void>();
-      await this.#room.promise;
-    }
-  }
-
-  #makeRoom(): void {
-    this.#room?.resolve();
-    this.#room = undefined;
-  }
-
-  #send(): void {
-    clearImmediate(this.#sending);
-    this.#sending = undefined;
-    this.#sentTo = this.#ring.end;
-    for (const attachment of [...this.#attachments]) this.#sendTo(attachment);
-  }
-
-  #sendTo(attachment: Attachment): void {
-    if (this.#outcome?.type === "closed") return attachment.finish(this.#outcome);
-    const isComplete = attachment.sendFrom(this.#ring);
-    if (isComplete && this.#outcome) attachment.finish(this.#outcome);
-  }
-
-  #acknowledged(from: Attachment, offset: number): void {
-    from.acknowledge(offset);
-    this.#sendTo(from);
-    this.#makeRoom();
   }
 
   #tellTaken(): void {
@@ -279,9 +231,7 @@ export class Session implements Activity, AttachmentEvents {
   }
 
   #finish(exitCode: number): void {
-    if (this.ended) return;
-    this.#outcome = { type: "exit", exit_code: exitCode, ...this.#signalOf(exitCode), ...(this.#reason ? { reason: this.#reason } : {}) };
-    this.#send();
+    this.#audience.close({ type: "exit", exit_code: exitCode, ...this.#signalOf(exitCode), ...(this.#reason ? { reason: this.#reason } : {}) });
   }
 
   /** The exit code of an interactive shell is that of its last command, so only for a command it tells of a signal. */
@@ -291,9 +241,7 @@ export class Session implements Activity, AttachmentEvents {
   }
 
   #lose({ code, message }: SandgateError): void {
-    if (this.ended) return;
-    this.#outcome = { type: "closed", reason: "sessionLost", code, message };
-    this.#send();
+    this.#audience.close({ type: "closed", reason: "sessionLost", code, message });
   }
 }
 
