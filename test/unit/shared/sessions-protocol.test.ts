@@ -1,5 +1,6 @@
 /** The wire of live sessions. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { test } from "node:test";
 import { errorCodes } from "../../../shared/errors.ts";
@@ -75,4 +76,9 @@ test("messages of clients are checked and say what is wrong", () => {
     '{"type":"ack","offset":-1}': /offset must be a whole number from 0/,
   };
   for (const [text, message] of Object.entries(wrong)) assert.throws(() => readClientMessage(text), { code: "invalid_request", message });
+});
+
+test("the README lists every close code with its meaning", () => {
+  const readme = readFileSync("README.md", "utf8");
+  for (const { code, meaning, reattach } of Object.values(closeReasons)) assert.ok(readme.includes(`| ${code} | ${meaning} | ${reattach ? "yes" : "no"} |`));
 });
