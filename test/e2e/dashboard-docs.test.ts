@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { heading, TestBrowser } from "../helpers/browser.ts";
+import { heading, looks, TestBrowser } from "../helpers/browser.ts";
 import { signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
@@ -21,29 +21,23 @@ after(() => browser?.close());
 
 const call = (page: Page, name: string) => page.locator(`#call-${name}`);
 
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const viewport of [
-    { width: 1440, height: 900 },
-    { width: 1024, height: 768 },
-    { width: 390, height: 844 },
-  ]) {
-    test(`the reference, ${colorScheme}, ${viewport.width} wide`, async () => {
-      const page = await browser.open("/docs", { colorScheme, viewport });
-      await heading(page, "API reference");
-      const picture = async (name: string): Promise<void> => {
-        const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-        assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
-        if (folder) await page.screenshot({ path: join(folder, `docs-${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
-      };
-      await picture("introduction");
-      for (const name of ["execute", "uploadFile", "adminChangeAccount"]) {
-        for (const summary of await call(page, name).locator("summary").all()) await summary.click();
-        await call(page, name).scrollIntoViewIfNeeded();
-        await page.evaluate(`document.getElementById("call-${name}").scrollIntoView()`);
-        await picture(name);
-      }
-    });
-  }
+for (const { colorScheme, viewport } of looks([1440, 1024, 390], folder)) {
+  test(`the reference, ${colorScheme}, ${viewport.width} wide`, async () => {
+    const page = await browser.open("/docs", { colorScheme, viewport });
+    await heading(page, "API reference");
+    const picture = async (name: string): Promise<void> => {
+      const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+      assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
+      if (folder) await page.screenshot({ path: join(folder, `docs-${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
+    };
+    await picture("introduction");
+    for (const name of ["execute", "uploadFile", "adminChangeAccount"]) {
+      for (const summary of await call(page, name).locator("summary").all()) await summary.click();
+      await call(page, name).scrollIntoViewIfNeeded();
+      await page.evaluate(`document.getElementById("call-${name}").scrollIntoView()`);
+      await picture(name);
+    }
+  });
 }
 
 test("an example is copied as it can be pasted into a shell", async () => {

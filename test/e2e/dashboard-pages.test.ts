@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { heading, TestBrowser } from "../helpers/browser.ts";
+import { heading, looks, TestBrowser } from "../helpers/browser.ts";
 import { changeAccount, type Member, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
@@ -113,23 +113,18 @@ async function runSomething(page: Page): Promise<void> {
   await page.getByText("exit code 0").waitFor();
 }
 
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const viewport of [
-    { width: 1280, height: 800 },
-    { width: 390, height: 844 },
-  ]) {
-    for (const { name, path, who, settle } of shots) {
-      test(`${name}, ${colorScheme}, ${viewport.width} wide`, async () => {
-        const page = await browser.open(path(), { colorScheme, viewport, ...(who ? { member: who() } : {}) });
-        await settle(page);
-        const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-        assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
-        const hidden = await page.evaluate<number>(
-          "Math.max(0, ...[...document.querySelectorAll('.table-frame')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))",
-        );
-        assert.equal(hidden, 0, `${hidden} px of a table are out of sight`);
-        if (folder) await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
-      });
-    }
+for (const { colorScheme, viewport } of looks([1280, 390], folder)) {
+  for (const { name, path, who, settle } of shots) {
+    test(`${name}, ${colorScheme}, ${viewport.width} wide`, async () => {
+      const page = await browser.open(path(), { colorScheme, viewport, ...(who ? { member: who() } : {}) });
+      await settle(page);
+      const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+      assert.ok(tooWide <= 0, `${tooWide} px do not fit`);
+      const hidden = await page.evaluate<number>(
+        "Math.max(0, ...[...document.querySelectorAll('.table-frame')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))",
+      );
+      assert.equal(hidden, 0, `${hidden} px of a table are out of sight`);
+      if (folder) await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${viewport.width}.png`), animations: "disabled" });
+    });
   }
 }

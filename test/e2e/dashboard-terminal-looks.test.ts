@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { press, TestBrowser } from "../helpers/browser.ts";
+import { looks, press, TestBrowser } from "../helpers/browser.ts";
 import { changeAccount, type Member, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 import { enter, line, prompt } from "../helpers/terminals.ts";
@@ -39,42 +39,37 @@ const ground = (page: Page): Promise<string> => page.evaluate("getComputedStyle(
 
 const colours = String.raw`clear; ls --color=always /; printf '\033[1mbold\033[0m \033[4munderlined\033[0m \033[38;2;214;93;14mtrue colour\033[0m\n'; for c in 1 2 3 4 5 6; do printf "\033[3${"$"}{c}mcolour $c \033[9${"$"}{c}mbright\033[0m  "; done; echo`;
 
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const viewport of [
-    { width: 1280, height: 800 },
-    { width: 390, height: 844 },
-  ]) {
-    test(`the terminal, ${colorScheme}, ${viewport.width} wide`, async () => {
-      const { id } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name: "nightly-report" });
-      const page = await browser.open(`/sandboxes/${id}/terminal`, { member, colorScheme, viewport });
-      const end = `${colorScheme}-${viewport.width}`;
-      await prompt(page);
-      await enter(page, colours);
-      await line(page, /6 bright$/);
-      await picture(page, `live-${end}`);
-      assert.equal(await ground(page), colorScheme === "light" ? "rgb(251, 250, 248)" : "rgb(11, 10, 10)");
+for (const { colorScheme, viewport } of looks([1280, 390], folder)) {
+  test(`the terminal, ${colorScheme}, ${viewport.width} wide`, async () => {
+    const { id } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name: "nightly-report" });
+    const page = await browser.open(`/sandboxes/${id}/terminal`, { member, colorScheme, viewport });
+    const end = `${colorScheme}-${viewport.width}`;
+    await prompt(page);
+    await enter(page, colours);
+    await line(page, /6 bright$/);
+    await picture(page, `live-${end}`);
+    assert.equal(await ground(page), colorScheme === "light" ? "rgb(251, 250, 248)" : "rgb(11, 10, 10)");
 
-      await press(page, "Share");
-      const watcher = await browser.open(await page.evaluate<string>("navigator.clipboard.readText()"), { member, colorScheme, viewport });
-      await watcher.getByText("Read only").waitFor();
-      await line(watcher, /6 bright$/);
-      await picture(watcher, `watched-${end}`);
+    await press(page, "Share");
+    const watcher = await browser.open(await page.evaluate<string>("navigator.clipboard.readText()"), { member, colorScheme, viewport });
+    await watcher.getByText("Read only").waitFor();
+    await line(watcher, /6 bright$/);
+    await picture(watcher, `watched-${end}`);
 
-      await press(page, "New");
-      await prompt(page);
-      await enter(page, "exit 3");
-      await page.getByText("Ended with exit code 3").waitFor();
-      await picture(page, `ended-${end}`);
-      await press(page, "Close");
-      await press(page, "End");
-      await page.getByRole("dialog").waitFor();
-      await picture(page, `ending-${end}`);
-      await page.keyboard.press("Escape");
-      await press(page, "Detach");
-      await page.getByText("No terminal is open").waitFor();
-      await picture(page, `left-${end}`);
-    });
-  }
+    await press(page, "New");
+    await prompt(page);
+    await enter(page, "exit 3");
+    await page.getByText("Ended with exit code 3").waitFor();
+    await picture(page, `ended-${end}`);
+    await press(page, "Close");
+    await press(page, "End");
+    await page.getByRole("dialog").waitFor();
+    await picture(page, `ending-${end}`);
+    await page.keyboard.press("Escape");
+    await press(page, "Detach");
+    await page.getByText("No terminal is open").waitFor();
+    await picture(page, `left-${end}`);
+  });
 }
 
 test("the colours change with those of the page", async () => {

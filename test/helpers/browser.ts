@@ -10,6 +10,18 @@ const patienceMs = 30_000;
 /** The browser logs answers with an error status by itself; the pages are meant to deal with those. */
 const logOfStatus = /^Failed to load resource: the server responded with a status of 4\d\d/;
 
+/** How a page may look: with pictures to be taken, all; else each scheme and each width once, which tests go through. */
+export function looks(
+  widths: readonly number[],
+  pictures: string | undefined,
+): { colorScheme: "light" | "dark"; viewport: { width: number; height: number } }[] {
+  const schemes = ["light", "dark"] as const;
+  const all = widths.flatMap((width, row) => schemes.map((colorScheme, column) => ({ row, column, look: { colorScheme, viewport: viewportOf(width) } })));
+  return all.filter(({ row, column }) => pictures !== undefined || row % schemes.length === column).map(({ look }) => look);
+}
+
+const viewportOf = (width: number) => ({ width, height: width < 500 ? 844 : 800 });
+
 export interface OpenOptions extends BrowserContextOptions {
   /** Whose browser it is; nobody's when absent. */
   readonly member?: Member;
