@@ -21,13 +21,14 @@ export async function sessionStart(context: WorkerContext, call: SessionStartCal
   // From now on, so that a client that goes away meanwhile is noticed.
   const first = session.attachFirst(call.to);
   try {
-    const command = await context.sessions.starts.run(() => startCommand(context, sandbox, session));
     // A client that has seen anything of a session finds it in the log, whatever happens to this process.
-    await context.sessions.note(session);
+    const noted = context.sessions.note(session);
+    const command = await context.sessions.starts.run(() => startCommand(context, sandbox, session));
+    await noted;
     session.run(command, first);
     return {};
   } catch (error) {
-    context.sessions.discard(session, sandbox);
+    await context.sessions.discard(session, sandbox, SandgateError.from(error));
     first.abort();
     if (error instanceof ContainerNotRunning) void context.lifecycle.restartLost(sandbox);
     throw error;

@@ -48,10 +48,11 @@ export class Sessions {
     return session;
   }
 
-  /** Forgets one that could not be started. */
-  discard(session: Session, sandbox: LiveSandbox): void {
+  /** Forgets one that could not be started; the log says why. */
+  async discard(session: Session, sandbox: LiveSandbox, reason: SandgateError): Promise<void> {
     this.#kept.delete(session.call.session_id);
     sandbox.activities.delete(session);
+    await this.note(session, { exitCode: -1, error: reason.message });
   }
 
   /** @throws {SandgateError} `not_found`, also for a session of another sandbox. */
