@@ -55,24 +55,28 @@ function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean
 /** Whether a process does nothing until it is continued, or never again. */
 export const isStopped = (pid: number): boolean => areAllIn(pid, ["T", "t", "Z", "X", undefined]);
 
+/** The fields of a process's `stat` from its state on, which are those after its name; undefined when it is gone. */
+function statOf(pid: number): string[] | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat ? stat.slice(stat.lastIndexOf(")") + 2).split(" ") : undefined;
+}
+
 /** The parent's pid, or undefined when the process is gone. */
 export function parentOf(pid: number): number | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  const fields = statOf(pid);
+  return fields && Number(fields[1]);
 }
 
 /** When the process began, in clock ticks after the machine did; undefined when it is gone. */
 export function startTimeOf(pid: number): number | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+  const fields = statOf(pid);
+  return fields && Number(fields[19]);
 }
 
 /** Process group, and the foreground group of the controlling terminal (-1 without one); undefined when the process is gone. */
 export function groupsOf(pid: number): { group: number; foreground: number } | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  if (stat === undefined) return undefined;
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return { group: Number(fields[2]), foreground: Number(fields[5]) };
+  const fields = statOf(pid);
+  return fields && { group: Number(fields[2]), foreground: Number(fields[5]) };
 }
 
 const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
@@ -153,10 +157,9 @@ export function processesByNamespace(): Map<string, number[]> {
 
 /** CPU time and memory of one process, or undefined when it is gone. */
 export function usageOf(pid: number): ProcessUsage | undefined {
-  const stat = read(`/proc/${pid}/stat`);
+  const fields = statOf(pid);
   const status = read(`/proc/${pid}/status`);
-  if (!stat || !status) return undefined;
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  if (!fields || !status) return undefined;
   const cpuTicks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
   return { pid, cpuTicks, memoryBytes: (kib("RssAnon") + kib("RssShmem")) * 1024 };
