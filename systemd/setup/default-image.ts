@@ -1,24 +1,41 @@
 /** The image that `"default"` stands for: built from Debian packages, or pulled when the setting names a registry. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { settings } from "../../shared/config.ts";
 import { accountEnvironment, inPodmanNamespace } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
 import { CommandError, run } from "../run.ts";
 import { searchPath } from "../search-path.ts";
 import type { Progress } from "../terminal.ts";
-import { type Builder, buildRootFilesystem } from "./root-filesystem.ts";
+import { type Builder, buildRootFilesystem, contents } from "./root-filesystem.ts";
 import type { Step } from "./step.ts";
 
-const imageConfiguration = [`ENV PATH=${searchPath}`, "ENV LANG=C.UTF-8", "WORKDIR /root", "USER root", 'CMD ["/bin/bash"]'];
+const configuration = [`ENV PATH=${searchPath}`, "ENV LANG=C.UTF-8", "WORKDIR /root", "USER root", 'CMD ["/bin/bash"]'];
+/** Tells an image of this version of the product from those of others. */
+const recipeLabel = "sandgate.recipe";
+const recipe = createHash("sha256")
+  .update(JSON.stringify([contents, configuration]))
+  .digest("hex")
+  .slice(0, 16);
 
-/** The image in the account's Podman storage. */
-export function defaultImage(instance: Instance, builder: Builder): Step {
+export interface ImageStep extends Step {
+  /** Whether there is an image, be it of an earlier version of the product. */
+  isUsable(): Promise<boolean>;
+}
+
+/** The image in the account's Podman storage. One under a name of the operator's own is never replaced. */
+export function defaultImage(instance: Instance, builder: Builder): ImageStep {
   const { defaultImage: image } = instance.config;
   const isBuilt = isBuiltHere(instance);
+  const isOurs = image === settings.defaultImage.fallback;
   return {
     title: isBuilt ? "Building the default image" : "Pulling the default image",
-    lacks: async () => ((await hasImage(instance)) ? undefined : image),
+    lacks: async () => {
+      if (!(await hasImage(instance))) return image;
+      return isOurs && (await recipeOf(instance)) !== recipe ? `${image} of this version` : undefined;
+    },
+    isUsable: () => hasImage(instance),
     provide: async (progress) => {
       if (isBuilt) return build(instance, builder, progress);
       await podman(instance, ["pull", "--quiet", image], { signal: builder.signal, timeoutMs: instance.config.imagePullTimeoutMs });
@@ -37,7 +54,7 @@ async function build(instance: Instance, builder: Builder, progress: Progress): 
     await removeAbandoned(instance);
     await buildRootFilesystem(instance, archive, builder, progress);
     progress.say("storing the image");
-    const changes = imageConfiguration.flatMap((change) => ["--change", change]);
+    const changes = [...configuration, `LABEL ${recipeLabel}=${recipe}`].flatMap((change) => ["--change", change]);
     await podman(instance, ["import", "--quiet", ...changes, archive, instance.config.defaultImage], { signal: builder.signal });
   } finally {
     await rm(archive, { force: true });
@@ -58,6 +75,10 @@ async function hasImage(instance: Instance): Promise<boolean> {
     if (error instanceof CommandError && error.exitCode === 1) return false;
     throw error;
   }
+}
+
+async function recipeOf(instance: Instance): Promise<string> {
+  return (await podman(instance, ["image", "inspect", "--format", `{{index .Labels "${recipeLabel}"}}`, instance.config.defaultImage])).trim();
 }
 
 function podman(instance: Instance, args: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {

@@ -39,8 +39,13 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
 
 async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {
   const image = defaultImage(instance, { administrator, signal });
-  if (isBuiltHere(instance) && (await image.lacks())) await ensure(imageBuildingPackages(administrator), terminal);
-  await ensure(image, terminal);
+  try {
+    if (isBuiltHere(instance) && (await image.lacks())) await ensure(imageBuildingPackages(administrator), terminal);
+    await ensure(image, terminal);
+  } catch (error) {
+    if (signal.aborted || !(await image.isUsable())) throw error;
+    terminal.warn(`The default image stays the one of an earlier version: ${messageOf(error)}`);
+  }
 }
 
 /** Fails here with Podman's own words rather than later in a worker that starts over and over. */

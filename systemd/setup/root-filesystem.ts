@@ -15,7 +15,11 @@ export interface Builder {
   readonly signal: AbortSignal;
 }
 
-const packages = ["bash", "coreutils", "python3", "git", "curl", "procps", "ca-certificates", "xz-utils", "unzip"];
+const packages = [
+  ...["bash", "coreutils", "python3", "git", "curl", "procps", "ca-certificates", "xz-utils", "unzip"],
+  // For those who sit at a terminal.
+  ...["less", "nano", "vim-tiny"],
+];
 
 /** Manuals and translations have no readers in a sandbox; licences stay. */
 const withoutDocuments = [
@@ -25,6 +29,12 @@ const withoutDocuments = [
   "path-exclude=/usr/share/doc/*",
   "path-include=/usr/share/doc/*/copyright",
 ];
+
+/** Of vim-tiny's names only `vi` is there by itself. */
+const hooks = ['--customize-hook=ln -s vi "$1/usr/bin/vim"'];
+
+/** All that the content of the image depends on beside the versions of its packages. */
+export const contents = [...packages, ...withoutDocuments, ...hooks];
 
 /** Mounts and processes of a build end with it, however it ends. */
 const contained = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
@@ -63,6 +73,7 @@ async function mmdebstrap({ config }: Instance, mode: string, workspace: string,
     ...["env", `TMPDIR=${workspace}`, ...(await aptProxy())],
     ...["mmdebstrap", `--mode=${mode}`, "--variant=minbase", "--format=tar", `--include=${packages.join(",")}`],
     ...withoutDocuments.map((option) => `--dpkgopt=${option}`),
+    ...hooks,
     ...[suite, file, ...archives.map(sourceLine)],
   ];
 }
