@@ -199,7 +199,7 @@ export const settings = {
     10_240 * MiB,
     "How fast one worker copies snapshots to the object store, in bytes a second.",
   ),
-  testFault: text("SANDGATE_TEST_FAULT", "", "For tests: the point at which the worker kills itself, such as snapshot.frozen; never when empty."),
+  testFault: text("SANDGATE_TEST_FAULT", "", "For tests: a file that may name the point at which the worker kills itself, such as snapshot.frozen."),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",
@@ -236,6 +236,11 @@ export function loadConfig(environment: Environment = process.env): Config {
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting as Setting<unknown>, environment)]);
   const config = Object.fromEntries(entries) as Config;
   return Object.freeze({ ...config, storageDir: config.storageDir || join(config.dataDir, "containers") });
+}
+
+/** Programs that this process starts from now on have it in their environment, so that they can be told from those of others. */
+export function markPrograms(workerId: string): void {
+  process.env[settings.workerId.name] = workerId;
 }
 
 function readSetting<T>(setting: Setting<T>, environment: Environment): T {

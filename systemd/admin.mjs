@@ -3,18 +3,14 @@
  * `npm run admin` and `sandgate-admin`: hands over to admin/main.ts under the Node.js that comes with the packages.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { appDir, ensureInstalled, runForwarding } from "./install.mjs";
 
 try {
   const node = await ensureInstalled();
-  // By its full path, because file names on the command line count from where the person is, not from here.
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  const args = ["--import", tsx, join(appDir, "systemd/admin/main.ts"), ...process.argv.slice(2)];
-  const env = { ...process.env, TSX_TSCONFIG_PATH: join(appDir, "tsconfig.json") };
-  const { code, signal } = await runForwarding(node, args, { cwd: callersFolder(), env, stdio: "inherit" });
+  // File names on the command line count from where the person is, not from here.
+  const args = [join(appDir, "systemd/admin/main.ts"), ...process.argv.slice(2)];
+  const { code, signal } = await runForwarding(node, args, { cwd: callersFolder(), stdio: "inherit" });
   if (signal) process.kill(process.pid, signal);
   process.exitCode = code ?? 1;
 } catch (error) {

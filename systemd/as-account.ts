@@ -31,6 +31,8 @@ export function accountEnvironment(instance: Instance): Environment {
     LANG: "C.UTF-8",
     XDG_RUNTIME_DIR: instance.runtimeDir,
     ...(existsSync(bus) ? { DBUS_SESSION_BUS_ADDRESS: `unix:path=${bus}` } : {}),
+    // Node.js keeps there what it has made of the sources, so that the parts start sooner from the second start on.
+    NODE_COMPILE_CACHE: join(instance.runtimeDir, "compiled"),
     CONTAINERS_STORAGE_CONF: paths.storageConf,
     CONTAINERS_CONF: paths.containersConf,
     // What a host cannot do is in the host table; a warning with every command would hide real ones.

@@ -7,7 +7,7 @@ import { appDir, ensureInstalled, runForwarding } from "./install.mjs";
 
 try {
   const node = await ensureInstalled();
-  const args = ["--import", "tsx", join(appDir, "systemd/up.ts"), ...process.argv.slice(2)];
+  const args = [join(appDir, "systemd/up.ts"), ...process.argv.slice(2)];
   // The extra channel tells up.ts when this process was killed and can forward no signal any more.
   const { code, signal } = await runForwarding(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"], started: stopWithNpm });
   if (signal) process.kill(process.pid, signal);

@@ -2,8 +2,8 @@
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
  * Arguments are parts of file names: `npm test -- execute files` runs only those.
  */
-import { globSync } from "node:fs";
-import { join } from "node:path";
+import { globSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
@@ -15,6 +15,8 @@ import { startStack } from "./helpers/stack.ts";
 /** Files that start installations of their own take long; a few run beside each other. */
 const filesAtOnce = 4;
 const testTimeoutMs = 600_000;
+const slowestShown = 15;
+const durations = new Map<string, number>();
 
 const wanted = process.argv.slice(2);
 const files = globSync("test/{unit,e2e}/**/*.test.ts")
@@ -29,6 +31,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 try {
   if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
   const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
+  tellSlowest();
   process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
 } finally {
   await stack?.stop();
@@ -36,16 +39,23 @@ try {
 }
 process.exit();
 
+/** Where the time goes, for whoever wants the tests to be quicker. */
+function tellSlowest(): void {
+  const slowest = [...durations].sort(([, one], [, other]) => other - one).slice(0, slowestShown);
+  console.log(`slowest files: ${slowest.map(([file, seconds]) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
+}
+
 /** Fork bombs and the like: where the kernel has no pids controller they are felt by everything beside them. */
 function isAlone(file: string): boolean {
   return file.includes("/limits-resources");
 }
 
-/** Files with a browser, which takes more than anything else, at even distances, so that few run beside each other. */
+/** Files with a browser and those with installations of their own, which take most, at even distances, so that few run beside each other. */
 function spread(paths: readonly string[]): string[] {
   const browsers = paths.filter((file) => file.includes("/dashboard-"));
-  const others = paths.filter((file) => !browsers.includes(file));
-  const placed = [browsers, others].flatMap((group) => group.map((file, index) => ({ file, at: (index + 0.5) / group.length })));
+  const installations = paths.filter((file) => /\b(startStack|CrashRig)\b/.test(readFileSync(file, "utf8")));
+  const others = paths.filter((file) => !browsers.includes(file) && !installations.includes(file));
+  const placed = [browsers, installations, others].flatMap((group) => group.map((file, index) => ({ file, at: (index + 0.5) / group.length })));
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
@@ -61,6 +71,9 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
   });
   tests.on("test:fail", () => {
     failed = true;
+  });
+  tests.on("test:summary", ({ file, duration_ms }) => {
+    if (file) durations.set(relative(process.cwd(), file), duration_ms / 1000);
   });
   // Its summary is the last thing the reporter writes, after the last test has ended.
   const report = tests.compose(new spec());

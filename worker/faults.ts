@@ -1,5 +1,7 @@
 /** Dying at a named point, so that tests can see what a crash there leaves behind. Armed by a setting, else nothing. */
 
+import { existsSync, readFileSync } from "node:fs";
+
 export const faultPoints = [
   "snapshot.begun",
   "snapshot.frozen",
@@ -14,14 +16,14 @@ export const faultPoints = [
 ] as const;
 export type FaultPoint = (typeof faultPoints)[number];
 
-let armed = "";
+let file = "";
 
-/** From now on the process dies when it comes to this point. */
-export function armFault(point: string): void {
-  armed = point;
+/** From now on the process dies when it comes to the point that this file names then. */
+export function armFaults(path: string): void {
+  file = path;
 }
 
 /** A point at which a test may let the process die, as `kill -9` would. */
 export function faultPoint(point: FaultPoint): void {
-  if (point === armed) process.kill(process.pid, "SIGKILL");
+  if (file && existsSync(file) && readFileSync(file, "utf8") === point) process.kill(process.pid, "SIGKILL");
 }

@@ -1,7 +1,8 @@
 /** Starts a worker: probe the host, open the store, make records and containers agree, then answer calls. */
 import { mkdirSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import { ConfigError, loadConfig } from "../shared/config.ts";
+import { ConfigError, loadConfig, markPrograms } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { BucketWriter } from "../shared/kv.ts";
@@ -16,9 +17,10 @@ import { buckets } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { Directory } from "./directory.ts";
 import { drain } from "./drain.ts";
-import { armFault } from "./faults.ts";
+import { armFaults } from "./faults.ts";
 import { workerIdentity } from "./identity.ts";
 import { describeWorker } from "./presence.ts";
+import { untilAbandonedEnd } from "./runtime/abandoned.ts";
 import { HostUnfit, probeHost } from "./runtime/host.ts";
 import { OciRuntime } from "./runtime/oci.ts";
 import { PipePool } from "./runtime/pipes.ts";
@@ -50,13 +52,14 @@ const archiveWaitMsMax = 500;
 async function main(): Promise<void> {
   const config = loadConfig();
   const log = createLogger("worker", config.logLevel);
-  armFault(config.testFault);
+  armFaults(config.testFault);
   const lifecycle = new Lifecycle(log);
   stopOnRequest(lifecycle, (code) => process.exit(code));
 
   const dataDir = join(config.dataDir, "worker");
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const workerId = workerIdentity(config, dataDir);
+  markPrograms(workerId);
   const host = await probeHost(config);
   const store = new Store(join(dataDir, "lmdb"));
   lifecycle.onStop("store", () => store.close());
@@ -126,6 +129,8 @@ async function main(): Promise<void> {
   };
   const parts = { sandboxes, lifecycle: sandboxLifecycle, podman, oci, store, log, workerId };
   const snapshotParts = { snapshots, replicator, collectLayers, podman, oci, workerId, log };
+  const killed = await untilAbandonedEnd(workerId);
+  if (killed > 0) log.warn({ event: "programs_killed", programs: killed }, "podman commands of the last process did not end and were killed");
   await thawSources(snapshotParts);
   await reconcile(parts);
   await roots.removeStrays((id) => sandboxes.knows(id));
@@ -148,6 +153,8 @@ async function main(): Promise<void> {
   pool.start();
   peers.start();
   log.info({ event: "ready", worker: workerId, host: { checks: host.checks } }, "the worker is ready");
+  // What was compiled for this start is there for the next one, also when this process is killed.
+  flushCompileCache();
 }
 
 /** Whether the host has twice the memory that a call must leave free, and room beside the sandboxes. */

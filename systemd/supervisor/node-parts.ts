@@ -30,7 +30,7 @@ export function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wirin
 }
 
 function nodeCommand({ paths }: Instance, main: string): string[] {
-  return [join(paths.app, "node_modules/.bin/node"), "--import", "tsx", join(paths.app, main)];
+  return [join(paths.app, "node_modules/.bin/node"), join(paths.app, main)];
 }
 
 function partSpec(instance: Instance, name: string, argv: readonly string[], settings: Readonly<Record<string, string>>): PartSpec {

@@ -1,6 +1,9 @@
 /** A worker that is killed, hung, or finds that its containers were touched behind its back. */
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { commandLineOf, environmentOf } from "../../worker/runtime/proc.ts";
 import { Api } from "../helpers/api.ts";
 import {
   answers,
@@ -31,6 +34,23 @@ async function restartWorker(): Promise<void> {
   await stack.worker.kill9();
   await stack.worker.start();
   await stack.ready();
+}
+
+/** Processes with these words on their command line. */
+function processesWith(words: string): { pid: number; argv: string[] }[] {
+  return readdirSync("/proc").flatMap((name) => {
+    const argv = /^\d+$/.test(name) ? commandLineOf(Number(name)) : [];
+    return argv.includes(words) ? [{ pid: Number(name), argv }] : [];
+  });
+}
+
+/** A `podman run` of the worker with this folder, and the name of the container. */
+function startingContainer(dataDir: string): { pid: number; name: string } | undefined {
+  const [found] = processesWith("run").filter(
+    ({ argv, pid }) => /(^|\/)podman$/.test(argv[0] ?? "") && environmentOf(pid).some((entry) => entry.includes(dataDir)),
+  );
+  const name = found?.argv[found.argv.indexOf("--name") + 1];
+  return found && name ? { pid: found.pid, name } : undefined;
 }
 
 const containerOf = async (id: string): Promise<string> =>
@@ -105,6 +125,21 @@ test("kill -9 of the worker amid creates and deletes leaves records and containe
   await assertAgreement(stack, api);
 });
 
+test("a podman command that outlives its worker is waited for, and nothing of what it makes stays", async () => {
+  const made = answers(api.call("POST", "/v1/sandboxes/create", { image: "default" }));
+  const { pid, name } = await until("podman makes a container", () => startingContainer(stack.dataDir));
+  process.kill(pid, "SIGSTOP");
+  await stack.worker.kill9();
+  const starting = stack.worker.start();
+  await sleep(2_500);
+  process.kill(pid, "SIGCONT");
+  await starting;
+  await stack.ready();
+  assertUnavailable(await made);
+  await assertAgreement(stack, api);
+  assert.deepEqual(processesWith(name), [], "conmon, crun or slirp4netns live on");
+});
+
 test("kill -9 of the worker in mid-upload keeps the old file and no temporary one", async () => {
   const id = await api.create();
   await api.execute(id, "echo old > /root/target");
@@ -171,7 +206,8 @@ for (const action of [["stop", "--time", "0"], ["kill"]]) {
   test(`a container after podman ${action[0]} comes back by itself with its files, its commands having ended as killed`, async () => {
     const id = await api.create();
     const { marked, outcome } = await startMarked(api, id);
-    await stack.podman(...action, await containerOf(id));
+    // A worker that is quicker than podman has it running again before podman has cleaned up after it.
+    await stack.podman(...action, await containerOf(id)).catch((error: Error) => assert.match(error.message, /is running or paused, refusing to clean up/));
     const end = await outcome;
     if (end.kind === "broken" || end.last?.exit_code !== 137) assertExplicitEnd(end);
     await marked.gone();

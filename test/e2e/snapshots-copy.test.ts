@@ -12,7 +12,7 @@ let rig: CrashRig;
 before(async () => {
   rig = await CrashRig.open("snap-copy");
 });
-after(() => rig?.stack.stop());
+after(() => rig?.close());
 
 test("kill -9 of the worker in the middle of a copy ends the copy as well", async () => {
   const pid = await rig.startHeldSnapshot();

@@ -12,7 +12,7 @@ let rig: CrashRig;
 before(async () => {
   rig = await CrashRig.open("snap-crash-restore");
 });
-after(() => rig?.stack.stop());
+after(() => rig?.close());
 
 for (const point of ["restore.mounted", "restore.started"] as const) {
   test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {

@@ -10,7 +10,7 @@ let rig: CrashRig;
 before(async () => {
   rig = await CrashRig.open("snap-crash");
 });
-after(() => rig?.stack.stop());
+after(() => rig?.close());
 
 const unpublished: readonly FaultPoint[] = ["snapshot.begun", "snapshot.frozen", "snapshot.copied", "snapshot.layer"];
 const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];

@@ -1,8 +1,11 @@
 /** A worker that dies at named points in the middle of calls about snapshots, and what must hold after its return. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultPoint } from "../../worker/faults.ts";
+import { commandLineOf } from "../../worker/runtime/proc.ts";
 import { Api } from "./api.ts";
 import { stoppedProcesses, untilHostHas } from "./host-state.ts";
 import type { TestProcess } from "./process.ts";
@@ -21,18 +24,22 @@ export class CrashRig {
   readonly kept: Snapshot;
   /** What `source` held when `kept` was taken. */
   readonly #files: readonly string[];
+  readonly #faults: string;
 
-  private constructor(parts: { stack: Stack; api: Api; calls: SnapshotCalls; source: string; kept: Snapshot; files: readonly string[] }) {
+  private constructor(parts: { stack: Stack; api: Api; calls: SnapshotCalls; source: string; kept: Snapshot; files: readonly string[]; faults: string }) {
     this.stack = parts.stack;
     this.api = parts.api;
     this.calls = parts.calls;
     this.source = parts.source;
     this.kept = parts.kept;
     this.#files = parts.files;
+    this.#faults = parts.faults;
   }
 
   static async open(name: string): Promise<CrashRig> {
-    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
+    const faults = join(mkdtempSync(join(tmpdir(), `sandgate-${name}-faults-`)), "point");
+    chmodSync(dirname(faults), 0o755);
+    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults } });
     try {
       const api = new Api(stack);
       const calls = new SnapshotCalls(api);
@@ -41,19 +48,30 @@ export class CrashRig {
       const files = await describeSandbox(api, source);
       const kept = await calls.take(source, { name: "kept" });
       await api.execute(source, "while :; do date +%s%N > /dev/shm/beat; sleep 0.02; done >/dev/null 2>&1 &");
-      return new CrashRig({ stack, api, calls, source, kept, files });
+      return new CrashRig({ stack, api, calls, source, kept, files, faults });
     } catch (error) {
       await stack.stop();
+      rmSync(dirname(faults), { recursive: true });
       throw error;
     }
   }
 
-  /** Makes a call while the worker runs that dies at this point, and starts the usual one again. */
+  async close(): Promise<void> {
+    await this.stack.stop();
+    rmSync(dirname(this.#faults), { recursive: true });
+  }
+
+  /** Makes a call in the course of which the worker dies at this point, and starts it again. */
   async dyingAt(point: FaultPoint, call: () => Promise<{ readonly status: number }>): Promise<void> {
-    await this.withWorker({ SANDGATE_TEST_FAULT: point }, async ({ pid }) => {
-      await usable(this.api, this.source);
+    const { pid } = this.stack.worker;
+    writeFileSync(this.#faults, point);
+    try {
       await Promise.all([call(), until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`))]);
-    });
+    } finally {
+      rmSync(this.#faults);
+    }
+    await this.stack.worker.start();
+    await usable(this.api, this.source);
   }
 
   /** Does something while the worker runs with other settings; the usual one is back when this resolves. */
@@ -130,13 +148,5 @@ function copyingProcess(dataDir: string): number | undefined {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .find((pid) => commandLineOf(pid).match(`^cp .*${dataDir}/.*[.]partial`));
-}
-
-function commandLineOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ");
-  } catch {
-    return "";
-  }
+    .find((pid) => commandLineOf(pid).join(" ").match(`^cp .*${dataDir}/.*[.]partial`));
 }

@@ -1,7 +1,8 @@
 /** What the tests that kill, stop and cut off parts have in common. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { commandLineOf } from "../../worker/runtime/proc.ts";
 import { type Answer, type Api, type Chunk, chunksOf } from "./api.ts";
 import { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";
@@ -24,7 +25,7 @@ export class Marked {
 
   /** Processes of the command on this machine. */
   get alive(): number {
-    return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandLine(name).includes(this.mark)).length;
+    return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandLineOf(Number(name)).some((word) => word.includes(this.mark))).length;
   }
 
   /** Resolves when nothing of the command runs. */
@@ -138,12 +139,4 @@ export async function startEndlessUpload(api: Api, id: string, path: string): Pr
 export async function temporaryFiles(api: Api, id: string): Promise<string[]> {
   const { stdout } = await api.execute(id, "find /tmp /root -name '.sandgate-upload-*'");
   return stdout.split("\n").filter(Boolean);
-}
-
-function commandLine(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "latin1");
-  } catch {
-    return "";
-  }
 }

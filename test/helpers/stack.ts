@@ -9,6 +9,7 @@ import { run } from "../../systemd/run.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax } from "../../systemd/supervisor/node-parts.ts";
 import { freePort } from "../../systemd/supervisor/ports.ts";
+import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
 import { testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 
@@ -94,6 +95,7 @@ export class Stack {
   async stop(): Promise<void> {
     await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
     await this.nats.kill9();
+    for (const id of this.#workerIds) await untilAbandonedEnd(id);
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     // Podman may still be leaving its home.
@@ -160,7 +162,7 @@ function nodePart(instance: Instance, name: string, logFile: string, command: (a
   const { app } = instance.paths;
   return {
     name,
-    argv: command([join(app, "node_modules/.bin/node"), "--import", "tsx", join(app, name, "main.ts")]),
+    argv: command([join(app, "node_modules/.bin/node"), join(app, name, "main.ts")]),
     env: { ...accountEnvironment(instance), ...settings },
     cwd: app,
     logFile,

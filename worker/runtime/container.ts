@@ -59,6 +59,7 @@ export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime
   };
 }
 
+/** @throws {ContainerNotRunning} when the runtime has no such container */
 async function stateOf(runtime: string, containerId: string): Promise<RuntimeState> {
   const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
   if (result.exitCode !== 0) throw notRunning(result.stderr);
@@ -79,8 +80,10 @@ function recordOfCrun(crunDir: string, containerId: string): RuntimeState | unde
 
 /** A container whose processes are there, whether they run or stand still; undefined when they are gone. */
 export async function findContainer(runtime: string, containerId: string): Promise<Pick<Container, "id" | "cgroup" | "pidNamespace"> | undefined> {
-  const result = await run(runtime, ["state", containerId], { timeoutMs: stateTimeoutMs });
-  const pid = result.exitCode === 0 ? (JSON.parse(result.stdout) as { pid: number }).pid : 0;
+  const { pid } = await stateOf(runtime, containerId).catch((error: unknown) => {
+    if (error instanceof ContainerNotRunning) return { pid: 0 };
+    throw error;
+  });
   const pidNamespace = pid > 0 ? pidNamespaceOf(pid) : undefined;
   return pidNamespace ? { id: containerId, cgroup: cgroupOf(pid), pidNamespace } : undefined;
 }

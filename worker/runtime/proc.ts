@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const killRoundsMax = 400;
 const killPauseMs = 5;
 const stopRoundsMax = 1_000;
+const stopAllRoundsMax = 30;
 
 function read(path: string): string | undefined {
   try {
@@ -114,10 +115,18 @@ function stopDescendants(root: number, space: string | undefined): number[] {
   return [...seen];
 }
 
-/** Ends processes of a pid namespace at once, all stopped before the first is killed so that none replaces another. */
-export function killAll(pids: readonly number[], space: string): void {
-  for (const pid of pids) signal(pid, "SIGSTOP", space);
-  for (const pid of pids) signal(pid, "SIGKILL", space);
+/**
+ * Ends the processes of a pid namespace at once but one, its first. All are stopped before any is killed, so that none
+ * replaces another; what was forked while they were stopped one by one is found by looking again, until nothing changes.
+ */
+export function killAll(space: string, spared: number): void {
+  let members: number[] = [];
+  for (let round = 0, before = "none"; round < stopAllRoundsMax && before !== members.join(); round++) {
+    before = members.join();
+    members = (processesByNamespace().get(space) ?? []).filter((pid) => pid !== spared);
+    for (const pid of members) signal(pid, "SIGSTOP", space);
+  }
+  for (const pid of members) signal(pid, "SIGKILL", space);
 }
 
 /** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */
@@ -131,6 +140,11 @@ export function pidNamespaceOf(pid: number): string | undefined {
 
 export function commandLineOf(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");
+}
+
+/** As `NAME=value`; nothing for a process that is gone or not ours to see. */
+export function environmentOf(pid: number): string[] {
+  return (read(`/proc/${pid}/environ`) ?? "").split("\0");
 }
 
 export interface ProcessUsage {

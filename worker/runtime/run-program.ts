@@ -26,6 +26,8 @@ const outputBytesMax = 64 * 1024 * 1024;
 export async function runProgram(file: string, args: readonly string[], settings: RunSettings, onStderrLine?: (line: string) => void): Promise<RunResult> {
   const options: Options = {
     reject: false,
+    // One that is ended half-way leaves what nobody knows of; a worker that starts again waits for it instead.
+    cleanup: false,
     timeout: settings.timeoutMs,
     killSignal: "SIGKILL",
     maxBuffer: outputBytesMax,

@@ -38,8 +38,7 @@ class Launcher {
 
   #start(): ChildProcess {
     // Node itself reads these few files: without a loader the process is small and quick to start.
-    const execArgv = ["--experimental-strip-types", "--disable-warning=ExperimentalWarning"];
-    const child = fork(program, [], { execArgv, serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    const child = fork(program, [], { execArgv: [], serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] });
     child.on("message", ({ id, result }: LaunchReply) => this.#settle(id, result));
     child.once("error", (error) => this.#ended(child, error.message));
     child.once("exit", (code, signal) => this.#ended(child, `it ended with ${signal ?? code}`));

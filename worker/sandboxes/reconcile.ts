@@ -40,6 +40,7 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
   try {
     if (status === "deleting" || !acknowledged) return await lifecycleEnd(parts, sandbox);
     if (status === "creating") return void finishCreation(parts, sandbox);
+    if (status === "error" && !container) return; // That was found before.
     if (!container) throw new Error("its container is gone");
     await lifecycle.recover(sandbox, container.containerId, container.running);
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");

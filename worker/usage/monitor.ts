@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, loadavg } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { Container } from "../runtime/container.ts";
 import { freeBytes, layerBytes } from "../runtime/disk.ts";
 import type { Host } from "../runtime/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace } from "../runtime/proc.ts";
@@ -137,13 +138,7 @@ export class UsageMonitor {
       pidsMax: this.#config.sandboxPidsMax,
       hostIsFull: this.host.diskFreeBytes < this.#config.diskFloorBytes,
     });
-    if (excess && members.length > 1)
-      this.#endCommands(
-        sandbox,
-        container.pidNamespace,
-        excess,
-        members.filter((pid) => pid !== container.initPid),
-      );
+    if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
   }
 
   #updateUsage(track: Track, reading: Reading, processes: number, cpus: number): void {
@@ -155,10 +150,10 @@ export class UsageMonitor {
     track.readAtMs = now;
   }
 
-  #endCommands(sandbox: LiveSandbox, space: string, reason: string, members: readonly number[]): void {
+  #endCommands(sandbox: LiveSandbox, { pidNamespace, initPid }: Container, reason: string): void {
     this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "the commands of a sandbox are ended");
     for (const activity of sandbox.activities) activity.killFor(reason);
-    killAll(members, space);
+    killAll(pidNamespace, initPid);
     sandbox.diskStale = true;
   }
 

@@ -210,8 +210,8 @@ test("a layer of which pieces are removed while it is stored does not come into 
 });
 
 for (const [name, randomMiB, sparseMiB] of [
-  ["300 MiB of noise", 300, 0],
-  ["a file of 2 GiB with holes", 20, 2_048],
+  ["150 MiB of noise", 150, 0],
+  ["a file of 1 GiB with holes", 20, 1_024],
 ] as const) {
   test(`${name} goes through store and fetch in little memory`, async () => {
     const dir = await layerOf(randomMiB, sparseMiB);
