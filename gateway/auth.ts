@@ -16,6 +16,8 @@ export interface Caller {
   /** Absent for a browser. */
   readonly key: KeyRecord | undefined;
   readonly session: SessionRecord | undefined;
+  /** What the browser's session is kept under; also where a session token comes from a browser. */
+  readonly browser: string | undefined;
   /** Whose limits count: the id of the key, or of the account for all of its browsers together. */
   readonly limitKey: string;
   readonly limits: KeyLimits;
@@ -37,6 +39,8 @@ export function keyPrefix(apiKey: string): string {
 }
 
 const minuteMs = 60_000;
+/** To somebody whose browser was logged in before. */
+export const loggedOut = "This browser is not logged in any more.";
 const hashesMax = 10_000;
 
 /** How the requests of somebody with these limits are counted. */
@@ -80,14 +84,20 @@ export class Authenticator {
     const key = grant.key_id === undefined ? undefined : [...this.#records.keys.values()].find(({ id }) => id === grant.key_id);
     if (!account || (grant.key_id !== undefined && !key)) throw new SandgateError("unauthorized", "Whoever made this session token is gone.");
     if (key?.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
+    if (this.hasLoggedOut(grant)) throw new SandgateError("unauthorized", loggedOut);
     if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
     const limits = this.limits(account, key);
     return {
-      ...{ account, key, session: undefined, grant, limits },
+      ...{ account, key, session: undefined, browser: grant.browser, grant, limits },
       limitKey: key?.id ?? account.id,
       policy: policyOf(limits),
       label: key?.prefix ?? "browser",
     };
+  }
+
+  /** Whether a browser's caller has logged out, changed the password or waited for too long meanwhile. */
+  hasLoggedOut({ browser }: { readonly browser?: string | undefined }): boolean {
+    return browser !== undefined && !this.#sessions.get(browser);
   }
 
   /**
@@ -110,7 +120,7 @@ export class Authenticator {
     const account = key && this.#records.accounts.get(key.account_id);
     if (!key || !account) throw new SandgateError("unauthorized", "Invalid API key. Check that it is correct and active.");
     if (key.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
-    return this.#callerOf(account, key, key, undefined);
+    return this.#callerOf(account, key, { key });
   }
 
   /** Hashing takes longer than all other steps of a cheap call together, and most calls come with the same few keys. */
@@ -127,21 +137,22 @@ export class Authenticator {
 
   #bySession(exchange: Exchange): Caller {
     const cookie = exchange.header("cookie");
-    const session = cookie ? this.#sessions.find(cookie) : undefined;
+    const { id, session } = (cookie && this.#sessions.find(cookie)) || {};
     const account = session && this.#records.accounts.get(session.account_id);
     if (!session || !account) throw new SandgateError("unauthorized", "Missing API key. Include it in the x-api-key header.");
     if (exchange.method !== "GET" && exchange.method !== "HEAD") {
       this.refuseForeignPage(exchange);
       if (!hasCsrfToken(session, exchange.header("x-csrf-token"))) throw new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.");
     }
-    return this.#callerOf(account, session, undefined, session);
+    return this.#callerOf(account, session, { session, browser: id });
   }
 
-  #callerOf(account: AccountRecord, from: KeyRecord | SessionRecord, key: KeyRecord | undefined, session: SessionRecord | undefined): Caller {
+  #callerOf(account: AccountRecord, from: KeyRecord | SessionRecord, by: { key?: KeyRecord; session?: SessionRecord; browser?: string | undefined }): Caller {
     const known = this.#callers.get(from);
     if (known?.account === account) return known;
+    const { key, session, browser } = by;
     const limits = this.limits(account, key);
-    const caller = { account, key, session, limitKey: key?.id ?? account.id, limits, policy: policyOf(limits), label: key?.prefix ?? "browser" };
+    const caller = { account, key, session, browser, limitKey: key?.id ?? account.id, limits, policy: policyOf(limits), label: key?.prefix ?? "browser" };
     this.#callers.set(from, caller);
     return caller;
   }

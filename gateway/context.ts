@@ -16,6 +16,7 @@ import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
 import type { Reference } from "./openapi/reference.ts";
+import type { Pace } from "./sessions/pace.ts";
 import type { Sockets } from "./sessions/sockets.ts";
 import type { SessionTokens } from "./sessions/tokens.ts";
 import type { SnapshotDirectory } from "./snapshots.ts";
@@ -44,6 +45,7 @@ export interface GatewayContext {
   /** Of live sessions. */
   readonly tokens: SessionTokens;
   readonly sockets: Sockets;
+  readonly pace: Pace;
   readonly dashboard: Dashboard;
   readonly reference: Reference;
   /** Bytes that synchronous executions with large outputs may hold. */

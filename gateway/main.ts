@@ -1,4 +1,5 @@
 /** Starts a gateway: connect, bring accounts, keys and the directory into memory, then listen. */
+import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, loadConfig } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
@@ -21,7 +22,7 @@ import { Sessions } from "./accounts/sessions.ts";
 import { Activity, minuteMs } from "./activity.ts";
 import { Admission } from "./admission.ts";
 import { logWhenOver } from "./audit.ts";
-import { Authenticator } from "./auth.ts";
+import { Authenticator, loggedOut } from "./auth.ts";
 import { bootstrap } from "./bootstrap.ts";
 import type { GatewayContext } from "./context.ts";
 import { loadDashboard } from "./dashboard/files.ts";
@@ -40,6 +41,7 @@ import { makeReference } from "./openapi/reference.ts";
 import { servePeers } from "./peers.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
+import { Pace } from "./sessions/pace.ts";
 import { Sockets } from "./sessions/sockets.ts";
 import { SessionTokens } from "./sessions/tokens.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
@@ -58,7 +60,9 @@ async function main(): Promise<void> {
   stopOnRequest(lifecycle, (code) => process.exit(code));
 
   const peer = newId("gateway");
-  const dashboard = await loadDashboard();
+  const loading = loadDashboard();
+  // Whoever waits for it later is told.
+  loading.catch(() => {});
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${peer}`, log);
   lifecycle.onStop("bus", () => bus.close());
   const records = await openRecords(bus, config, log);
@@ -77,6 +81,7 @@ async function main(): Promise<void> {
   const idempotency = new Idempotency(bus, peers, answers);
   const activity = new Activity(sandboxes);
   const sessions = new Sessions(records, config);
+  const dashboard = await loading;
   const tokens = new SessionTokens(bus, peer);
   const sockets = new Sockets(config.sessionSocketsMax);
   const context: GatewayContext = {
@@ -99,14 +104,16 @@ async function main(): Promise<void> {
     usage: new AccountUsage(bus, ownership, activity),
     tokens,
     sockets,
+    pace: new Pace(),
     dashboard,
-    reference: await makeReference(routes),
+    reference: await makeReference(routes, dashboard),
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };
   servePeers(bus, { ownership, rates, reservations, idempotency, activity, tokens });
   const admission = new Admission(config.requestsMax);
   endCallsOfRevoked(records, [admission, sockets]);
+  endSocketsOfLoggedOut(records, context, sockets);
   await meetPeers(bus, peers);
   lifecycle.onStop("presence", () => {
     ownership.leave();
@@ -139,6 +146,8 @@ async function main(): Promise<void> {
   });
   lifecycle.onStop("listener", () => server.stopListening());
   log.info({ event: "ready", port: server.port, host: config.host, gateway: peer }, "the gateway is ready");
+  // What was compiled for this start is there for the next one, also when this process is killed.
+  flushCompileCache();
 }
 
 /** Other gateways answer the first heartbeat at once: they must be known before calls are counted here. */
@@ -157,6 +166,13 @@ function endCallsOfRevoked({ accounts, keys }: Records, held: readonly Pick<Admi
   accounts.onChange((_id, account) => {
     if (account?.suspended) cancel((caller) => caller.account.id === account.id, new SandgateError("forbidden", "This account is suspended."));
   });
+}
+
+/** WebSockets of a browser that is logged out or whose password is changed end at once. Its calls end by themselves, the one that logs out too. */
+function endSocketsOfLoggedOut({ sessions, logins }: Records, { authenticator }: GatewayContext, sockets: Sockets): void {
+  const end = (): void => sockets.cancel((caller) => authenticator.hasLoggedOut(caller), new SandgateError("unauthorized", loggedOut));
+  sessions.onChange((_id, session) => session === undefined && end());
+  logins.onChange(end);
 }
 
 /** New calls get 503; running ones finish, or end with an error when their time is up. */

@@ -22,10 +22,18 @@ export class Sessions {
     this.#timer.unref();
   }
 
-  /** The session of a `Cookie` header, unless it is over. */
-  find(cookieHeader: string): SessionRecord | undefined {
+  /** The session of a `Cookie` header, unless it is over, and what it is kept under. */
+  find(cookieHeader: string): { readonly id: string; readonly session: SessionRecord } | undefined {
     const token = tokenOf(cookieHeader);
-    const session = token === undefined ? undefined : this.#records.sessions.get(hashKey(token));
+    if (token === undefined) return undefined;
+    const id = hashKey(token);
+    const session = this.get(id);
+    return session && { id, session };
+  }
+
+  /** Undefined when it is over. */
+  get(id: string): SessionRecord | undefined {
+    const session = this.#records.sessions.get(id);
     if (!session || session.expires_at_ms <= Date.now()) return undefined;
     return this.#records.logins.get(session.login)?.password_version === session.password_version ? session : undefined;
   }

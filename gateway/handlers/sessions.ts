@@ -36,6 +36,7 @@ export async function makeSessionToken(context: GatewayContext, call: Call<unkno
   const { token, expiresAtMs } = context.tokens.issue({
     account_id: by.account_id,
     ...(caller.key ? { key_id: caller.key.id } : {}),
+    ...(caller.browser === undefined ? {} : { browser: caller.browser }),
     sandbox_id: id,
     ...(body.session_id === undefined ? {} : { session_id: body.session_id }),
     read_only: body.read_only ?? false,

@@ -186,10 +186,10 @@ export class Exchange {
   upgrade(handler: SocketHandler, protocol: string): void {
     const upgrade = this.#upgrade;
     if (!upgrade || this.aborted || this.status) return;
-    this.corked(() => {
-      this.begin(101, "");
-      this.#response.upgrade<UserData>({ handler }, upgrade.key, protocol, upgrade.extensions, upgrade.context);
-    });
+    this.corked(() => this.begin(101, ""));
+    // Not in the same go: where the socket stays at its place in memory, `cork` of uWebSockets.js 20 takes the WebSocket
+    // for the answer that it was before, and now and then closes it.
+    this.#response.upgrade<UserData>({ handler }, upgrade.key, protocol, upgrade.extensions, upgrade.context);
     this.finished();
   }
 

@@ -8,20 +8,21 @@ import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../
 import { checker } from "../../shared/schemas/validate.ts";
 import { decodeInput } from "../../shared/session/frames.ts";
 import type { ClientMessage } from "../../shared/session/messages.ts";
-import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax } from "../../shared/session/protocol.ts";
+import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/session/protocol.ts";
 import { readClientMessage } from "../../shared/session/read.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
 import type { StreamEnd } from "../../shared/stream/hub.ts";
-import type { Caller } from "../auth.ts";
+import { type Caller, loggedOut } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker } from "./open.ts";
+import { Outbox } from "./outbox.ts";
 import type { OpenSocket } from "./sockets.ts";
 
-/** Messages that may come before the session has begun; a client has little to say until then. */
-const earlyMax = 1_000;
 /** A close frame has room for 123 bytes. */
 const closeReasonMax = 120;
+/** Pieces of output whose acknowledgements may come all at once and for free. */
+const unansweredMax = 10_000;
 
 const checkNotice = checker(SessionNoticeSchema);
 
@@ -37,8 +38,9 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   #isAlive = true;
   #expected = 0;
   #sequence = 0;
-  /** What the client sent before the session had begun. */
-  #early: (() => void)[] = [];
+  readonly #outbox: Outbox;
+  /** Pieces of output that no acknowledgement has come for. */
+  #unanswered = 0;
   /** Bytes of input that this client has sent, and that the command has been given of them. */
   #input = { sent: 0, taken: 0, base: 0 };
 
@@ -48,6 +50,10 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.caller = ask.caller;
     this.remotePeer = ask.worker.peer;
     this.#streamId = context.hub.newStreamId();
+    this.#outbox = new Outbox({
+      send: (header, ...payload) => context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload),
+      failed: (error) => this.fail(error),
+    });
   }
 
   opened(socket: Socket): void {
@@ -60,7 +66,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#isAlive = true;
     try {
       if (isBinary) this.#takeInput(bytes);
-      else this.#takeMessage(readClientMessage(bytes.toString()));
+      else this.#takeMessage(this.#read(bytes));
     } catch (error) {
       this.fail(SandgateError.from(error));
     }
@@ -77,6 +83,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
 
   check(): void {
     if (!this.#isAlive) return this.#socket?.cut();
+    if (this.#context.authenticator.hasLoggedOut(this.caller)) return this.fail(new SandgateError("unauthorized", loggedOut));
     this.#isAlive = false;
     this.#socket?.ping();
   }
@@ -94,15 +101,30 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (this.#phase === "over" || header.seq === undefined) return;
     if (header.seq !== this.#expected) return this.fail(new SandgateError("unavailable", "part of the output was lost on its way"), "outputLost");
     this.#expected++;
-    if (header.message === undefined) this.#deliver(payload);
-    else this.#hear(checkNotice(header.message));
+    if (header.message !== undefined) return this.#hear(checkNotice(header.message));
+    this.#unanswered = Math.min(this.#unanswered + 1, unansweredMax);
+    this.#deliver(payload);
   }
 
   abort(error: SandgateError): void {
     this.fail(error);
   }
 
+  #read(bytes: Buffer): ClientMessage {
+    if (this.#phase !== "new" && bytes.length > laterControlBytesMax) {
+      throw new SandgateError("payload_too_large", `a text frame must be at most ${laterControlBytesMax} bytes once the session has begun`);
+    }
+    return readClientMessage(bytes.toString());
+  }
+
+  /** One acknowledgement for each piece of output is free: a client cannot help how small the pieces are that a command writes. */
+  #count(type: ClientMessage["type"] | "input"): void {
+    if (type === "ack" && this.#unanswered > 0) this.#unanswered--;
+    else this.#context.pace.take(this, this.caller.limitKey, type);
+  }
+
   #takeInput(frame: Buffer): void {
+    this.#count("input");
     if (this.#phase === "new") throw new SandgateError("invalid_request", "start or attach must come before input");
     if (frame.length > frameBytesMax) throw new SandgateError("payload_too_large", `a binary frame must be at most ${frameBytesMax} bytes`);
     const bytes = decodeInput(frame);
@@ -112,10 +134,11 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (this.#input.sent - this.#input.taken > inputBytesMax) {
       return this.fail(new SandgateError("rate_limited", `the command has not taken more than ${inputBytesMax} bytes of its input`), "inputOverflow");
     }
-    this.#pass({}, bytes);
+    this.#outbox.input(bytes);
   }
 
   #takeMessage(message: ClientMessage): void {
+    this.#count(message.type);
     const isFirst = message.type === "start" || message.type === "attach";
     if (isFirst !== (this.#phase === "new")) {
       throw new SandgateError("invalid_request", isFirst ? "start and attach can only come first" : "start or attach must come first");
@@ -124,7 +147,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (message.type === "detach") return this.#close(closeReasons.done.code, "detached");
     if (message.type !== "ack" && this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read");
     if (message.type === "kill") this.#audit("kill");
-    this.#pass({ message });
+    this.#outbox.message(message);
   }
 
   #begin(message: ClientMessage & { type: "start" | "attach" }): void {
@@ -146,22 +169,13 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (notice.type === "started") this.#started(notice.input_offset);
     this.#say(notice);
     if (notice.type === "exit") this.#close(closeReasons.done.code, "the session has ended");
-    else if (notice.type === "started") for (const pass of this.#early.splice(0)) pass();
+    else if (notice.type === "started") this.#outbox.open();
   }
 
   #started(inputOffset: number): void {
     this.#phase = "open";
     this.#input.base = inputOffset;
     this.#audit(this.#ask.action ?? "attach");
-  }
-
-  /** To the worker, in order; what comes before the worker listens waits. */
-  #pass(header: FrameHeader, ...payload: Uint8Array[]): void {
-    if (this.#phase === "opening") {
-      if (this.#early.length === earlyMax) throw new SandgateError("rate_limited", `at most ${earlyMax} messages may come before the session has begun`);
-      return void this.#early.push(() => this.#pass(header, ...payload));
-    }
-    if (this.#phase === "open") this.#context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload);
   }
 
   #say(message: object): void {
@@ -186,7 +200,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     const wasOpen = this.#phase !== "new";
     this.#phase = "over";
     clearTimeout(this.#timer);
-    this.#early = [];
+    this.#outbox.close();
     this.#context.sockets.delete(this);
     this.#context.hub.remove(this.#streamId);
     if (wasOpen) this.#leave();

@@ -22,6 +22,8 @@ const Grant = Type.Object({
   account_id: Id,
   /** The key that it was made with; absent where a browser made it. */
   key_id: Type.Optional(Id),
+  /** The browser's session, which the token does not outlive. */
+  browser: Type.Optional(Id),
   sandbox_id: Id,
   /** The only session that it may attach to. */
   session_id: Type.Optional(Id),

@@ -22,7 +22,7 @@ export type { ExecuteAsyncOptions, ExecuteOptions, Sandbox, SandboxHandle } from
 export type { Sandboxes } from "./sandboxes.ts";
 export type { AttachOptions, SessionOptions } from "./session/open.ts";
 export type { Session } from "./session/session.ts";
-export type { SessionEnd, SessionOutput } from "./session/types.ts";
+export type { SessionEnd, SessionOutput, TerminalSize } from "./session/types.ts";
 export type { Snapshot, Snapshots } from "./snapshot.ts";
 export type { Download, OnProgress, UploadSource } from "./transfer.ts";
 export type * from "./types.ts";

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** One sandbox. */
 import { slowTimeoutMs, split } from "./call-options.ts";
 import type { CallOptions, Connection, MakeOptions } from "./connection.ts";

@@ -1,7 +1,7 @@
 /** What crosses NATS for live sessions: calls to workers, their replies, and what a worker says on the stream of an attachment. */
 import Type, { type Static } from "typebox";
 import { errorCodes } from "../errors.ts";
-import { ExitMessage, GapMessage, InputAckMessage, StartedMessage } from "../session/messages.ts";
+import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../session/messages.ts";
 import { closeReasons } from "../session/protocol.ts";
 import { EnvVars } from "./api.ts";
 import { StreamTarget } from "./messages.ts";
@@ -61,5 +61,5 @@ export const ClosedNotice = Type.Object({
 export type ClosedNotice = Static<typeof ClosedNotice>;
 
 /** What a worker says on the stream of an attachment beside output, which comes as frames for the client. */
-export const SessionNotice = Type.Union([StartedMessage, ExitMessage, GapMessage, InputAckMessage, ClosedNotice]);
+export const SessionNotice = Type.Union([StartedMessage, ExitMessage, GapMessage, InputAckMessage, ResizeMessage, ClosedNotice]);
 export type SessionNotice = Static<typeof SessionNotice>;

@@ -39,6 +39,7 @@ export const AttachMessage = Type.Object({
 });
 export type AttachMessage = Static<typeof AttachMessage>;
 
+/** The size of the terminal: from the client that writes, and to all others, whose screens it fits only in this size. */
 export const ResizeMessage = Type.Object({ type: Type.Literal("resize"), cols: Side, rows: Side });
 /** A signal for the foreground process group of the terminal, or for the processes of the command: `SIGINT` or `INT`. */
 export const SignalMessage = Type.Object({ type: Type.Literal("signal"), signal: Type.String({ maxLength: 16 }) });
@@ -69,6 +70,9 @@ export const StartedMessage = Type.Object({
   type: Type.Literal("started"),
   session_id: SessionId,
   tty: Type.Boolean(),
+  /** The size of its terminal, where it has one. */
+  cols: Type.Optional(Side),
+  rows: Type.Optional(Side),
   /** Whether this client may write, resize, signal and kill. */
   writer: Type.Boolean(),
   /** Of the first byte of output that is sent next; what is missing before it is told by `gap`. */
@@ -102,8 +106,10 @@ export type GapMessage = Static<typeof GapMessage>;
 export const InputAckMessage = Type.Object({ type: Type.Literal("input_ack"), offset: Offset });
 export type InputAckMessage = Static<typeof InputAckMessage>;
 
+export type ResizeMessage = Static<typeof ResizeMessage>;
+
 /** What the server sends. */
-export type ServerMessage = StartedMessage | ExitMessage | ErrorMessage | GapMessage | InputAckMessage;
+export type ServerMessage = StartedMessage | ExitMessage | ErrorMessage | GapMessage | InputAckMessage | ResizeMessage;
 
 /** Body of the call that makes a token for one WebSocket. */
 export const SessionTokenBody = Type.Object({

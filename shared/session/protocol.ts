@@ -11,6 +11,8 @@ export const subprotocol = "sandgate.exec.v1";
 export const frameBytesMax = 64 * 1024;
 /** Largest text frame from a client: a start with a long command and many variables. */
 export const controlBytesMax = 1024 * 1024;
+/** Largest text frame from a client after its first one. */
+export const laterControlBytesMax = 4 * 1024;
 /** Output that a client may leave unacknowledged before it is paused. */
 export const windowBytes = 256 * 1024;
 /** Input that the program has not taken yet: a client should wait for `input_ack` at a quarter of this; beyond it is cut off. */

@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 import { execa } from "execa";
 import { TestBrowser } from "../helpers/browser.ts";
 import { ClientWorld } from "../helpers/client.ts";
+import { CutProxy } from "../helpers/cut-proxy.ts";
 
 const world = new ClientWorld();
 const folder = mkdtempSync(join(tmpdir(), "sandgate-package-"));
@@ -99,7 +100,7 @@ export async function main(): Promise<ExecutionResult | undefined> {
 }
 `;
   writeFileSync(join(folder, "user.ts"), user);
-  const lib = ["es2022", "esnext.disposable", "dom", "dom.asynciterable"];
+  const lib = ["es2022", "dom", "dom.asynciterable"];
   const compilerOptions = { strict: true, noEmit: true, target: "es2022", module: "nodenext", lib, types: [], skipLibCheck: false };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["user.ts"] }));
   const { stdout, exitCode } = await execa(join(process.cwd(), "node_modules/.bin/tsc"), ["-p", folder], { reject: false });
@@ -130,5 +131,44 @@ test("a browser gets a session by a token, and no client by a key", async () => 
     assert.match(refused ?? "", /an API key must not get into a browser/);
   } finally {
     await browser.close();
+  }
+});
+
+test("a browser whose connection breaks joins its session again by another token, and misses nothing", async () => {
+  const { url } = world.account.api;
+  const sandbox = await world.client.sandboxes.create();
+  const proxy = await CutProxy.to(url);
+  const browser = await TestBrowser.launch(url);
+  try {
+    const page = await browser.open("/healthz", { tolerates: /^WebSocket connection to/ });
+    await page.exposeFunction("nextToken", async () => (await sandbox.sessionToken()).token);
+    await page.exposeFunction("cut", () => proxy.cut());
+    // What the tests' compiler puts around functions.
+    await page.evaluate("globalThis.__name = (named) => named");
+    const module = `http://127.0.0.1:${(files.address() as AddressInfo).port}/browser.js`;
+    const talk = async ({ module, url, sandboxId }: Record<string, string>): Promise<{ text: string; changes: boolean[]; exitCode: number }> => {
+      const { session } = await import(module as string);
+      const page = globalThis as unknown as { nextToken: () => Promise<string>; cut: () => Promise<void> };
+      const changes: boolean[] = [];
+      const command = "seq 1 20000; read line; echo got $line; exit 3";
+      const live = await session({ url, sandboxId, token: page.nextToken, command, onConnection: (is: boolean) => changes.push(is) });
+      const decoder = new TextDecoder();
+      let text = "";
+      for await (const { bytes } of live) {
+        const before = text.length;
+        text += decoder.decode(bytes, { stream: true });
+        if (before < 30_000 && text.length >= 30_000) {
+          await page.cut();
+          await live.write("it\n");
+        }
+      }
+      return { text, changes, exitCode: (await live.exited).exit_code };
+    };
+    const { text, changes, exitCode } = await page.evaluate(talk, { module, url: proxy.url, sandboxId: sandbox.id });
+    assert.equal(text, `${Array.from({ length: 20_000 }, (_, index) => `${index + 1}\n`).join("")}got it\n`);
+    assert.deepEqual([changes, exitCode], [[false, true], 3]);
+  } finally {
+    await browser.close();
+    await proxy.close();
   }
 });

@@ -181,6 +181,22 @@ test("one who takes the session over is the one who writes, and the other is tol
   assert.equal((await read(second)).stdout, "mine\n");
 });
 
+test("those who watch a terminal know its size, and who only watches ends nothing", async () => {
+  const sizes: unknown[] = [];
+  const writer = await sandbox.session({ command: "cat", tty: true, cols: 100, rows: 30 });
+  {
+    await using reader = await sandbox.attach(writer.id, { read_only: true, onResize: (size) => sizes.push(size) });
+    assert.deepEqual(reader.size, { cols: 100, rows: 30 });
+    writer.resize(90, 20);
+    await until("the reader knows", () => sizes.length > 0);
+    assert.deepEqual([sizes, reader.size, writer.size], [[{ cols: 90, rows: 20 }], { cols: 90, rows: 20 }, { cols: 90, rows: 20 }]);
+    reader.resize(10, 10);
+  }
+  await writer.write("still here\n");
+  await writer.closeStdin();
+  assert.match((await read(writer)).stdout, /still here/);
+});
+
 test("output that nobody kept is told as a gap", async () => {
   const gaps: [number, number][] = [];
   const session = await sandbox.session({ command: "head -c 3000000 /dev/zero; echo end" });
@@ -236,4 +252,23 @@ test("await using ends the command", async () => {
   }
   const listed = (await sandbox.sessions()).find(({ session_id }) => session_id === id);
   assert.notEqual(listed?.status, "running");
+});
+
+test("await using ends a command whose output is not read to its end", async () => {
+  let id = "";
+  {
+    await using session = await sandbox.session({ command: "yes" });
+    id = session.id;
+    for await (const { bytes } of session) if (bytes.length > 0) break;
+  }
+  assert.equal(
+    (await sandbox.sessions()).some(({ session_id, status }) => session_id === id && status === "running"),
+    false,
+  );
+});
+
+test("wait goes on where reading has stopped", async () => {
+  const session = await sandbox.session({ command: "seq 1 400000; exit 3" });
+  for await (const { bytes } of session) if (bytes.length > 0) break;
+  assert.deepEqual(await session.wait(), { exit_code: 3 });
 });

@@ -98,6 +98,29 @@ test("one client writes, the others read the same", async () => {
   }
 });
 
+test("those who watch are told the size of the terminal, and of every change of it", async () => {
+  const writer = await start(api, id, { command: "cat", tty: true, cols: 100, rows: 30 });
+  const { cols, rows } = writer.started ?? {};
+  assert.deepEqual([cols, rows], [100, 30]);
+  const reader = await attach(api, id, { session_id: writer.id, read_only: true });
+  assert.deepEqual([reader.started?.cols, reader.started?.rows], [100, 30]);
+  writer.send({ type: "resize", cols: 90, rows: 20 });
+  await until("the reader knows", () => reader.messages.some((message) => message.type === "resize"));
+  assert.deepEqual(reader.messages.at(-1), { type: "resize", cols: 90, rows: 20 });
+  assert.deepEqual(
+    writer.messages.map(({ type }) => type),
+    ["started"],
+  );
+  const late = await attach(api, id, { session_id: writer.id, read_only: true });
+  assert.deepEqual([late.started?.cols, late.started?.rows], [90, 20]);
+  writer.send({ type: "kill" });
+  await Promise.all([writer, reader, late].map((client) => client.closed()));
+  const pipes = await start(api, id, { command: "cat" });
+  assert.equal("cols" in (pipes.started ?? {}), false, "what has no terminal has no size");
+  pipes.send({ type: "kill" });
+  await pipes.closed();
+});
+
 test("a client that may not write is refused when it does, and the session goes on", async () => {
   const writer = await start(api, id, { command: "cat" });
   const forbidden = [{ type: "resize", cols: 10, rows: 10 }, { type: "signal", signal: "TERM" }, { type: "stdin_close" }, { type: "kill" }];

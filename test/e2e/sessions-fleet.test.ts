@@ -8,6 +8,7 @@ import { Mark } from "../helpers/sandboxes.ts";
 import { attach, connect, Refused, start } from "../helpers/sessions.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
+import { Visitor } from "../helpers/visitor.ts";
 
 let stack: Stack;
 let accounts: Accounts;
@@ -106,12 +107,48 @@ test("an account that is suspended loses its WebSockets, those by token too", as
   assert.equal((await byToken.closed()).code, 4403);
 });
 
+for (const [name, method, path, body] of [
+  ["logs out", "POST", "/v1/auth/logout", () => ({})],
+  ["gets a new password", "POST", "/v1/account/password", ({ password }) => ({ current_password: password, new_password: `${password} new` })],
+] satisfies [string, string, string, (visitor: Visitor) => object][]) {
+  test(`a browser that ${name} loses its WebSockets at once, on every gateway, those by token too`, async () => {
+    const visitor = new Visitor(stack.url);
+    await visitor.signUp();
+    const own = new Api({ url: stack.url, apiKey: (await visitor.makeKey()).key });
+    const far = new Api({ url: other.url, apiKey: own.apiKey });
+    const sandbox = await own.create();
+    const headers = { cookie: visitor.cookie, origin: new URL(stack.url).origin };
+    const token = async (): Promise<string> => (await visitor.call<{ token: string }>("POST", `/v1/sandboxes/${sandbox}/session-token`, {})).body.token;
+    const clients = [
+      await connect(own, sandbox, { headers }),
+      await connect(far, sandbox, { headers: { ...headers, origin: new URL(other.url).origin } }),
+      await connect(far, sandbox, { headers: {}, query: `?token=${await token()}` }),
+    ];
+    const byKey = await start(own, sandbox, { command: "cat" });
+    for (const client of clients) {
+      client.send({ type: "start", command: "cat" });
+      await client.ready();
+    }
+    const unused = await token();
+    const { status } = await visitor.call(method, path, body(visitor));
+    assert.equal(status, 200);
+    for (const client of clients) {
+      assert.equal((await client.closed()).code, 4401);
+      assert.match(client.error?.message ?? "", /not logged in any more/);
+    }
+    assert.equal((await connect(far, sandbox, { headers: {}, query: `?token=${unused}` }).catch((error: Refused) => error.status)) as unknown, 401);
+    byKey.send({ type: "stdin_close" });
+    assert.equal((await byKey.closed()).code, 1000);
+    await own.delete(sandbox);
+  });
+}
+
 test("a flood of messages while the worker has not answered yet is refused", async () => {
   const client = await connect(api, id);
   stack.worker.signal("SIGSTOP");
   try {
     client.send({ type: "start", command: "true" });
-    for (let n = 0; n <= 1_000; n++) client.send({ type: "resize", cols: 80, rows: 24 });
+    for (let n = 0; n <= 1_000; n++) client.send({ type: "ack", offset: 0 });
     assert.equal((await client.closed()).code, 4429);
     assert.match(client.error?.message ?? "", /at most 1000 messages/);
   } finally {

@@ -112,6 +112,35 @@ test("a program that takes the whole screen draws it, takes keys and gives it ba
   await leave(client);
 });
 
+test("vim edits a file on the whole screen", async () => {
+  const client = await shell();
+  const from = client.text[1].length;
+  client.type("vim /root/poem\r");
+  await client.sees('"~/poem" [New]', from);
+  client.type("iroses are red\x1b:wq\r");
+  await client.sees(/1L, 14B written[\s\S]*# /, from);
+  assert.match(await line(client, "cat /root/poem"), /roses are red/);
+  await leave(client);
+});
+
+test("less shows a page, searches, and goes by the size of the terminal", async () => {
+  const client = await shell();
+  const from = client.text[1].length;
+  client.type("seq 1 5000 | less\r");
+  await client.sees(/\r\n22\r\n23\r\n.*:/, from);
+  client.type("/^4321$\r");
+  await client.sees("4321", from);
+  const found = client.text[1].length;
+  client.send({ type: "resize", cols: 80, rows: 10 });
+  await client.sees("4329", found);
+  const resized = client.text[1].length;
+  client.type(" ");
+  await client.sees("4338", resized);
+  client.type("q");
+  assert.match(await line(client, "echo code $?"), /code 0/);
+  await leave(client);
+});
+
 test("the end of input ends the shell", async () => {
   const client = await shell();
   client.send({ type: "stdin_close" });

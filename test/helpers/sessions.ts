@@ -45,6 +45,8 @@ export class SessionClient {
   pings = 0;
   isAcking = true;
   close: { code: number; reason: string } | undefined;
+  /** What this end found wrong with the connection. */
+  failure: string | undefined;
   #acknowledged = 0;
   readonly #onOutput: ((bytes: Uint8Array, channel: 1 | 2) => void) | undefined;
 
@@ -55,7 +57,9 @@ export class SessionClient {
     ws.on("close", (code, reason) => {
       this.close = { code, reason: reason.toString() };
     });
-    ws.on("error", () => {});
+    ws.on("error", (error) => {
+      this.failure = error.message;
+    });
     ws.on("ping", () => this.pings++);
   }
 
@@ -92,7 +96,7 @@ export class SessionClient {
   /** Resolves when the server has started or attached, or has refused to. */
   async ready(): Promise<this> {
     await until("started", () => this.started !== undefined || this.close !== undefined);
-    if (!this.started) throw new Error(`not started: ${JSON.stringify([this.messages, this.close])}`);
+    if (!this.started) throw new Error(`not started: ${JSON.stringify([this.messages, this.close, this.failure])}`);
     return this;
   }
 

@@ -6,7 +6,7 @@
  * nobody there output is taken and kept as far as there is room.
  */
 
-import type { ClosedNotice } from "../../shared/schemas/sessions.ts";
+import type { ClosedNotice, SessionNotice } from "../../shared/schemas/sessions.ts";
 import type { ExitMessage } from "../../shared/session/messages.ts";
 import type { OutputChannel } from "../../shared/session/protocol.ts";
 import type { Attachment } from "./attachment.ts";
@@ -25,6 +25,7 @@ export class Audience {
   #sending: NodeJS.Immediate | undefined;
   #sentTo = 0;
   #room: PromiseWithResolvers<void> | undefined;
+  #isLast = false;
 
   /** @param ringBytes output that is kept. */
   constructor(ringBytes: number) {
@@ -72,6 +73,11 @@ export class Audience {
     this.#makeRoom();
   }
 
+  /** All but one. */
+  tell(notice: SessionNotice, but: Attachment | undefined): void {
+    for (const attachment of this.#attachments) if (attachment !== but) attachment.tell(notice);
+  }
+
   append(channel: OutputChannel, chunk: Uint8Array): void {
     this.#ring.append(channel, chunk);
     if (this.#ring.end - this.#sentTo >= sendBytes) this.#send();
@@ -80,10 +86,16 @@ export class Audience {
 
   /** Resolves when output may be taken. */
   async untilRoom(): Promise<void> {
-    while (this.size > 0 && ![...this.#attachments].some((attachment) => attachment.hasRoom(this.#ring))) {
+    while (!this.#isLast && this.size > 0 && ![...this.#attachments].some((attachment) => attachment.hasRoom(this.#ring))) {
       this.#room ??= Promise.withResolvers<void>();
       await this.#room.promise;
     }
+  }
+
+  /** What is still to come is little: no more than was on its way when everything that could write was killed. It is taken at once. */
+  takeLast(): void {
+    this.#isLast = true;
+    this.#makeRoom();
   }
 
   /** No more output comes. Clients are told after what there is of it, of a loss at once. The first call counts. */

@@ -7,6 +7,7 @@ import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../.
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Preview } from "../exec/output.ts";
 import type { Interactive, Output } from "../runtime/interactive.ts";
+import type { Size } from "../runtime/terminals.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
 import { Audience } from "./audience.ts";
@@ -47,6 +48,8 @@ export class Session implements Activity, AttachmentEvents {
   readonly #events: SessionEvents;
   readonly #audience: Audience;
   #writer: Attachment | undefined;
+  /** Of its terminal; undefined without one. */
+  #size: Size | undefined;
   #command: Interactive | undefined;
   /** Why it is being ended by us. */
   #reason: string | undefined;
@@ -59,6 +62,7 @@ export class Session implements Activity, AttachmentEvents {
   constructor(call: SessionStartCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
     this.call = call;
     this.#hub = hub;
+    this.#size = call.terminal;
     this.#settings = settings;
     this.#events = events;
     this.#audience = new Audience(settings.ringBytes);
@@ -66,6 +70,11 @@ export class Session implements Activity, AttachmentEvents {
 
   get ended(): boolean {
     return this.#audience.outcome !== undefined;
+  }
+
+  /** Whether it has a command that runs, or clients that have not taken all of its output. */
+  get isBusy(): boolean {
+    return !this.ended || this.#audience.size > 0;
   }
 
   get summary(): SessionSummary {
@@ -155,10 +164,17 @@ export class Session implements Activity, AttachmentEvents {
     this.#trafficAtMs = Date.now();
     const command = this.#command;
     if (!command || this.ended) return;
-    if (message.type === "resize") command.resize(message);
+    if (message.type === "resize") this.#resize(command, message);
     else if (message.type === "stdin_close") command.input.end();
     else if (message.type === "signal") void command.signal(signalOf(message.signal)).catch(() => {});
     else if (message.type === "kill") this.#kill();
+  }
+
+  #resize(command: Interactive, { cols, rows }: Size): void {
+    if (!this.#size) return;
+    this.#size = { cols, rows };
+    command.resize(this.#size);
+    this.#audience.tell({ type: "resize", ...this.#size }, this.#writer);
   }
 
   #welcome(attachment: Attachment, since: number): void {
@@ -166,7 +182,7 @@ export class Session implements Activity, AttachmentEvents {
     const offset = Math.max(since, this.#audience.start);
     this.#input.told = this.#input.taken;
     const writer = attachment === this.#writer;
-    attachment.tell({ type: "started", session_id, tty: terminal !== undefined, writer, offset, input_offset: this.#input.accepted });
+    attachment.tell({ type: "started", session_id, tty: terminal !== undefined, ...this.#size, writer, offset, input_offset: this.#input.accepted });
     if (since < offset) attachment.tell({ type: "gap", from: since, to: offset });
     this.#audience.serve(attachment, offset);
   }
@@ -190,7 +206,7 @@ export class Session implements Activity, AttachmentEvents {
 
   #kill(reason?: string): void {
     this.#reason ??= reason;
-    if (this.#command) this.#killing ??= this.#command.kill();
+    if (this.#command) this.#killing ??= this.#command.kill().finally(() => this.#audience.takeLast());
   }
 
   /** To the end of the command and of its output. */

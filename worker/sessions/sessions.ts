@@ -79,17 +79,17 @@ export class Sessions {
   #ended(session: Session, sandbox: LiveSandbox, end: SessionEnd): void {
     sandbox.activities.delete(session);
     void this.note(session, end);
-    const ended = [...this.#kept.values()].filter((kept) => kept.sandbox === sandbox && kept.session.ended && kept.session.summary.attached === 0);
+    const ended = [...this.#kept.values()].filter((kept) => kept.sandbox === sandbox && !kept.session.isBusy);
     for (const kept of ended.slice(0, Math.max(0, ended.length - endedMax))) this.#kept.delete(kept.session.call.session_id);
   }
 
   #refuseTooMany({ sandbox_id, account_id }: SessionStartCall): void {
     const { sessionsPerSandbox, sessionsPerAccount } = this.#context.config;
-    const running = [...this.#kept.values()].flatMap(({ session }) => (session.ended ? [] : [session.call]));
-    if (running.filter((call) => call.sandbox_id === sandbox_id).length >= sessionsPerSandbox) {
+    const busy = [...this.#kept.values()].flatMap(({ session }) => (session.isBusy ? [session.call] : []));
+    if (busy.filter((call) => call.sandbox_id === sandbox_id).length >= sessionsPerSandbox) {
       throw new SandgateError("rate_limited", `the sandbox already has ${sessionsPerSandbox} sessions, which is its limit`);
     }
-    if (running.filter((call) => call.account_id === account_id).length >= sessionsPerAccount) {
+    if (busy.filter((call) => call.account_id === account_id).length >= sessionsPerAccount) {
       throw new SandgateError("rate_limited", `the account already has ${sessionsPerAccount} sessions on this worker, which is its limit`);
     }
   }

@@ -18,7 +18,7 @@ export const open: OperationDocs = {
 
 The client's first message is \`{"type":"start"}\` with any of \`command\` (the login shell when absent), \`tty\`, \`cols\`, \`rows\`, \`env\`, \`working_dir\`, \`detach_timeout\`; or \`{"type":"attach","session_id":"…"}\` with any of \`since\` (replay output from this offset on), \`takeover\` (take the pen from its writer), \`read_only\`. Later it may send \`resize\` with \`cols\` and \`rows\`, \`signal\` with \`signal\`, \`stdin_close\`, \`ack\` with \`offset\`, \`kill\` and \`detach\`.
 
-The server answers \`{"type":"started","session_id","tty","writer","offset","input_offset"}\`, then output. \`{"type":"gap","from","to"}\` tells of output that is not kept any more, \`{"type":"input_ack","offset"}\` how much input the program has been given. Exactly one \`{"type":"exit","exit_code","signal"}\` comes at the end, or \`{"type":"error","code","message"}\` before the socket is closed.
+The server answers \`{"type":"started","session_id","tty","cols","rows","writer","offset","input_offset"}\`, then output. \`{"type":"gap","from","to"}\` tells of output that is not kept any more, \`{"type":"input_ack","offset"}\` how much input the program has been given, \`{"type":"resize","cols","rows"}\` tells those who watch of a new size of the terminal. Exactly one \`{"type":"exit","exit_code","signal"}\` comes at the end, or \`{"type":"error","code","message"}\` before the socket is closed.
 
 An output frame is one byte of channel (1 standard output or terminal, 2 standard error), eight bytes of offset (big-endian: where its first byte stands in the session's output), then bytes. An input frame is one byte 0, then bytes.
 

@@ -4,7 +4,7 @@ import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../session/protocol
 import type { Connection } from "../connection.ts";
 import type { Dial } from "./link.ts";
 import { Session } from "./session.ts";
-import type { SessionListeners } from "./types.ts";
+import { type SessionListeners, splitListeners } from "./types.ts";
 
 interface OpenOptions extends SessionListeners {
   /** Ends the opening; afterwards it ends the command. */
@@ -44,18 +44,18 @@ const reattachMarginMs = 15_000;
 
 /** Never sent twice. @throws {APIError} */
 export function startSession(connection: Connection, sandboxId: string, options: SessionOptions): Promise<Session> {
-  const { signal, timeoutMs, onGap, onConnection, ...start } = options;
+  const [listeners, { signal, timeoutMs, ...start }] = splitListeners(options);
   const reattachMs = (start.detach_timeout ?? detachTimeoutDefaultS) * 1_000 + reattachMarginMs;
   const first = { type: "start", ...defined(start) } as StartMessage;
-  return kept(Session.open(dialer(connection, sandboxId, { signal, timeoutMs }), first, { onGap, onConnection, reattachMs, readOnly: false }), signal);
+  return kept(Session.open(dialer(connection, sandboxId, { signal, timeoutMs }), first, { ...listeners, reattachMs, readOnly: false }), signal);
 }
 
 /** @throws {APIError} */
 export function attachSession(connection: Connection, sandboxId: string, sessionId: string, options: AttachOptions): Promise<Session> {
-  const { signal, timeoutMs, onGap, onConnection, ...how } = options;
+  const [listeners, { signal, timeoutMs, ...how }] = splitListeners(options);
   const reattachMs = detachTimeoutMaxS * 1_000;
   const first = { type: "attach" as const, session_id: sessionId, ...(defined(how) as { since?: number }) };
-  const settings = { onGap, onConnection, reattachMs, readOnly: how.read_only ?? false };
+  const settings = { ...listeners, reattachMs, readOnly: how.read_only ?? false };
   return kept(Session.open(dialer(connection, sandboxId, { signal, timeoutMs }), first, settings), signal);
 }
 

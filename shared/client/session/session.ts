@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** A command that one can write to. When the connection is lost the client joins the session again by itself. */
 import { encodeInput } from "../../session/frames.ts";
 import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../session/messages.ts";
@@ -8,9 +9,12 @@ import { deferred, pause } from "../waiting.ts";
 import { Input } from "./input.ts";
 import { type Dial, type Link, openLink } from "./link.ts";
 import { Output } from "./output.ts";
-import type { SessionEnd, SessionOutput, SessionSettings } from "./types.ts";
+import type { SessionEnd, SessionOutput, SessionSettings, TerminalSize } from "./types.ts";
 
-export type { SessionEnd, SessionListeners, SessionOutput, SessionSettings } from "./types.ts";
+export type { SessionEnd, SessionListeners, SessionOutput, SessionSettings, TerminalSize } from "./types.ts";
+
+/** What is written within this time is put together. */
+const togetherMs = 1;
 
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
@@ -32,10 +36,14 @@ export class Session implements AsyncIterable<SessionOutput> {
   #link: Link | undefined;
   #isWriter: boolean;
   #isOver = false;
-  #isRead = false;
-  #size: { cols: number; rows: number } | undefined;
+  #reader: "none" | "reading" | "left" = "none";
+  #size: TerminalSize | undefined;
+  /** The size that we have asked for. */
+  #wanted: TerminalSize | undefined;
   /** Sent again on every new connection. */
   readonly #lasting = new Set<"stdin_close" | "kill">();
+  #pumping: ReturnType<typeof setTimeout> | undefined;
+  #pumpedAtMs = Number.NEGATIVE_INFINITY;
   /** To be sent when there is a connection. */
   #later: ClientMessage[] = [];
 
@@ -45,6 +53,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.id = started.session_id;
     this.tty = started.tty;
     this.#isWriter = started.writer;
+    this.#size = sizeOf(started);
     // What is missing up to the first byte that comes is told as a gap.
     this.#output = new Output(since, settings.onGap);
     this.#input = new Input(started.input_offset);
@@ -68,19 +77,26 @@ export class Session implements AsyncIterable<SessionOutput> {
     return this.#isWriter;
   }
 
+  /** Of its terminal, as the client that writes has set it; undefined without a terminal. */
+  get size(): TerminalSize | undefined {
+    return this.#size;
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<SessionOutput, void> {
-    if (this.#isRead) throw new SandgateError("the output can be read only once");
-    this.#isRead = true;
-    for (let output = await this.#output.next(); output; output = await this.#output.next()) {
-      yield output;
-      const offset = this.#output.taken(output);
-      if (offset !== undefined) this.#link?.send({ type: "ack", offset });
+    if (this.#reader !== "none") throw new SandgateError("the output can be read only once");
+    this.#reader = "reading";
+    try {
+      yield* this.#rest();
+    } finally {
+      this.#reader = "left";
     }
   }
 
-  /** Reads output that nobody wants, and resolves with the exit code. */
+  /** Reads the output that nobody reads, and resolves with the exit code. */
   async wait(): Promise<SessionEnd> {
-    if (!this.#isRead) for await (const _output of this);
+    if (this.#reader === "reading") return this.exited;
+    this.#reader = "left";
+    for await (const _output of this.#rest());
     return this.exited;
   }
 
@@ -88,7 +104,7 @@ export class Session implements AsyncIterable<SessionOutput> {
   async write(data: string | Uint8Array): Promise<void> {
     this.#mustWrite();
     this.#input.add(typeof data === "string" ? new TextEncoder().encode(data) : data);
-    this.#pump();
+    this.#pumpSoon();
     await this.#input.room();
   }
 
@@ -98,12 +114,15 @@ export class Session implements AsyncIterable<SessionOutput> {
     if (this.tty) return this.write("\u0004");
     this.#mustWrite();
     this.#lasting.add("stdin_close");
+    this.#pump();
     this.#link?.send({ type: "stdin_close" });
   }
 
-  /** The terminal has another size. */
+  /** Gives the terminal another size. Nothing for a client that may not write. */
   resize(cols: number, rows: number): void {
-    this.#size = { cols, rows };
+    this.#wanted = { cols, rows };
+    if (!this.#isWriter) return;
+    if (this.#size) this.#size = this.#wanted;
     this.#link?.send({ type: "resize", cols, rows });
   }
 
@@ -112,6 +131,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     if (this.#isOver) return;
     this.#mustWrite();
     const message = { type: "signal", signal } as const;
+    this.#pump();
     if (this.#link) this.#link.send(message);
     else this.#later.push(message);
   }
@@ -124,17 +144,31 @@ export class Session implements AsyncIterable<SessionOutput> {
 
   /** Leaves; the session goes on for its `detach_timeout`, and `attach` joins it. */
   detach(): void {
+    this.#pump();
     this.#link?.send({ type: "detach" });
     const link = this.#link;
     this.#finish({}, new SandgateError("the session was left"));
     link?.close();
   }
 
-  /** `await using`: the command is ended. */
+  /** `await using`: the command is ended; who only watches leaves it to the others. */
   async [asyncDispose](): Promise<void> {
     if (this.#isOver) return;
+    if (!this.#isWriter) return this.detach();
     this.kill();
     await this.wait().catch(() => {});
+  }
+
+  /** Output from here on; what was given out is acknowledged when the next is asked for. */
+  async *#rest(): AsyncGenerator<SessionOutput, void> {
+    for (let output = await this.#output.next(); output; output = await this.#output.next()) {
+      try {
+        yield output;
+      } finally {
+        const offset = this.#output.taken(output);
+        if (offset !== undefined) this.#link?.send({ type: "ack", offset });
+      }
+    }
   }
 
   #mustWrite(): void {
@@ -155,11 +189,18 @@ export class Session implements AsyncIterable<SessionOutput> {
       this.#input.arrived(message.offset);
       this.#pump();
     } else if (message.type === "gap") this.#output.gap(message.from, message.to);
+    else if (message.type === "resize") this.#resized(sizeOf(message));
     else if (message.type === "exit") {
       const { type: _type, ...end } = message;
       this.#end.resolve(end);
       this.#finish({}, new SandgateError("the command has ended"));
     }
+  }
+
+  #resized(size: TerminalSize | undefined): void {
+    const { cols, rows } = this.#size ?? {};
+    this.#size = size;
+    if (size && (size.cols !== cols || size.rows !== rows)) this.#settings.onResize?.(size);
   }
 
   #closed(code: number, error: SandgateError | undefined): void {
@@ -178,9 +219,10 @@ export class Session implements AsyncIterable<SessionOutput> {
       // The server may not have noticed yet that the connection over which we wrote is gone.
       const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.#isWriter };
       try {
-        const link = await openLink(this.#dial, { ...first, ...how }, ({ writer, input_offset }) => {
-          this.#isWriter = writer;
-          this.#input.resume(input_offset);
+        const link = await openLink(this.#dial, { ...first, ...how }, (started) => {
+          this.#isWriter = started.writer;
+          this.#input.resume(started.input_offset);
+          this.#resized(sizeOf(started));
           return this.#listener();
         });
         this.#joined(link);
@@ -200,14 +242,23 @@ export class Session implements AsyncIterable<SessionOutput> {
       return this;
     }
     this.#link = link;
-    if (this.#size) link.send({ type: "resize", ...this.#size });
+    if (this.#wanted && this.#isWriter) link.send({ type: "resize", ...this.#wanted });
     this.#pump();
     for (const message of this.#later.splice(0)) link.send(message);
     for (const type of this.#lasting) link.send({ type });
     return this;
   }
 
+  /** At once, unless something was sent within this millisecond: many small pieces go as one. */
+  #pumpSoon(): void {
+    if (performance.now() - this.#pumpedAtMs >= togetherMs) this.#pump();
+    else this.#pumping ??= setTimeout(() => this.#pump(), togetherMs);
+  }
+
   #pump(): void {
+    clearTimeout(this.#pumping);
+    this.#pumping = undefined;
+    this.#pumpedAtMs = performance.now();
     if (this.#link && this.#isWriter) for (const piece of this.#input.unsent()) this.#link.write(encodeInput(piece));
   }
 
@@ -222,4 +273,8 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.#input.fail(reason);
     this.#output.end(end);
   }
+}
+
+function sizeOf({ cols, rows }: { cols?: number; rows?: number }): TerminalSize | undefined {
+  return cols !== undefined && rows !== undefined ? { cols, rows } : undefined;
 }

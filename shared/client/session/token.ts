@@ -5,6 +5,7 @@ import { gatewayUrl } from "../client.ts";
 import type { Platform } from "../platform.ts";
 import type { AttachOptions, SessionOptions } from "./open.ts";
 import { Session } from "./session.ts";
+import { splitListeners } from "./types.ts";
 
 export interface TokenSession extends Omit<SessionOptions & AttachOptions, "signal"> {
   /** The gateway, such as `https://sandboxes.example.com`. */
@@ -22,11 +23,8 @@ export interface TokenSession extends Omit<SessionOptions & AttachOptions, "sign
 const timeoutDefaultMs = 60_000;
 
 /** @throws {APIError} */
-export function joinSession(
-  platform: Platform,
-  { url, sandboxId, token, sessionId, onGap, onConnection, timeoutMs, ...options }: TokenSession,
-): Promise<Session> {
-  const { since, takeover, read_only, ...start } = options;
+export function joinSession(platform: Platform, options: TokenSession): Promise<Session> {
+  const [listeners, { url, sandboxId, token, sessionId, timeoutMs, since, takeover, read_only, ...start }] = splitListeners(options);
   const base = gatewayUrl(url);
   const target = new URL(`${base.href.replace(/\/$/, "")}/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`);
   target.protocol = target.protocol === "https:" ? "wss:" : "ws:";
@@ -39,5 +37,5 @@ export function joinSession(
   // Fields that are undefined do not get into the JSON.
   const first = fields as StartMessage | AttachMessage;
   const reattachMs = typeof token === "string" ? 0 : detachTimeoutMaxS * 1_000;
-  return Session.open(dial, first, { onGap, onConnection, reattachMs, readOnly: read_only ?? false });
+  return Session.open(dial, first, { ...listeners, reattachMs, readOnly: read_only ?? false });
 }
