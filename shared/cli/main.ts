@@ -22,12 +22,15 @@ function textOf(error: unknown): string {
   return String(error instanceof Error ? error.stack : error);
 }
 
-// Such as `| head`: nobody reads on.
-process.stdout.on("error", () => process.exit(exitCodes.done));
 const args = process.argv.slice(2);
+const isExec = args[0] === "exec" || args[0] === "attach";
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // Such as `| head`: nobody reads on. What else happens here is a loss, as on a full disk.
+  process.exit(error.code === "EPIPE" ? exitCodes.done : tell(error, isExec));
+});
 try {
   await program().parseAsync(args, { from: "user" });
 } catch (error) {
-  await exit(tell(error, args[0] === "exec" || args[0] === "attach"));
+  await exit(tell(error, isExec));
 }
 await exit(exitCodes.done);

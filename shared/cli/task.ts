@@ -38,7 +38,8 @@ export async function forEach(names: readonly string[], work: (name: string) => 
 export function exit(code: number): never | Promise<never> {
   return new Promise(() => {
     process.exitCode = code;
-    process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));
+    // In the next turn, so that an output that failed is told first.
+    process.stdout.write("", () => process.stderr.write("", () => setImmediate(() => process.exit(code))));
   });
 }
 

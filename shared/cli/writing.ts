@@ -3,5 +3,8 @@ import { once } from "node:events";
 
 /** Resolves when there is room for more. */
 export async function print(out: NodeJS.WriteStream, data: string | Uint8Array): Promise<void> {
-  if (!out.write(data) && !out.destroyed) await Promise.race([once(out, "drain"), once(out, "close")]);
+  if (out.write(data) || out.destroyed) return;
+  const settled = new AbortController();
+  const how = { signal: settled.signal };
+  await Promise.race([once(out, "drain", how), once(out, "close", how)]).finally(() => settled.abort());
 }

@@ -85,3 +85,38 @@ test("links that lead out are left out here, and told", async () => {
   assert.equal(readlinkSync(here("links/inner")), "sub");
   assert.equal(readFileSync(here("links/hard"), "utf8"), "x\n");
 });
+
+test("- is an archive on standard input or output", async () => {
+  const long = "long-".repeat(40);
+  await inside(`mkdir -p /work/piped/${long} /work/out && echo deep > /work/piped/${long}/file && cd /work/piped && ln ${long}/file hard && ln -s hard soft`);
+  const through = (command: string) => execa("bash", ["-o", "pipefail", "-c", command], { cwd: cli.folder, env: cli.environment, extendEnv: false });
+  await through("./sandgate cp -q box:/work/piped - | tar -x");
+  assert.equal(readFileSync(here("piped", long, "file"), "utf8"), "deep\n");
+  assert.equal(readFileSync(here("piped/hard"), "utf8"), "deep\n");
+  assert.equal(lstatSync(here("piped/hard")).ino, lstatSync(here("piped", long, "file")).ino);
+  assert.equal(readlinkSync(here("piped/soft")), "hard");
+  assert.equal((await through("./sandgate cp -q box:/work/tree - | (sleep 0.2; tar -t)")).stderr, "");
+  assert.equal((await through("./sandgate cp box:/work/piped/. - | tar -t | sort | head -n 2")).stdout, "./\nhard");
+  assert.equal((await through("./sandgate cp box:/work/tree/a.txt - | tar -x -O")).stdout, "a");
+  assert.equal((await through("tar -c tree | ./sandgate cp - box:/work/out")).stderr, "Copied 9 files and folders, 2.9 MiB");
+  const { files, skipped } = JSON.parse((await through("tar -c -z piped | ./sandgate cp --json - box:/work/out")).stdout);
+  assert.deepEqual({ files, skipped }, { files: 5, skipped: 0 });
+  assert.equal(await inside("cd /work/out && ls -d * && stat -c '%a %Y' tree/a.txt && cat piped/hard && ls -A /tmp"), "piped\ntree\n750 1700000000\ndeep");
+  // What makes the archive is a program of the sandbox's own.
+  await inside("mv /bin/tar /bin/real-tar && printf '#!/bin/sh\\nexec real-tar -cPf - ../passwd\\n' > /bin/tar && chmod 755 /bin/tar && echo x > /work/passwd");
+  await assert.rejects(through("./sandgate cp box:/work/piped -"), /the archive is refused: it has an entry "\.\.\/passwd"/);
+  await inside("mv /bin/real-tar /bin/tar");
+  for (const [command, code, message] of [
+    ["echo no archive | ./sandgate cp - box:/work/out", 1, /could not be unpacked/],
+    ["tar -c tree | ./sandgate cp - box:/none", 1, /there is no folder \/none in the sandbox/],
+    ["./sandgate cp - -", 2, /one of the two must be SANDBOX:PATH/],
+    ["./sandgate cp --json box:/work -", 2, /--json/],
+    ["./sandgate cp box:/work - > /dev/full", 1, /no space left/i],
+    ["./sandgate ls > /dev/full", 1, /no space left/i],
+    ["./sandgate cp box:/none -", 1, /there is no file or folder \/none/],
+  ] as const) {
+    const { exitCode, stderr } = await through(command).catch((error) => error);
+    assert.equal(exitCode, code, stderr);
+    assert.match(stderr, message);
+  }
+});

@@ -4,9 +4,9 @@ import { basename, join, posix, resolve } from "node:path";
 import type { Command } from "commander";
 import type { OnProgress } from "../../client/transfer.ts";
 import { command } from "../command.ts";
-import { downloadFile, downloadFolder } from "../copy/download.ts";
-import { type Kind, type Place, parsePlace, remoteBase, remoteKind, targetPath } from "../copy/places.ts";
-import { type Copied, uploadFile, uploadFolder } from "../copy/upload.ts";
+import { downloadArchive, downloadFile, downloadFolder } from "../copy/download.ts";
+import { type Kind, meansContent, type Place, parsePlace, remoteBase, remoteKind, targetPath } from "../copy/places.ts";
+import { type Copied, uploadArchive, uploadFile, uploadFolder } from "../copy/upload.ts";
 import { CliError, Told, UsageError } from "../failures.ts";
 import { findSandbox } from "../names.ts";
 import { bytesText, say } from "../output.ts";
@@ -15,32 +15,49 @@ import { type CommonOptions, type Task, taskOf } from "../task.ts";
 
 async function copy(from: string, to: string, options: CommonOptions & { quiet?: true }): Promise<void> {
   const [source, target] = [parsePlace(from), parsePlace(to)];
-  if (source.kind === target.kind) throw new UsageError("one of the two must be SANDBOX:PATH, and the other a path of this machine");
+  if ((source.kind === "remote") === (target.kind === "remote")) {
+    throw new UsageError("one of the two must be SANDBOX:PATH, and the other a path of this machine or -");
+  }
+  if (source.kind === "stream" && process.stdin.isTTY) throw new UsageError("the archive is read from standard input, which must not be a terminal");
+  if (target.kind === "stream" && (process.stdout.isTTY || options.json)) {
+    throw new UsageError(`the archive goes to standard output, ${options.json ? "where --json cannot print as well" : "which must not be a terminal"}`);
+  }
   const task = await taskOf(options);
   const isQuiet = options.quiet === true || task.out.isJson;
   const bar = progressBar("Copying", !isQuiet);
-  const copied = await (source.kind === "local" ? copyIn(task, source, target, bar.on) : copyOut(task, source, target, bar.on)).finally(() => bar.end());
+  const copied = await (target.kind === "remote" ? copyIn(task, source, target, bar.on) : copyOut(task, source as Remote, target, bar.on)).finally(() =>
+    bar.end(),
+  );
   task.out.show(copied, () => isQuiet || say(`Copied ${copied.files} ${copied.files === 1 ? "file" : "files and folders"}, ${bytesText(copied.bytes)}`));
   if (copied.skipped > 0) throw new Told(`${copied.skipped} were left out`);
 }
 
-async function copyIn({ client }: Task, { path: local }: Place, target: Place, onProgress: OnProgress): Promise<Copied> {
-  const kind = await localKind(local);
+type Remote = Place & { readonly kind: "remote" };
+
+async function copyIn({ client }: Task, source: Place, target: Remote, onProgress: OnProgress): Promise<Copied> {
+  const local = source.kind === "local" ? source.path : undefined;
+  const kind = local === undefined ? "folder" : await localKind(local);
   if (kind === "nothing") throw new CliError(`there is no file or folder ${local}`);
-  const sandbox = await findSandbox(client, target.kind === "remote" ? target.sandbox : "");
-  const path = targetPath(
-    { path: local, base: basename(resolve(local)), kind },
-    { path: target.path, kind: await remoteKind(sandbox, target.path) },
-    posix.join,
-  );
+  const sandbox = await findSandbox(client, target.sandbox);
+  const there = { path: target.path, kind: await remoteKind(sandbox, target.path) };
+  if (local === undefined) {
+    if (there.kind !== "folder") throw new CliError(`there is no folder ${target.path} in the sandbox`);
+    return uploadArchive(sandbox, process.stdin, target.path, onProgress);
+  }
+  const path = targetPath({ path: local, base: basename(resolve(local)), kind }, there, posix.join);
   return kind === "folder" ? uploadFolder(sandbox, local, path, onProgress) : uploadFile(sandbox, local, path, onProgress);
 }
 
-async function copyOut({ client }: Task, source: Place, { path: local }: Place, onProgress: OnProgress): Promise<Copied> {
-  const sandbox = await findSandbox(client, source.kind === "remote" ? source.sandbox : "");
+async function copyOut({ client }: Task, source: Remote, target: Place, onProgress: OnProgress): Promise<Copied> {
+  const sandbox = await findSandbox(client, source.sandbox);
   const kind = await remoteKind(sandbox, source.path);
   if (kind === "nothing") throw new CliError(`there is no file or folder ${source.path} in the sandbox`);
-  const path = targetPath({ path: source.path, base: remoteBase(source.path), kind }, { path: local, kind: await localKind(local) }, join);
+  const base = remoteBase(source.path);
+  if (target.kind !== "local") {
+    const folder = kind === "folder" && !meansContent(source.path) ? base : ".";
+    return downloadArchive(sandbox, source.path, folder, process.stdout, onProgress);
+  }
+  const path = targetPath({ path: source.path, base, kind }, { path: target.path, kind: await localKind(target.path) }, join);
   return kind === "folder" ? downloadFolder(sandbox, source.path, path, onProgress) : downloadFile(sandbox, source.path, path, onProgress);
 }
 
@@ -56,11 +73,14 @@ async function localKind(path: string): Promise<Kind> {
 const help = `
 A folder that is there gets the copy in it, under its own name; DIR/. means what is in DIR.
 Modes, times and links within the folder stay. Links that lead out of a copied folder are not made here.
+With - for a path of this machine a tar archive is read from standard input or written to standard output.
 
 Examples:
   sandgate cp ./app web:/work/app
   sandgate cp web:/var/log/app.log .
-  sandgate cp ./site/. web:/srv/www`;
+  sandgate cp ./site/. web:/srv/www
+  tar -c src | sandgate cp - web:/work
+  sandgate cp web:/work/src - | tar -t`;
 
 export function copyCommands(): Command[] {
   return [

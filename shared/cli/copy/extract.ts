@@ -12,11 +12,8 @@ import type { Copied } from "./upload.ts";
 /** @param folder a real path. @throws {CliError} for an archive that means harm */
 export async function extractTo(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
   const unpacked = { files: 0, bytes: 0, skipped: 0 };
-  const stream = extract();
-  const feeding = feed(stream, archive);
-  feeding.catch((error: Error) => stream.destroy(error));
   const folders: { path: string; header: Header }[] = [];
-  for await (const entry of stream) {
+  for await (const entry of entriesOf(archive)) {
     const { header } = entry;
     const name = nameBelow(header.name);
     const path = name === undefined ? undefined : join(folder, name);
@@ -44,7 +41,6 @@ export async function extractTo(folder: string, archive: AsyncIterable<Uint8Arra
     unpacked.files++;
     unpacked.bytes += header.size ?? 0;
   }
-  await feeding;
   // Last, because a folder may forbid writing, and gets a new time with every entry.
   for (const { path, header } of folders.reverse()) await settle(path, header);
   return unpacked;
@@ -86,6 +82,19 @@ async function goesThroughLink(folder: string, path: string): Promise<boolean> {
   return false;
 }
 
+/** Bytes of one file, and what it is. */
+type Entry = Extract extends AsyncIterable<infer E> ? E : never;
+
+/** What is in an archive, one after another: each is to be read to its end, or left by `resume`. @throws {Error} when it breaks off */
+export async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry> {
+  const stream = extract();
+  const feeding = feed(stream, archive);
+  feeding.catch((error: Error) => stream.destroy(error));
+  yield* stream;
+  await feeding;
+}
+
+/** Writes an archive to what takes it apart, no faster than that. */
 async function feed(stream: Extract, archive: AsyncIterable<Uint8Array>): Promise<void> {
   let wake: (() => void) | undefined;
   const goOn = (): void => wake?.();

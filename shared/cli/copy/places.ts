@@ -4,11 +4,15 @@ import type { SandboxHandle } from "../../client/sandbox.ts";
 import { CliError, UsageError } from "../failures.ts";
 import { quoted } from "../values.ts";
 
-/** `SANDBOX:PATH`, or a path of this machine. */
-export type Place = { readonly kind: "local"; readonly path: string } | { readonly kind: "remote"; readonly sandbox: string; readonly path: string };
+/** `SANDBOX:PATH`, a path of this machine, or `-` for standard input or output. */
+export type Place =
+  | { readonly kind: "local"; readonly path: string }
+  | { readonly kind: "remote"; readonly sandbox: string; readonly path: string }
+  | { readonly kind: "stream" };
 
 /** A path with a slash or a dot before the colon is one of this machine, as docker has it. */
 export function parsePlace(text: string): Place {
+  if (text === "-") return { kind: "stream" };
   const [, sandbox, path] = /^([^/.:][^/:]*):(.*)$/s.exec(text) ?? [];
   if (sandbox === undefined || path === undefined) return { kind: "local", path: text };
   if (!path.startsWith("/")) throw new UsageError(`the path in the sandbox must begin with /: ${text}`);

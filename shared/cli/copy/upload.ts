@@ -31,8 +31,6 @@ export async function uploadFile(sandbox: SandboxHandle, local: string, path: st
 export async function uploadFolder(sandbox: SandboxHandle, local: string, path: string, onProgress: OnProgress): Promise<Copied> {
   const entries = await walk(local);
   const totalBytes = entries.reduce((sum, { size }) => sum + size, 0);
-  const folder = `/tmp/.sandgate-copy-${randomBytes(8).toString("hex")}`;
-  const archive = `${folder}/archive.tar`;
   const stream = pack();
   const done = { files: 0, bytes: 0, skipped: 0 };
   // What it throws ends the archive, and thereby the upload.
@@ -40,17 +38,34 @@ export async function uploadFolder(sandbox: SandboxHandle, local: string, path: 
     done[change.what] += change.by;
     onProgress(done.bytes, totalBytes);
   }).catch((error: Error) => stream.destroy(error));
+  await unpack(sandbox, stream as AsyncIterable<Uint8Array>, path);
+  await packing;
+  return done;
+}
+
+/** @param archive tar, as it is or compressed in a way that the sandbox's `tar` knows. @param path a folder that is there */
+export async function uploadArchive(sandbox: SandboxHandle, archive: AsyncIterable<Uint8Array>, path: string, onProgress: OnProgress): Promise<Copied> {
+  return { ...(await unpack(sandbox, archive, path, onProgress)), skipped: 0 };
+}
+
+/** Files and folders that were in the archive, and its own bytes. */
+async function unpack(
+  sandbox: SandboxHandle,
+  bytes: AsyncIterable<Uint8Array>,
+  path: string,
+  onProgress?: OnProgress,
+): Promise<{ files: number; bytes: number }> {
+  const folder = `/tmp/.sandgate-copy-${randomBytes(8).toString("hex")}`;
+  const [archive, list, at] = [`${folder}/archive`, `${folder}/list`, quoted(path)];
   try {
-    await sandbox.upload(archive, stream as AsyncIterable<Uint8Array>, { mode: "600" });
-    await packing;
-    const at = quoted(path);
-    const command = `mkdir -p -- ${at} && tar -x -p -f ${archive} -C ${at}`;
-    const { exit_code, stderr, status } = await sandbox.execute(command, { timeout: unpackTimeoutS });
+    const { size } = await sandbox.upload(archive, bytes, { mode: "600", onProgress });
+    const command = `mkdir -p -- ${at} && tar -x -v -p -f ${archive} -C ${at} > ${list} && wc -l < ${list}`;
+    const { exit_code, stdout, stderr, status } = await sandbox.execute(command, { timeout: unpackTimeoutS });
     if (exit_code !== 0) throw new CliError(`the archive could not be unpacked in the sandbox: ${stderr.trim() || status}`);
+    return { files: Number(stdout), bytes: size };
   } finally {
     await sandbox.execute(`rm -rf -- ${folder}`).catch(() => {});
   }
-  return done;
 }
 
 interface Entry {
