@@ -1,7 +1,8 @@
-/** Files of the pages that bring packages along: each becomes one file, with all that it imports. */
+/** Few files instead of the many that the pages are written in, with what they bring along from packages. */
 import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build, type Plugin } from "esbuild";
+import { build, type Metafile, type Plugin, stop } from "esbuild";
 
 /** Under the pages' policy no style works that did not come as a file. This module makes those that xterm.js makes up. */
 const stylesModule = fileURLToPath(new URL("app/terminal/made-up-styles.ts", import.meta.url));
@@ -31,22 +32,45 @@ const strictStyles: Plugin = {
   },
 };
 
-/** A script or style sheet with everything that it imports. @throws {Error} when something is missing or not valid. */
-export async function bundle(path: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [path],
-    bundle: true,
-    write: false,
-    format: "esm",
-    platform: "browser",
-    target: "es2022",
-    charset: "utf8",
-    minify: true,
-    legalComments: "inline",
-    logLevel: "silent",
-    plugins: [strictStyles],
-  });
-  const [file] = outputFiles;
-  if (!file || outputFiles.length > 1) throw new Error(`${path} does not make one file`);
-  return file.text;
+export interface Bundle {
+  /** By their names, which change with what is in them: `main-OQXHDXFS.js`. */
+  readonly files: ReadonlyMap<string, string>;
+  /** What became of the entry points, by their paths. */
+  readonly entries: ReadonlyMap<string, Entry>;
+}
+
+export interface Entry {
+  readonly name: string;
+  /** Names of the files that it cannot start without. */
+  readonly imports: readonly string[];
+}
+
+/**
+ * Scripts and style sheets with everything that they import. What several scripts need, and what one of them imports
+ * only while it runs, are files of their own. Functions keep their names, so that one can read where an error is from.
+ * One call at a time: its end is the end of the process that all of them share.
+ *
+ * @param entryPoints paths in `dir`
+ * @throws {Error} when something is missing or not valid.
+ */
+export async function bundle(dir: string, entryPoints: readonly string[]): Promise<Bundle> {
+  const options = { bundle: true, splitting: true, write: false, metafile: true, absWorkingDir: dir, logLevel: "silent" } as const;
+  const names = { outdir: ".", entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
+  const form = { format: "esm", platform: "browser", target: "es2022", charset: "utf8", legalComments: "inline" } as const;
+  const size = { minifyWhitespace: true, minifySyntax: true };
+  try {
+    const { outputFiles, metafile } = await build({ entryPoints: [...entryPoints], ...options, ...names, ...form, ...size, plugins: [strictStyles] });
+    return { files: new Map(outputFiles.map(({ path, text }) => [basename(path), text])), entries: entriesOf(metafile) };
+  } finally {
+    await stop(); // esbuild's own process would live as long as this one.
+  }
+}
+
+function entriesOf({ outputs }: Metafile): Map<string, Entry> {
+  const entries = new Map<string, Entry>();
+  for (const [name, { entryPoint, imports }] of Object.entries(outputs)) {
+    const needed = imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => path);
+    if (entryPoint) entries.set(entryPoint, { name, imports: needed });
+  }
+  return entries;
 }

@@ -1,10 +1,9 @@
-/** The files of the web pages: read, stripped of their types and kept in memory when the gateway starts. */
+/** The files of the web pages: made and kept in memory when the gateway starts. */
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
-import { dirname, extname, join, relative } from "node:path";
+import { readFile } from "node:fs/promises";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { stop, transform } from "esbuild";
-import { bundle } from "./bundle.ts";
+import { bundle, type Entry } from "./bundle.ts";
 
 export interface Asset {
   readonly contentType: string;
@@ -16,17 +15,19 @@ export interface Asset {
 export interface Dashboard {
   /** The one HTML page; what it shows depends on its path. */
   readonly page: Asset;
-  /** By the path after `/assets/`. */
+  readonly favicon: Asset;
+  /** By the path after `/assets/`. Each path stands for the same content for ever. */
   readonly assets: ReadonlyMap<string, Asset>;
+  /** Makes HTML that loads entry points by their sources' names load what became of them. @throws {Error} when one is not known. */
+  link(html: string): string;
 }
 
-const pageName = "index.html";
-/** Files in this folder take in what they import, from outside of the pages too. */
-const bundledFolder = "bundled";
+const appDir = fileURLToPath(new URL("app", import.meta.url));
+const allEntryPoints = ["main.ts", "main.css", "docs.ts", "docs.css", "theme-boot.ts"];
 const contentTypes: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
-  ".ts": "text/javascript; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml; charset=utf-8",
 };
 
@@ -52,37 +53,35 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   "cache-control": "no-cache",
 };
 
-/** @throws {Error} when the folder has no page, or a file that is not valid TypeScript. */
-export async function loadDashboard(dir = fileURLToPath(new URL("app/", import.meta.url))): Promise<Dashboard> {
-  const files = await readdir(dir, { recursive: true, withFileTypes: true });
-  const paths = files.filter((file) => file.isFile() && extname(file.name) in contentTypes).map((file) => join(file.parentPath, file.name));
-  const assets = new Map<string, Asset>();
-  await Promise.all(paths.map(async (path) => assets.set(relative(dir, path), await loadAsset(path, dirname(relative(dir, path)) === bundledFolder))));
-  await stop(); // esbuild's own process would live as long as this one.
-  const page = assets.get(pageName);
-  if (!page) throw new Error(`${dir} has no ${pageName}`);
-  assets.delete(pageName);
-  return { page, assets };
+/** Headers of files that never change under their names. */
+export const assetHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "public, max-age=31536000, immutable" };
+
+/** @throws {Error} when a file is missing or not valid. */
+export async function loadDashboard(dir = appDir, entryPoints: readonly string[] = allEntryPoints): Promise<Dashboard> {
+  const read = (name: string): Promise<string> => readFile(join(dir, name), "utf8");
+  const [page, icon] = await Promise.all([read("index.html"), read("favicon.svg")]);
+  const { files, entries } = await bundle(dir, entryPoints);
+  const link = (html: string): string => linked(html, entries);
+  const assets = new Map([...files].map(([name, text]) => [name, fileOf(name, text)]));
+  return { page: fileOf("index.html", link(page)), favicon: fileOf("favicon.svg", icon), assets, link };
 }
 
-async function loadAsset(path: string, isBundle: boolean): Promise<Asset> {
-  const body = isBundle ? await bundle(path) : await loadText(path);
-  return assetOf(contentTypes[extname(path)] as string, body);
+/** What a script imports is asked for together with the script. */
+function linked(html: string, entries: ReadonlyMap<string, Entry>): string {
+  return html.replaceAll(/<[^<>]+"\/assets\/([^"]+)"[^<>]*>/g, (tag: string, source: string) => {
+    const entry = entries.get(source);
+    if (!entry) throw new Error(`the pages have no entry point ${source}`);
+    const preloads = entry.imports.map((name) => `<link rel="modulepreload" href="/assets/${name}" />`);
+    return [...preloads, tag.replace(source, entry.name)].join("");
+  });
 }
 
-async function loadText(path: string): Promise<string> {
-  const text = await readFile(path, "utf8");
-  return extname(path) === ".ts" ? stripTypes(text, path) : text;
+function fileOf(name: string, text: string): Asset {
+  return assetOf(contentTypes[extname(name)] as string, text);
 }
 
 /** A text as it is served. */
 export function assetOf(contentType: string, body: string): Asset {
   const hash = createHash("sha256").update(body).digest("base64url");
   return { contentType, body, etag: `"${hash.slice(0, 27)}"` };
-}
-
-async function stripTypes(text: string, sourcefile: string): Promise<string> {
-  const options = { tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } } };
-  const { code } = await transform(text, { loader: "ts", target: "es2022", sourcefile, charset: "utf8", ...options });
-  return code;
 }

@@ -1,6 +1,6 @@
 /** The reference as it is served: made once, when the gateway starts. */
 import { readFile } from "node:fs/promises";
-import { type Asset, assetOf } from "../dashboard/files.ts";
+import { type Asset, assetOf, type Dashboard } from "../dashboard/files.ts";
 import type { Route } from "../routes.ts";
 import { buildDocument } from "./document.ts";
 import { renderPage } from "./page/page.ts";
@@ -14,11 +14,11 @@ export interface Reference {
 
 const packageFile = new URL("../../package.json", import.meta.url);
 
-export async function makeReference(routes: readonly Route[]): Promise<Reference> {
+export async function makeReference(routes: readonly Route[], { link }: Pick<Dashboard, "link">): Promise<Reference> {
   const { version } = JSON.parse(await readFile(packageFile, "utf8")) as { version: string };
   const document = buildDocument(routes, version);
   return {
     document: assetOf("application/json; charset=utf-8", JSON.stringify(document)),
-    page: assetOf("text/html; charset=utf-8", renderPage(document, routes)),
+    page: assetOf("text/html; charset=utf-8", link(renderPage(document, routes))),
   };
 }

@@ -131,6 +131,24 @@ test("the page may load nothing from elsewhere, run nothing inline and not be fr
   assert.doesNotMatch(await response.text(), /<script>|<style|\son\w+=|\sstyle=/);
 });
 
+test("scripts and styles come under the same policy and are kept by browsers, while pages are asked for again", async () => {
+  for (const path of ["/sandboxes", "/docs"]) {
+    const page = await fetch(url + path);
+    assert.equal(page.headers.get("cache-control"), "no-cache");
+    const assets = [...(await page.text()).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)];
+    assert.ok(assets.length > 2, `${assets.length}`);
+    for (const [, asset = ""] of assets) {
+      const { status, headers } = await fetch(url + asset);
+      assert.equal(status, 200, asset);
+      assert.equal(headers.get("cache-control"), "public, max-age=31536000, immutable");
+      for (const name of ["content-security-policy", "x-content-type-options"]) assert.equal(headers.get(name), page.headers.get(name), name);
+    }
+  }
+  const missing = await fetch(`${url}/assets/main-AAAAAAAA.js`);
+  assert.equal(missing.status, 404);
+  assert.doesNotMatch(missing.headers.get("cache-control") ?? "", /immutable|max-age/);
+});
+
 test("markup in names, commands, output, files and errors is shown as text", async () => {
   const key = await member.call<{ id: string }>("POST", "/v1/account/keys", { name: markup });
   const { id } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", env_vars: { HOSTILE: markup } });

@@ -36,6 +36,10 @@ async function make(): Promise<string> {
   return (await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" })).id;
 }
 
+function rows(page: Page): Promise<number> {
+  return page.locator(".terminal-panel:not([hidden]) .xterm-rows > div").count();
+}
+
 async function open(path: string, who = member): Promise<Page> {
   return browser.open(path, { member: who, tolerates });
 }
@@ -63,6 +67,16 @@ test("when the network breaks in the middle of output, the terminal connects aga
   assert.equal(await page.locator(".terminal-bar").count(), 0);
 });
 
+test("where the terminal could not be loaded, one can try again", async () => {
+  const page = await open("/sandboxes");
+  await page.route("**/assets/workplace-*", (route) => route.abort());
+  await page.goto(`/sandboxes/${await make()}/terminal`);
+  await page.getByRole("alert").getByText("The terminal could not be loaded.").waitFor();
+  await page.unroute("**/assets/workplace-*");
+  await press(page, "Try again");
+  await prompt(page);
+});
+
 test("what ended while nobody was connected is told afterwards", async () => {
   const page = await open(`/sandboxes/${await make()}/terminal`);
   await prompt(page);
@@ -87,6 +101,9 @@ test("a link shows a terminal to others of the account, who can watch and, when 
   const watcher = await open(link);
   await watcher.getByText("Read only").waitFor();
   await line(watcher, "before anybody came");
+  // It is shown in the size that programs write for.
+  await page.setViewportSize({ width: 760, height: 520 });
+  await until("the watcher's screen has the rows of the owner's", async () => (await rows(watcher)) === (await rows(page)) && (await rows(page)) < 30);
   await watcher.locator(".screen").click();
   await enter(watcher, "echo from the watcher");
   await page.locator(".screen").click();
@@ -97,11 +114,25 @@ test("a link shows a terminal to others of the account, who can watch and, when 
   await press(watcher, "Take over");
   await page.getByText("Read only").waitFor();
   await watcher.getByText("Read only").waitFor({ state: "detached" });
+  await until("the owner's screen has the rows of the watcher's", async () => (await rows(watcher)) > 30 && (await rows(watcher)) === (await rows(page)));
   await watcher.locator(".screen").click();
   await enter(watcher, "echo now from the watcher");
   await line(page, "now from the watcher");
   await press(page, "Take over");
   await watcher.getByText("Read only").waitFor();
+});
+
+test("a terminal that connects again after its log-in has ended leads to the log-in", async () => {
+  const guest = await signUp(url);
+  const { id } = await guest.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
+  const page = await open(`/sandboxes/${id}/terminal`, guest);
+  await prompt(page);
+  network.cut();
+  await page.getByText("Connection lost. Reconnecting").first().waitFor();
+  await guest.clear();
+  await guest.call("POST", "/v1/auth/logout");
+  network.heal();
+  await page.waitForURL(/\/login/);
 });
 
 test("another account finds nothing", async () => {

@@ -44,9 +44,10 @@ export class TestBrowser {
     return new TestBrowser(url, await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...flags, ...moreFlags] }));
   }
 
-  /** A window of a browser of its own: no cookies but the member's, nothing stored. */
+  /** A window of a browser of its own: no cookies but the member's, nothing stored, and nothing moves that tests would wait for. */
   async open(path: string, { member, tolerates = logOfStatus, ...options }: OpenOptions = {}): Promise<Page> {
-    const context = await this.#browser.newContext({ baseURL: this.url, viewport: { width: 1280, height: 800 }, ...options });
+    const usual = { baseURL: this.url, viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" } as const;
+    const context = await this.#browser.newContext({ ...usual, ...options });
     context.setDefaultTimeout(patienceMs);
     await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: this.url });
     if (member) await context.addCookies([{ ...member.cookie, url: this.url, httpOnly: true, sameSite: "Strict" }]);

@@ -10,18 +10,6 @@ import { type Html, html, prose, words } from "./html.ts";
 import { badge, idOf, renderOperation } from "./operation.ts";
 
 const mark = html`<svg class="mark" viewBox="0 0 32 32" width="22" height="22" aria-hidden="true"><rect class="mark-ground" width="32" height="32" rx="7"/><path class="mark-arch" d="M8 25V15a8 8 0 0 1 16 0v10h-4.5V15a3.5 3.5 0 0 0-7 0v10z"/><path class="mark-post" d="M14.75 25v-6.5h2.5V25z"/></svg>`;
-const styles = [
-  "style",
-  "styles/buttons",
-  "styles/forms",
-  "styles/shell",
-  "styles/content",
-  "styles/tables",
-  "styles/figures",
-  "styles/docs",
-  "styles/docs-parts",
-  "styles/docs-nav",
-];
 
 /** The page of the document that was made of these routes. */
 export function renderPage(document: Document, routes: readonly Route[]): string {
@@ -36,7 +24,7 @@ export function renderPage(document: Document, routes: readonly Route[]): string
     <title>API reference · Sandgate</title>
     <link rel="icon" type="image/svg+xml" href="/favicon.svg">
     <script src="/assets/theme-boot.ts"></script>
-    ${styles.map((name) => html`<link rel="stylesheet" href="/assets/${name}.css">`)}
+    <link rel="stylesheet" href="/assets/docs.css">
     <script type="module" src="/assets/docs.ts"></script>
   </head>
   <body>

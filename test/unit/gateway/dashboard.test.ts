@@ -2,64 +2,76 @@
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, posix } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
 import { bytes, count, duration, plural, relativeTime, shortId } from "../../../gateway/dashboard/app/format.ts";
-import { loadDashboard } from "../../../gateway/dashboard/files.ts";
+import { type Dashboard, loadDashboard } from "../../../gateway/dashboard/files.ts";
 
-test("all that the page loads and all that its modules import is there", async () => {
-  const { page, assets } = await loadDashboard();
-  for (const [, path = ""] of page.body.matchAll(/(?:src|href)="\/assets\/([^"]+)"/g)) assert.ok(assets.has(path), path);
+const { page, favicon, assets } = await loadDashboard();
+
+test("all that the page loads and all that its modules import is there", () => {
+  const loaded = [...page.body.matchAll(/(?:src|href)="\/assets\/([^"]+)"/g)].map(([, path = ""]) => path);
+  assert.ok(loaded.length > 3 && loaded.length < 10, loaded.join());
+  for (const path of loaded) assert.ok(assets.has(path), path);
   for (const [name, { body }] of assets) {
-    if (!name.endsWith(".ts")) continue;
-    for (const [, path = ""] of body.matchAll(/from "(\.[^"]+)"/g)) assert.ok(assets.has(posix.join(posix.dirname(name), path)), `${name} imports ${path}`);
+    if (!name.endsWith(".js")) continue;
+    for (const [, path = ""] of body.matchAll(/(?:from|import\(|import)"\.\/([^"]+)"/g)) assert.ok(assets.has(path), `${name} imports ${path}`);
   }
-  assert.ok(assets.has("favicon.svg"));
 });
 
-test("modules are served as JavaScript without types, and no other files are", async () => {
-  const { page, assets } = await loadDashboard();
-  const main = assets.get("main.ts");
-  assert.equal(main?.contentType, "text/javascript; charset=utf-8");
-  assert.doesNotMatch(main?.body ?? "", /import type|interface |: HTMLElement/);
+test("the page asks for what its script imports at once, and for nothing that only the terminal needs", () => {
+  const [main = ""] = /main-\w+\.js/.exec(page.body) ?? [];
+  const imported = [...(assets.get(main)?.body ?? "").matchAll(/(?:from|import)"\.\/([^"]+)"/g)].map(([, path]) => path);
+  const preloaded = [...page.body.matchAll(/<link rel="modulepreload" href="\/assets\/([^"]+)"/g)].map(([, path]) => path);
+  assert.deepEqual(preloaded.sort(), imported.sort());
+  for (const path of [main, ...preloaded]) assert.doesNotMatch(assets.get(path ?? "")?.body ?? "", /xterm-rows/);
+});
+
+test("scripts are served as JavaScript without types, and no other files but style sheets are", () => {
+  for (const [name, { contentType, body }] of assets) {
+    assert.match(name, /^[\w-]+-[A-Z0-9]{8}\.(js|css)$/);
+    assert.equal(contentType, name.endsWith(".js") ? "text/javascript; charset=utf-8" : "text/css; charset=utf-8");
+    if (name.startsWith("main-") && name.endsWith(".js")) assert.doesNotMatch(body, /import type|interface |: HTMLElement/);
+  }
   assert.equal(page.contentType, "text/html; charset=utf-8");
-  assert.deepEqual(
-    [...assets.keys()].filter((name) => !/\.(ts|css|svg)$/.test(name)),
-    [],
-  );
+  assert.equal(favicon.contentType, "image/svg+xml; charset=utf-8");
 });
 
-test("an asset keeps its tag while it stays the same", async () => {
+/** What becomes of a page with this script. */
+async function load(files: Readonly<Record<string, string>>): Promise<Dashboard> {
   const dir = await mkdtemp(join(tmpdir(), "sandgate-pages-"));
   try {
-    await writeFile(join(dir, "index.html"), "<!doctype html>");
-    await writeFile(join(dir, "main.ts"), "export const a: number = 1;\n");
-    const first = await loadDashboard(dir);
-    await writeFile(join(dir, "main.ts"), "export const a: number = 2;\n");
-    const second = await loadDashboard(dir);
-    assert.equal(first.page.etag, second.page.etag);
-    assert.notEqual(first.assets.get("main.ts")?.etag, second.assets.get("main.ts")?.etag);
-    assert.match(first.page.etag, /^"[\w-]+"$/);
+    for (const [name, text] of Object.entries({ "favicon.svg": "<svg/>", ...files })) await writeFile(join(dir, name), text);
+    return await loadDashboard(dir, ["main.ts"]);
   } finally {
     await rm(dir, { recursive: true });
   }
+}
+
+const html = '<!doctype html><script type="module" src="/assets/main.ts"></script>';
+
+test("a page keeps its tag while it and what it loads stay the same", async () => {
+  const [first, second, third] = [
+    await load({ "index.html": html, "main.ts": "console.log(1 as number);" }),
+    await load({ "index.html": html, "main.ts": "console.log(1 as number);" }),
+    await load({ "index.html": html, "main.ts": "console.log(2 as number);" }),
+  ];
+  assert.deepEqual([first.page, [...first.assets]], [second.page, [...second.assets]]);
+  assert.notEqual(first.page.etag, third.page.etag);
+  assert.match(first.page.etag, /^"[\w-]+"$/);
+  assert.match(first.page.body, /<script type="module" src="\/assets\/main-\w+\.js"><\/script>/);
 });
 
 test("a page that would not work is an error at the start", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "sandgate-pages-"));
-  try {
-    await assert.rejects(loadDashboard(dir), /has no index\.html/);
-    await writeFile(join(dir, "main.ts"), "export const = ;\n");
-    await assert.rejects(loadDashboard(dir), /main\.ts/);
-  } finally {
-    await rm(dir, { recursive: true });
-  }
+  await assert.rejects(load({ "main.ts": "" }), /index\.html/);
+  await assert.rejects(load({ "index.html": html }), /main\.ts/);
+  await assert.rejects(load({ "index.html": html, "main.ts": "export const = ;\n" }), /main\.ts/);
+  await assert.rejects(load({ "index.html": html.replace("main", "mian"), "main.ts": "" }), /no entry point mian\.ts/);
 });
 
-test("nothing in the pages makes HTML out of text", async () => {
-  const { assets } = await loadDashboard();
+test("nothing in the pages makes HTML out of text", () => {
   for (const [name, { body }] of assets) {
-    if (name.endsWith(".ts")) assert.doesNotMatch(body, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|DOMParser|setHTML/, name);
+    if (name.endsWith(".js")) assert.doesNotMatch(body, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|DOMParser|setHTML/, name);
   }
 });
 

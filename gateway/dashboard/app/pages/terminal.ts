@@ -14,16 +14,15 @@ export function terminalPage({ params, query, signal }: Visit): View {
   const name = h("span", {}, "Sandbox");
   const begin = async (): Promise<void> => {
     // Only who opens a terminal waits for its emulator, which is larger than all of the pages together.
-    const emulator = import("../terminal/workplace.ts");
-    const sandbox = await call<Sandbox>("GET", `/v1${path}`, { signal });
-    const { openWorkplace } = await emulator;
+    const emulator = import("../terminal/workplace.ts").catch(() => Promise.reject(new Error("The terminal could not be loaded.")));
+    const [sandbox, { openWorkplace }] = await Promise.all([call<Sandbox>("GET", `/v1${path}`, { signal }), emulator]);
     if (signal.aborted) return;
     name.textContent = sandbox.name;
     document.title = `Terminal · ${sandbox.name} · Sandgate`;
     await openWorkplace({ place, sandboxId: id, watched: query.get("session"), signal });
   };
   begin().catch((error: unknown) => {
-    if (!signal.aborted) fill(place, error instanceof ApiError && error.status === 404 ? gone() : errorNotice(error));
+    if (!signal.aborted) fill(place, error instanceof ApiError && error.status === 404 ? gone() : errorNotice(error, () => location.reload()));
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: path }, icon("back"), name));
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Terminal");

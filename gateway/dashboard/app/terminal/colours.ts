@@ -1,5 +1,5 @@
 /** The terminal's colours, light and dark like the pages around it. */
-import type { ITheme } from "../bundled/xterm.ts";
+import type { ITheme } from "@xterm/xterm";
 
 const light: ITheme = {
   background: "#fbfaf8",

@@ -1,25 +1,32 @@
 /** Starting and joining live sessions as the browser that is logged in: its cookie goes along with the socket. */
-import { call } from "../api.ts";
-import { detachTimeoutMaxS, openBrowserSocket, openLink, Session } from "../bundled/sessions.ts";
+
+import { openLink } from "../../../../shared/client/session/link.ts";
+import type { TerminalSize } from "../../../../shared/client/session/session.ts";
+import { Session } from "../../../../shared/client/session/session.ts";
+import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
+import { detachTimeoutMaxS } from "../../../../shared/session/protocol.ts";
+import { ApiError, call } from "../api.ts";
+
+declare global {
+  /** The client library runs in Node.js too, and asks whether this is it. */
+  var process: { readonly versions?: { readonly node?: string } } | undefined;
+}
 
 const openMs = 20_000;
 /** Beyond the time that a session waits for us, so that it is the server that says that it is gone. */
 const reattachMs = (detachTimeoutMaxS + 15) * 1_000;
 const terminalName = "xterm-256color";
 
-export interface Size {
-  readonly cols: number;
-  readonly rows: number;
-}
-
 export interface Listeners {
   /** Output from one offset up to another is not kept any more. */
   readonly onGap: (from: number, to: number) => void;
   readonly onConnection: (isConnected: boolean) => void;
+  /** The one who writes has given the terminal another size. */
+  readonly onResize: (size: TerminalSize) => void;
 }
 
 /** A login shell that lives on for an hour when nobody is connected, or for as long as this server allows. */
-export async function startShell(sandboxId: string, size: Size, listeners: Listeners): Promise<Session> {
+export async function startShell(sandboxId: string, size: TerminalSize, listeners: Listeners): Promise<Session> {
   try {
     return await start(sandboxId, size, listeners, detachTimeoutMaxS);
   } catch (error) {
@@ -29,12 +36,9 @@ export async function startShell(sandboxId: string, size: Size, listeners: Liste
   }
 }
 
-function start(sandboxId: string, { cols, rows }: Size, listeners: Listeners, detach_timeout: number): Promise<Session> {
+function start(sandboxId: string, { cols, rows }: TerminalSize, listeners: Listeners, detach_timeout: number): Promise<Session> {
   const first = { type: "start", tty: true, cols, rows, env: { TERM: terminalName }, detach_timeout } as const;
-  return explained(
-    sandboxId,
-    Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: false }),
-  );
+  return Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: false });
 }
 
 export interface Joining {
@@ -48,10 +52,7 @@ export interface Joining {
 export function joinShell(sandboxId: string, { sessionId, since, as }: Joining, listeners: Listeners): Promise<Session> {
   const how = as === "watch" ? { read_only: true } : as === "take" ? { takeover: true } : {};
   const first = { type: "attach", session_id: sessionId, since, ...how } as const;
-  return explained(
-    sandboxId,
-    Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: as === "watch" }),
-  );
+  return Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: as === "watch" });
 }
 
 /** Where the output of a session ends now. What comes before has been seen, by whoever was there. */
@@ -66,18 +67,15 @@ export async function endOf(sandboxId: string, sessionId: string): Promise<numbe
   return link.started.offset;
 }
 
-function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
-  const url = new URL(`/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`, location.origin);
+/** Browsers do not tell why a socket was refused; a call about the same sandbox does, such as that nobody is logged in any more. */
+async function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
+  const path = `/v1/sandboxes/${encodeURIComponent(sandboxId)}`;
+  const url = new URL(`${path}/session`, location.origin);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  return openBrowserSocket({ url, headers: {}, timeoutMs: openMs, signal: undefined });
-}
-
-/** Browsers do not tell why a socket was refused; a call about the same sandbox does. */
-async function explained(sandboxId: string, opening: Promise<Session>): Promise<Session> {
   try {
-    return await opening;
+    return await openBrowserSocket({ url, headers: {}, timeoutMs: openMs, signal: undefined });
   } catch (error) {
-    await call("GET", `/v1/sandboxes/${encodeURIComponent(sandboxId)}`);
-    throw error;
+    const answer: unknown = await call("GET", path).catch((reason: unknown) => reason);
+    throw answer instanceof ApiError ? answer : error;
   }
 }

@@ -1,9 +1,13 @@
 /** One terminal of the page: what one sees, and the session behind it. */
-import type { SessionEnd } from "../../../../shared/client/session/session.ts";
-import { closeReasons, type Session } from "../bundled/sessions.ts";
+import { AuthenticationError } from "../../../../shared/client/errors.ts";
+import type { Session, SessionEnd } from "../../../../shared/client/session/session.ts";
+import { closeReasons } from "../../../../shared/session/protocol.ts";
 import { count } from "../format.ts";
 import { endOf, type Joining, joinShell, type Listeners, startShell } from "./connect.ts";
 import { Screen } from "./screen.ts";
+
+/** So long at most a new password's answer, with the new cookie, is on its way. */
+const newPasswordMs = 1_500;
 
 export type State =
   | { readonly name: "opening" }
@@ -120,6 +124,9 @@ export class Live {
     const listeners: Listeners = {
       onGap: (from, to) => this.screen.note(`${count(to - from)} bytes of output are not kept any more`),
       onConnection: (isConnected) => this.#become(isConnected ? { name: "live", isWriter: session?.isWriter ?? false } : { name: "reconnecting" }),
+      onResize: (size) => {
+        if (!session?.isWriter) this.screen.hold(size);
+      },
     };
     try {
       session = await open(listeners);
@@ -130,8 +137,11 @@ export class Live {
     this.#session = session;
     const { id, isWriter } = session;
     this.#again = () => this.join(id, isWriter ? "take" : "watch");
-    this.#become({ name: "live", isWriter: session.isWriter });
-    if (session.isWriter) session.resize(this.screen.size.cols, this.screen.size.rows);
+    this.#become({ name: "live", isWriter });
+    if (isWriter) {
+      this.screen.release();
+      session.resize(this.screen.size.cols, this.screen.size.rows);
+    } else if (session.size) this.screen.hold(session.size);
     void this.#show(session);
   }
 
@@ -154,8 +164,16 @@ export class Live {
 
   /** Whoever has lost the pen goes on watching. */
   async #stopped(session: Session, error: unknown): Promise<void> {
-    if (!wasTakenOver(error)) return this.#become({ name: "lost", error });
-    await this.join(session.id, "watch");
+    if (wasTakenOver(error)) return this.join(session.id, "watch");
+    this.#become({ name: "lost", error });
+    if (error instanceof AuthenticationError) await this.#logInAgain();
+  }
+
+  /** After a new password this browser is logged in as before; after a log-out the call that fails leads to the log-in. */
+  async #logInAgain(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, newPasswordMs));
+    if (this.#over.signal.aborted || this.#state.name !== "lost") return;
+    await this.#again();
   }
 
   #type(data: string | Uint8Array): void {

@@ -2,7 +2,7 @@
  * Programs ask a terminal what it is and where its cursor stands, and it answers as if somebody had typed. What is
  * shown once more was answered when it was new: answered again, it would be typed into whatever runs now.
  */
-import type { Terminal } from "../bundled/xterm.ts";
+import type { Terminal } from "@xterm/xterm";
 
 /** Leaves questions in output without an answer for as long as `isOld` says so. */
 export function leaveOldQuestions({ parser }: Terminal, isOld: () => boolean): void {

@@ -1,8 +1,10 @@
 /** The terminal that one sees: xterm.js with its colours, its clipboard, its keys and its size. */
-import { FitAddon, Terminal } from "../bundled/xterm.ts";
+
+import { FitAddon } from "@xterm/addon-fit";
+import { Terminal } from "@xterm/xterm";
+import type { TerminalSize } from "../../../../shared/client/session/session.ts";
 import { h } from "../dom.ts";
 import { followColours } from "./colours.ts";
-import type { Size } from "./connect.ts";
 import { followAfterLooking } from "./links.ts";
 import { leaveOldQuestions } from "./questions.ts";
 
@@ -17,7 +19,7 @@ export interface ScreenOptions {
   /** What somebody typed or pasted, or the terminal's answer to a program. */
   readonly onInput: (data: string) => void;
   readonly onBinary: (bytes: Uint8Array) => void;
-  readonly onResize: (size: Size) => void;
+  readonly onResize: (size: TerminalSize) => void;
   /** Somebody wants to go on with the keyboard outside of the terminal. */
   readonly onLeave: () => void;
 }
@@ -30,6 +32,7 @@ export class Screen {
   #inWork = 0;
   #room: (() => void) | undefined;
   #isOld = false;
+  #isHeld = false;
 
   constructor(options: ScreenOptions) {
     this.#options = options;
@@ -69,14 +72,28 @@ export class Screen {
     this.fit();
   }
 
-  get size(): Size {
+  get size(): TerminalSize {
     const { cols, rows } = this.terminal;
     return { cols, rows };
   }
 
+  /** Shows what is fitted to somebody else's screen; where ours is smaller, one can scroll. */
+  hold({ cols, rows }: TerminalSize): void {
+    this.#isHeld = true;
+    this.element.classList.add("held");
+    this.terminal.resize(cols, rows);
+  }
+
+  /** Goes by the room that there is here again. */
+  release(): void {
+    this.#isHeld = false;
+    this.element.classList.remove("held");
+    this.fit();
+  }
+
   /** As many columns and rows as there is room for. */
   fit(): void {
-    if (this.element.clientWidth > 0 && this.element.clientHeight > 0) this.#fit.fit();
+    if (!this.#isHeld && this.element.clientWidth > 0 && this.element.clientHeight > 0) this.#fit.fit();
   }
 
   /**
