@@ -80,7 +80,8 @@ test("of simultaneous calls through all gateways exactly the limit is answered, 
     expectError(answer, "rate_limited", /10 requests a minute/);
     assert.equal(remainingOf(answer), 0);
     const waitS = Number(answer.headers.get("retry-after"));
-    assert.ok(waitS > 30 && waitS <= 60, `${waitS}`);
+    // A minute after the first call, in whole seconds: a refusal may have been asked for before that was counted.
+    assert.ok(waitS > 30 && waitS <= 61, `${waitS}`);
   }
 });
 
