@@ -89,6 +89,7 @@ export class PeerWatch {
     this.#peers.set(presence.peer, { presence, seenAtMs: Date.now() });
     if (!isNew) return;
     this.#version++;
+    this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");
     this.#dropPredecessors(presence);
     this.beat();
     for (const listener of this.#come) listener(presence);

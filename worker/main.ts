@@ -152,7 +152,9 @@ async function main(): Promise<void> {
   context.draining = false;
   pool.start();
   peers.start();
-  log.info({ event: "ready", worker: workerId, host: { checks: host.checks } }, "the worker is ready");
+  // Calls reach this process from here on. Without a connection they do so as soon as there is one.
+  await bus.whileConnected(() => bus.connection.flush()).catch((err) => log.debug({ err }, "the bus is away"));
+  log.info({ event: "ready", worker: workerId, peer: peers.peer, host: { checks: host.checks } }, "the worker is ready");
   // What was compiled for this start is there for the next one, also when this process is killed.
   flushCompileCache();
 }

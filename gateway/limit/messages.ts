@@ -28,7 +28,9 @@ export const checkTaken = checker(Type.Union([Taken, Moved]));
 export const checkReturn = checker(Type.Object({ key: Key, count: Count, prepayment: Type.Optional(Type.Number()) }));
 
 export const checkReserve = checker(Type.Object({ key: Key, id: Id, peer: Id, limit: Count }));
-export const checkReserved = checker(Type.Union([Type.Object({ granted: Type.Boolean() }), Moved]));
+const Reserved = Type.Union([Type.Object({ granted: Type.Boolean() }), Moved]);
+export type Reserved = Static<typeof Reserved>;
+export const checkReserved = checker(Reserved);
 export const checkSettle = checker(Type.Object({ key: Key, id: Id }));
 
 export const checkHeld = checker(Type.Object({ ids: Type.Array(Id) }));

@@ -3,14 +3,15 @@
  * of the key. A reservation ends when its sandbox is in the directory, when the gateway says that it was not made,
  * or when the gateway that held it is gone.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { Bus } from "../../shared/nats.ts";
+import { type Bus, NoResponder } from "../../shared/nats.ts";
 import { Empty } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subjects } from "../../shared/subjects.ts";
 import type { SandboxDirectory } from "../directory.ts";
-import { checkHeldReply, checkReserve, checkReserved, checkSettle } from "./messages.ts";
+import { checkHeldReply, checkReserve, checkReserved, checkSettle, type Reserved } from "./messages.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 
 /** The right to make one sandbox. */
@@ -21,6 +22,10 @@ export interface Reservation {
 }
 
 const reserveMs = 5_000;
+/** How long gateways may need to agree on the owner: one that died is known to be gone after some seconds. */
+const changingMs = 6_000;
+const hopsAtOnce = 3;
+const askAgainMs = 100;
 const heldMs = 1_000;
 const settleMs = 2_000;
 const sweepMs = 1_000;
@@ -97,18 +102,30 @@ export class Reservations {
   async #ask(key: string, id: string, limit: number): Promise<boolean> {
     const self = this.#ownership.self;
     let owner = this.#ownership.ownerOf(key);
-    for (let hop = 0; hop < 3; hop++) {
+    const untilMs = performance.now() + changingMs;
+    for (let hop = 0; performance.now() < untilMs; hop++) {
+      if (hop >= hopsAtOnce) await sleep(askAgainMs);
       if (owner === self) {
         const granted = await this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
         if (granted !== undefined) return granted;
         owner = this.#ownership.ownerOf(key);
       } else {
-        const reply = await this.#bus.call(subjects.gateway(owner, "reserve"), { key, id, peer: self, limit }, checkReserved, reserveMs);
-        if ("granted" in reply) return reply.granted;
-        owner = reply.moved_to;
+        const reply = await this.#askOwner(owner, { key, id, peer: self, limit });
+        if (reply && "granted" in reply) return reply.granted;
+        owner = reply?.moved_to ?? this.#ownership.ownerOf(key);
       }
     }
     throw new SandgateError("unavailable", "the gateways are changing places; try again");
+  }
+
+  /** Undefined when nobody listens there, so that nothing was reserved. */
+  async #askOwner(owner: string, question: object): Promise<Reserved | undefined> {
+    try {
+      return await this.#bus.call(subjects.gateway(owner, "reserve"), question, checkReserved, reserveMs);
+    } catch (error) {
+      if (error instanceof NoResponder) return undefined;
+      throw error;
+    }
   }
 
   /** Undefined when another gateway has become the owner meanwhile. */

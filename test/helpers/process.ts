@@ -19,6 +19,7 @@ const readyTimeoutMs = 60_000;
 export class TestProcess {
   readonly spec: ProcessSpec;
   #child: ChildProcess | undefined;
+  #readyLine: string | undefined;
   readonly #lines: string[] = [];
 
   constructor(spec: ProcessSpec) {
@@ -35,12 +36,18 @@ export class TestProcess {
     return this.#lines;
   }
 
+  /** What the process that runs now has said when it was ready. */
+  get readyLine(): string | undefined {
+    return this.#child ? this.#readyLine : undefined;
+  }
+
   /** Starts the process and resolves when it is ready. */
   async start(): Promise<void> {
     const { argv, env, cwd, name } = this.spec;
     const [file = "", ...args] = argv;
     const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     this.#child = child;
+    this.#readyLine = undefined;
     child.stdin?.on("error", () => {});
     const ready = Promise.withResolvers<void>();
     for (const stream of [child.stdout, child.stderr]) {
@@ -79,6 +86,8 @@ export class TestProcess {
   #read(line: string, ready: () => void): void {
     this.#lines.push(line);
     appendFileSync(this.spec.logFile, `${line}\n`);
-    if (this.spec.isReady(line)) ready();
+    if (!this.spec.isReady(line)) return;
+    this.#readyLine = line;
+    ready();
   }
 }

@@ -82,11 +82,14 @@ export class Stack {
     return lists.flat().map(({ Id, State, Labels }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running" }));
   }
 
-  /** Resolves when a gateway says that calls can be carried out. */
+  /** Resolves when a gateway says that calls can be carried out, and knows those workers that run now, not those before them. */
   async ready(url = this.url): Promise<void> {
+    const gateway = this.gateways[this.urls.indexOf(url)] as TestProcess;
+    const isKnown = ({ readyLine }: TestProcess): boolean =>
+      !readyLine || gateway.lines.some((line) => line.includes('"peer_come"') && line.includes(peerOf(readyLine)));
     for (const deadline = Date.now() + 30_000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 50))) {
       const answer = await fetch(`${url}/readyz`).catch(() => undefined);
-      if (answer?.ok) return;
+      if (answer?.ok && this.workers.every(isKnown)) return;
     }
     throw new Error("the stack is not ready");
   }
@@ -157,6 +160,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     throw error;
   }
 }
+
+const peerOf = (readyLine: string): string => (JSON.parse(readyLine) as { peer: string }).peer;
 
 function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], settings: Record<string, string>): ProcessSpec {
   const { app } = instance.paths;

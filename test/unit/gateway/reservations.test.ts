@@ -134,6 +134,16 @@ test("an owner that leaves hands over the reservations", async () => {
   assert.equal((await reserve(next, key, 5, 5)).length, 2);
 });
 
+test("reservations right after the owner's death wait for its successor, and are exact", async () => {
+  await joined(...gateways);
+  const [owner, next, other] = gateways;
+  const key = keyOf(gateways);
+  assert.equal((await reserve(other, key, 5, 2)).length, 2);
+  await owner.die();
+  const granted = await Promise.all([next, other].map((gateway) => reserve(gateway, key, 5, 4)));
+  assert.equal(granted.flat().length, 3);
+});
+
 test("after the owner's death its successor counts what the others hold and what has been made", async () => {
   await joined(...gateways);
   const [owner, next, other] = gateways;
