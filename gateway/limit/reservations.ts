@@ -23,7 +23,7 @@ export interface Reservation {
 
 const reserveMs = 5_000;
 /** How long gateways may need to agree on the owner: one that died is known to be gone after some seconds. */
-const changingMs = 6_000;
+const changingMs = 10_000;
 const hopsAtOnce = 3;
 const askAgainMs = 100;
 const heldMs = 1_000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { heading, TestBrowser } from "../helpers/browser.ts";
+import { closed, heading, TestBrowser } from "../helpers/browser.ts";
 import { type Member, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
@@ -52,7 +52,7 @@ test("somebody logs in, makes a key and closes its dialog by keyboard alone", as
   await page.getByRole("dialog").waitFor();
   assert.equal(await focused(page), "Name");
   await page.keyboard.press("Escape");
-  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await closed(page);
   assert.equal(await focused(page), "Create key");
 
   await page.keyboard.press("Enter");
@@ -61,7 +61,7 @@ test("somebody logs in, makes a key and closes its dialog by keyboard alone", as
   await page.getByTestId("new-key").waitFor();
   await tabTo(page, "Done");
   await page.keyboard.press("Enter");
-  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await closed(page);
   assert.equal(await focused(page), "Create key");
   await page.getByRole("row").filter({ hasText: "by keyboard" }).waitFor();
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { Api } from "../helpers/api.ts";
-import { heading, TestBrowser } from "../helpers/browser.ts";
+import { closed, heading, TestBrowser } from "../helpers/browser.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
 import { newcomer, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
@@ -38,7 +38,7 @@ test("somebody signs up, makes a key, uses it, revokes it, and it works no more"
   await page.getByRole("button", { name: "Copy key" }).click();
   await until("the key is in the clipboard", async () => (await page.evaluate("navigator.clipboard.readText()")) === apiKey);
   await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await closed(page);
   assert.ok(!(await page.content()).includes(apiKey), "the key stays in the page");
 
   const api = new Api({ url, apiKey });

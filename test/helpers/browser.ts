@@ -108,4 +108,5 @@ export async function logIn(page: Page, email: string, password: string): Promis
 export const dialogOf = (page: Page): Locator => page.getByRole("dialog");
 export const press = (place: Page | Locator, name: string): Promise<void> => place.getByRole("button", { name, exact: true }).click();
 export const rowOf = (page: Page, text: string): Locator => page.getByRole("row").filter({ hasText: text });
-export const closed = (page: Page): Promise<void> => dialogOf(page).waitFor({ state: "detached" });
+/** Not by its role, which it has only while it is seen: it leaves the page a moment after that. */
+export const closed = (page: Page): Promise<void> => page.locator("dialog").waitFor({ state: "detached" });
