@@ -80,7 +80,7 @@ test("without NATS calls get 503 at once and /readyz says so; all works again wi
       ["GET", `/v1/sandboxes/${id}/status`, undefined],
       ["DELETE", `/v1/sandboxes/${id}/delete`, undefined],
     ] as const) {
-      assertUnavailable(await answers(api.call(method, path, body), 3_000));
+      assertUnavailable(await answers(api.call(method, path, body), 10_000));
     }
     assert.equal((await fetch(`${stack.url}/healthz`)).status, 200);
   });

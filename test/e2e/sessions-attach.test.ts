@@ -174,7 +174,7 @@ test("a session that nobody comes back to is ended with everything in it", async
   const client = await start(api, id, { command: "setsid sleep 600 & sleep 600", env: mark.env, detach_timeout: 1 });
   await until("both run", () => mark.living().length >= 3);
   client.cut();
-  await mark.gone(10_000);
+  await mark.gone();
   await until("it is forgotten", async () => (await listed(client.id)) === undefined);
   const late = await connect(api, id);
   late.send({ type: "attach", session_id: client.id });

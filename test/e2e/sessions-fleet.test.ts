@@ -176,7 +176,7 @@ test("a worker that is killed takes its sessions with it, and whoever attaches i
   assert.equal((await client.closed()).code, 4503);
   await stack.worker.start();
   await stack.ready();
-  await mark.gone(10_000);
+  await mark.gone();
   const late = await until("the worker", () => connect(api, id).catch(() => undefined));
   late.send({ type: "attach", session_id: client.id });
   assert.equal((await late.closed()).code, 4404);

@@ -41,9 +41,9 @@ export class Mark {
     return readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && environmentOf(name).includes(this.#value) ? [Number(name)] : []));
   }
 
-  /** Resolves when none is left. @throws {Error} when that takes longer. */
-  async gone(timeoutMs: number): Promise<void> {
-    await until("all processes of the command are gone", () => this.living().length === 0, timeoutMs);
+  /** Resolves when none is left. */
+  async gone(): Promise<void> {
+    await until("all processes of the command are gone", () => this.living().length === 0);
   }
 }
 
