@@ -8,6 +8,13 @@ import type { PartSpec } from "./part.ts";
 /** uWebSockets.js takes this from its environment: room for a path of 4096 characters, percent-encoded, in the query. */
 export const headerBytesMax = String(24 * 1024);
 
+/**
+ * Room for short-lived objects in MiB: all that V8 would come to by itself, from the start on. Each piece of a stream is
+ * little in the heap and much outside of it, so in a small young generation pieces grow old, and only collections of the
+ * whole heap free them: half of a part's CPU while it streams.
+ */
+const youngGeneration = "--min-semi-space-size=16";
+
 /** What the parts are told beside the settings that the person gave. */
 export interface Wiring {
   readonly natsUrl: string;
@@ -29,8 +36,9 @@ export function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wirin
   return partSpec(instance, "gateway", command, { ...givenSettings(), ...settings });
 }
 
-function nodeCommand({ paths }: Instance, main: string): string[] {
-  return [join(paths.app, "node_modules/.bin/node"), join(paths.app, main)];
+/** @param main a part's `main.ts`, below the product's folder. */
+export function nodeCommand({ paths }: Instance, main: string): string[] {
+  return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, main)];
 }
 
 function partSpec(instance: Instance, name: string, argv: readonly string[], settings: Readonly<Record<string, string>>): PartSpec {

@@ -7,7 +7,7 @@ import { accountEnvironment, asAccount, inPodmanNamespace } from "../../systemd/
 import type { Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
-import { headerBytesMax } from "../../systemd/supervisor/node-parts.ts";
+import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
 import { freePort } from "../../systemd/supervisor/ports.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
 import { testInstance } from "./prepare.ts";
@@ -164,12 +164,11 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
 const peerOf = (readyLine: string): string => (JSON.parse(readyLine) as { peer: string }).peer;
 
 function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], settings: Record<string, string>): ProcessSpec {
-  const { app } = instance.paths;
   return {
     name,
-    argv: command([join(app, "node_modules/.bin/node"), join(app, name, "main.ts")]),
+    argv: command(nodeCommand(instance, `${name}/main.ts`)),
     env: { ...accountEnvironment(instance), ...settings },
-    cwd: app,
+    cwd: instance.paths.app,
     logFile,
     isReady: (line) => line.includes('"event":"ready"'),
   };
