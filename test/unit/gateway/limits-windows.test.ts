@@ -49,7 +49,8 @@ async function askOn(key: string, limit: number, seed: number, untilMs: number):
 for (const [limit, clients] of [
   [10, 2],
   [100, 4],
-  [1_000, 4],
+  // No more than a machine that is busy with other things lets four clients ask for in much less than a window.
+  [300, 4],
 ] as const) {
   test(`${clients} clients that ask random gateways get ${limit} calls in any window, not more and not less`, async () => {
     const startMs = performance.now();
