@@ -6,7 +6,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/session/messages.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
 
-const togetherMs = 1;
+const togetherDefaultMs = 1;
 /** Bytes of input that are put together into one message. */
 const togetherBytes = 64 * 1024;
 /** Messages that may wait for the session to begin; a client has little to say until then. */
@@ -26,13 +26,16 @@ export interface OutboxEvents {
 
 export class Outbox {
   readonly #events: OutboxEvents;
+  readonly #togetherMs: number;
   #waiting: Item[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sentAtMs = Number.NEGATIVE_INFINITY;
   #phase: "held" | "open" | "closed" = "held";
 
-  constructor(events: OutboxEvents) {
+  /** @param togetherMs how long what follows a message is put together. */
+  constructor(events: OutboxEvents, togetherMs = togetherDefaultMs) {
     this.#events = events;
+    this.#togetherMs = togetherMs;
   }
 
   /** The worker listens: what has waited for that goes now. */
@@ -84,8 +87,8 @@ export class Outbox {
     }
     this.#waiting.push(item);
     if (this.#phase === "held" || this.#timer) return;
-    if (performance.now() - this.#sentAtMs >= togetherMs) this.#flush();
-    else this.#timer = setTimeout(() => this.#flush(), togetherMs);
+    if (performance.now() - this.#sentAtMs >= this.#togetherMs) this.#flush();
+    else this.#timer = setTimeout(() => this.#flush(), this.#togetherMs);
   }
 
   #flush(): void {

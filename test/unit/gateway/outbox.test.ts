@@ -8,16 +8,22 @@ import type { SandgateError } from "../../../shared/errors.ts";
 import type { ClientMessage } from "../../../shared/session/messages.ts";
 import type { FrameHeader } from "../../../shared/stream/frame.ts";
 
+/** Longer than the machine may keep a test from going on. */
+const togetherMs = 500;
+
 /** What was sent: messages, and input as text. */
 class Sent {
   readonly all: (string | ClientMessage)[] = [];
   readonly failures: SandgateError[] = [];
-  readonly box = new Outbox({
-    send: (header: FrameHeader, ...payload: Uint8Array[]) => {
-      this.all.push(payload.length > 0 ? Buffer.concat(payload).toString() : (header.message as ClientMessage));
+  readonly box = new Outbox(
+    {
+      send: (header: FrameHeader, ...payload: Uint8Array[]) => {
+        this.all.push(payload.length > 0 ? Buffer.concat(payload).toString() : (header.message as ClientMessage));
+      },
+      failed: (error) => this.failures.push(error),
     },
-    failed: (error) => this.failures.push(error),
-  });
+    togetherMs,
+  );
 
   type(...texts: string[]): void {
     for (const text of texts) this.box.input(Buffer.from(text));
@@ -41,13 +47,14 @@ test("what comes before the session has begun goes when it has, in order", () =>
 test("the first message goes at once, those that follow go together", async () => {
   const sent = new Sent();
   sent.box.open();
-  await sleep(5);
+  await sleep(2 * togetherMs);
   sent.type("x");
   assert.deepEqual(sent.all, ["x"]);
   sent.type(..."yz");
   sent.box.message({ type: "stdin_close" });
   sent.type("!");
-  await sleep(20);
+  assert.deepEqual(sent.all, ["x"]);
+  await sleep(2 * togetherMs);
   assert.deepEqual(sent.all, ["x", "yz", { type: "stdin_close" }, "!"]);
 });
 
@@ -68,7 +75,7 @@ test("what was said before the client went still goes, nothing after", async () 
   sent.type("1", "2");
   sent.box.close();
   sent.type("3");
-  await sleep(10);
+  await sleep(2 * togetherMs);
   assert.deepEqual(sent.all, ["12"]);
 });
 
