@@ -1,9 +1,8 @@
 /** A worker that is killed, hung, or finds that its containers were touched behind its back. */
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { commandLineOf, environmentOf } from "../../worker/runtime/proc.ts";
+import { commandLineOf, environmentOf, processIds } from "../../worker/runtime/proc.ts";
 import { Api } from "../helpers/api.ts";
 import {
   answers,
@@ -38,9 +37,9 @@ async function restartWorker(): Promise<void> {
 
 /** Processes with these words on their command line. */
 function processesWith(words: string): { pid: number; argv: string[] }[] {
-  return readdirSync("/proc").flatMap((name) => {
-    const argv = /^\d+$/.test(name) ? commandLineOf(Number(name)) : [];
-    return argv.includes(words) ? [{ pid: Number(name), argv }] : [];
+  return processIds().flatMap((pid) => {
+    const argv = commandLineOf(pid);
+    return argv.includes(words) ? [{ pid, argv }] : [];
   });
 }
 

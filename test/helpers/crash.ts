@@ -1,11 +1,11 @@
 /** A worker that dies at named points in the middle of calls about snapshots, and what must hold after its return. */
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultPoint } from "../../worker/faults.ts";
-import { commandLineOf } from "../../worker/runtime/proc.ts";
+import { commandLineOf, processIds } from "../../worker/runtime/proc.ts";
 import { Api } from "./api.ts";
 import { stoppedProcesses, untilHostHas } from "./host-state.ts";
 import type { TestProcess } from "./process.ts";
@@ -145,8 +145,5 @@ export class CrashRig {
 
 /** The process that copies the layer of a sandbox of the stack with this folder. */
 function copyingProcess(dataDir: string): number | undefined {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .find((pid) => commandLineOf(pid).join(" ").match(`^cp .*${dataDir}/.*[.]partial`));
+  return processIds().find((pid) => commandLineOf(pid).join(" ").match(`^cp .*${dataDir}/.*[.]partial`));
 }

@@ -1,8 +1,7 @@
 /** What the tests that kill, stop and cut off parts have in common. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { readdirSync } from "node:fs";
-import { commandLineOf } from "../../worker/runtime/proc.ts";
+import { commandLineOf, processIds } from "../../worker/runtime/proc.ts";
 import { type Answer, type Api, type Chunk, chunksOf } from "./api.ts";
 import { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";
@@ -25,7 +24,7 @@ export class Marked {
 
   /** Processes of the command on this machine. */
   get alive(): number {
-    return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandLineOf(Number(name)).some((word) => word.includes(this.mark))).length;
+    return processIds().filter((pid) => commandLineOf(pid).some((word) => word.includes(this.mark))).length;
   }
 
   /** Resolves when nothing of the command runs. */

@@ -1,7 +1,7 @@
 /** Sandboxes of one test file, removed at its end, and the processes of their commands as the host sees them. */
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
 import { after } from "node:test";
+import { environmentOf, processIds } from "../../worker/runtime/proc.ts";
 import type { Api } from "./api.ts";
 import { until } from "./until.ts";
 
@@ -38,19 +38,11 @@ export class Mark {
 
   /** Host pids of the marked processes that live. */
   living(): number[] {
-    return readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && environmentOf(name).includes(this.#value) ? [Number(name)] : []));
+    return processIds().filter((pid) => environmentOf(pid).some((entry) => entry.includes(this.#value)));
   }
 
   /** Resolves when none is left. */
   async gone(): Promise<void> {
     await until("all processes of the command are gone", () => this.living().length === 0);
-  }
-}
-
-function environmentOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
-  } catch {
-    return ""; // The process has gone.
   }
 }

@@ -1,8 +1,7 @@
 /** Podman commands that an earlier process of this worker started and that go on after its end. */
-import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { settings } from "../../shared/config.ts";
-import { commandLineOf, environmentOf } from "./proc.ts";
+import { commandLineOf, environmentOf, processIds } from "./proc.ts";
 
 const waitMsMax = 30_000;
 const pollMs = 20;
@@ -29,9 +28,8 @@ interface Program {
 /** They are known by `markPrograms`. */
 function abandoned(workerId: string): Program[] {
   const wanted = `${settings.workerId.name}=${workerId}`;
-  return readdirSync("/proc").flatMap((name) => {
-    const pid = Number(name);
-    const [program = "", verb] = Number.isInteger(pid) ? commandLineOf(pid) : [];
+  return processIds().flatMap((pid) => {
+    const [program = "", verb] = commandLineOf(pid);
     return /(^|\/)podman$/.test(program) && environmentOf(pid).includes(wanted) ? [{ pid, isPull: verb === "pull" }] : [];
   });
 }

@@ -16,6 +16,12 @@ function read(path: string): string | undefined {
   }
 }
 
+/** All processes that there are. */
+export const processIds = (): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+
 /** Process ids of the children of all threads of a process. */
 export function childrenOf(pid: number): number[] {
   let threads: string[];
@@ -158,9 +164,8 @@ export interface ProcessUsage {
 /** All processes that this user namespace can see, by pid namespace. One pass over /proc. */
 export function processesByNamespace(): Map<string, number[]> {
   const spaces = new Map<string, number[]>();
-  for (const name of readdirSync("/proc")) {
-    const pid = Number(name);
-    const space = Number.isInteger(pid) ? pidNamespaceOf(pid) : undefined;
+  for (const pid of processIds()) {
+    const space = pidNamespaceOf(pid);
     if (!space) continue;
     const members = spaces.get(space);
     if (members) members.push(pid);

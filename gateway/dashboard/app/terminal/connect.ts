@@ -1,8 +1,7 @@
 /** Starting and joining live sessions as the browser that is logged in: its cookie goes along with the socket. */
 
 import { openLink } from "../../../../shared/client/session/link.ts";
-import type { TerminalSize } from "../../../../shared/client/session/session.ts";
-import { Session } from "../../../../shared/client/session/session.ts";
+import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
 import { detachTimeoutMaxS } from "../../../../shared/session/protocol.ts";
 import { ApiError, call } from "../api.ts";
