@@ -1,13 +1,11 @@
 /** Calls to workers: which worker, how long, and what it means when it is gone. Nothing is ever sent twice. */
 import { SandgateError } from "../shared/errors.ts";
 import { type Bus, NoResponder } from "../shared/nats.ts";
-import type { PeerWatch } from "../shared/presence.ts";
+import { PeerGone, type PeerWatch } from "../shared/presence.ts";
 import type { WorkerPresence } from "../shared/schemas/messages.ts";
 import type { Check } from "../shared/schemas/validate.ts";
 import { subjects, type WorkerVerb } from "../shared/subjects.ts";
 import { rankWorkers } from "./placement.ts";
-
-const workerGone = (): SandgateError => new SandgateError("unavailable", "the worker is gone or restarting");
 
 export interface WorkerRef {
   readonly id: string;
@@ -18,14 +16,10 @@ export interface WorkerRef {
 export class Dispatcher {
   readonly #bus: Bus;
   readonly #peers: PeerWatch;
-  readonly #waiting = new Set<{ peer: string; fail: (error: SandgateError) => void }>();
 
   constructor(bus: Bus, peers: PeerWatch) {
     this.#bus = bus;
     this.#peers = peers;
-    peers.onGone((peer) => {
-      for (const call of this.#waiting) if (call.peer === peer) call.fail(workerGone());
-    });
   }
 
   /** Whether a worker is there. */
@@ -41,7 +35,7 @@ export class Dispatcher {
   /** @throws {SandgateError} `unavailable` when the worker is not there. */
   worker(id: string): WorkerRef {
     const found = this.workers().find(({ worker }) => worker.id === id);
-    if (!found) throw workerGone();
+    if (!found) throw new PeerGone();
     return { id, peer: found.peer };
   }
 
@@ -50,15 +44,8 @@ export class Dispatcher {
    *
    * @throws {SandgateError} the worker's own error, or `unavailable` as soon as the worker or the bus is gone.
    */
-  async call<T>(worker: WorkerRef, verb: WorkerVerb, body: object, check: Check<T>, timeoutMs: number): Promise<T> {
-    const gone = Promise.withResolvers<never>();
-    const waiting = { peer: worker.peer, fail: gone.reject };
-    this.#waiting.add(waiting);
-    try {
-      return await Promise.race([this.#bus.call(subjects.worker(worker.id, verb), body, check, timeoutMs), gone.promise]);
-    } finally {
-      this.#waiting.delete(waiting);
-    }
+  call<T>(worker: WorkerRef, verb: WorkerVerb, body: object, check: Check<T>, timeoutMs: number): Promise<T> {
+    return this.#peers.whilePresent(worker.peer, this.#bus.call(subjects.worker(worker.id, verb), body, check, timeoutMs));
   }
 
   /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room. */

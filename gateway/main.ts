@@ -76,7 +76,7 @@ async function main(): Promise<void> {
   const sandboxes = new SandboxDirectory(mirror);
   const ownership = new Ownership(bus, peers, log);
   const rates = new RateLimiter(bus, ownership);
-  const reservations = new Reservations(bus, ownership, sandboxes, log);
+  const reservations = new Reservations(bus, peers, ownership, sandboxes, log);
   const answers = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
   const idempotency = new Idempotency(bus, peers, answers);
   const activity = new Activity(sandboxes);

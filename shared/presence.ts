@@ -1,4 +1,5 @@
 /** Heartbeats: who is there, and who has gone. Three missed beats of a second each mean gone. */
+import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import { type Bus, decodeJson, encodeJson } from "./nats.ts";
 import { type Presence, Presence as PresenceSchema } from "./schemas/messages.ts";
@@ -19,6 +20,7 @@ export class PeerWatch {
   readonly #peers = new Map<string, { presence: Presence; seenAtMs: number }>();
   readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
+  readonly #awaited = new Set<{ readonly peer: string; readonly fail: (error: SandgateError) => void }>();
   #timer: NodeJS.Timeout | undefined;
   #checkedAtMs = Date.now();
   #version = 0;
@@ -61,6 +63,22 @@ export class PeerWatch {
   /** Calls back once for each peer that stopped or fell silent. */
   onGone(listener: (peer: string) => void): void {
     this.#gone.add(listener);
+  }
+
+  /**
+   * Waits for something that a peer does, no longer than the peer is there. What it did before it was gone is not known.
+   *
+   * @throws {PeerGone} as soon as the peer is known to be gone.
+   */
+  async whilePresent<T>(peer: string, action: Promise<T>): Promise<T> {
+    const gone = Promise.withResolvers<never>();
+    const awaited = { peer, fail: gone.reject };
+    this.#awaited.add(awaited);
+    try {
+      return await Promise.race([action, gone.promise]);
+    } finally {
+      this.#awaited.delete(awaited);
+    }
   }
 
   /** Tells the others about this process now instead of at the next beat. */
@@ -123,6 +141,14 @@ export class PeerWatch {
     if (!this.#peers.delete(peer)) return;
     this.#version++;
     this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
+    for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
     for (const listener of this.#gone) listener(peer);
+  }
+}
+
+/** Whom a call was sent to stopped or fell silent before it answered. */
+export class PeerGone extends SandgateError {
+  constructor() {
+    super("unavailable", "the worker is gone or restarting");
   }
 }

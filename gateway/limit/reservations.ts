@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Bus, NoResponder } from "../../shared/nats.ts";
+import { PeerGone, type PeerWatch } from "../../shared/presence.ts";
 import { Empty } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subjects } from "../../shared/subjects.ts";
@@ -21,9 +22,8 @@ export interface Reservation {
   settle(): Promise<void>;
 }
 
-const reserveMs = 5_000;
-/** How long gateways may need to agree on the owner: one that died is known to be gone after some seconds. */
-const changingMs = 10_000;
+/** How long gateways may need to agree on the owner, and that to answer: one that died is known to be gone after some seconds. */
+const reserveMs = 10_000;
 const hopsAtOnce = 3;
 const askAgainMs = 100;
 const heldMs = 1_000;
@@ -35,6 +35,7 @@ const checkEmpty = checker(Empty);
 
 export class Reservations {
   readonly #bus: Bus;
+  readonly #peers: PeerWatch;
   readonly #ownership: Ownership;
   readonly #directory: SandboxDirectory;
   readonly #log: Logger;
@@ -42,8 +43,9 @@ export class Reservations {
   readonly #held = new Map<string, { readonly key: string; granted: boolean }>();
   readonly #timer = setInterval(() => void this.#sweep(), sweepMs);
 
-  constructor(bus: Bus, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
+  constructor(bus: Bus, peers: PeerWatch, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
     this.#bus = bus;
+    this.#peers = peers;
     this.#ownership = ownership;
     this.#directory = directory;
     this.#log = log;
@@ -102,7 +104,7 @@ export class Reservations {
   async #ask(key: string, id: string, limit: number): Promise<boolean> {
     const self = this.#ownership.self;
     let owner = this.#ownership.ownerOf(key);
-    const untilMs = performance.now() + changingMs;
+    const untilMs = performance.now() + reserveMs;
     for (let hop = 0; performance.now() < untilMs; hop++) {
       if (hop >= hopsAtOnce) await sleep(askAgainMs);
       if (owner === self) {
@@ -110,7 +112,7 @@ export class Reservations {
         if (granted !== undefined) return granted;
         owner = this.#ownership.ownerOf(key);
       } else {
-        const reply = await this.#askOwner(owner, { key, id, peer: self, limit });
+        const reply = await this.#askOwner(owner, { key, id, peer: self, limit }, Math.max(1, untilMs - performance.now()));
         if (reply && "granted" in reply) return reply.granted;
         owner = reply?.moved_to ?? this.#ownership.ownerOf(key);
       }
@@ -118,12 +120,12 @@ export class Reservations {
     throw new SandgateError("unavailable", "the gateways are changing places; try again");
   }
 
-  /** Undefined when nobody listens there, so that nothing was reserved. */
-  async #askOwner(owner: string, question: object): Promise<Reserved | undefined> {
+  /** Undefined when nobody listens there, or nobody does any more: what a gateway that is gone has reserved is nobody's place. */
+  async #askOwner(owner: string, question: object, timeoutMs: number): Promise<Reserved | undefined> {
     try {
-      return await this.#bus.call(subjects.gateway(owner, "reserve"), question, checkReserved, reserveMs);
+      return await this.#peers.whilePresent(owner, this.#bus.call(subjects.gateway(owner, "reserve"), question, checkReserved, timeoutMs));
     } catch (error) {
-      if (error instanceof NoResponder) return undefined;
+      if (error instanceof NoResponder || error instanceof PeerGone) return undefined;
       throw error;
     }
   }
@@ -135,20 +137,21 @@ export class Reservations {
       await this.#directory.caughtUp();
       state.inherited = false;
     }
-    let isFull = this.#taken(key, state) >= limit;
+    let isFull = this.#taken(key, state, pending.id) >= limit;
     if (isFull) {
       // What was deleted a moment ago may not have been heard of yet.
       await this.#directory.caughtUp();
-      isFull = this.#taken(key, state) >= limit;
+      isFull = this.#taken(key, state, pending.id) >= limit;
     }
     if (this.#ownership.find(key) !== state) return undefined;
     if (!isFull) state.pending.set(pending.id, pending);
     return !isFull;
   }
 
-  #taken(key: string, { pending }: KeyState): number {
+  /** The places that others than this reservation have, which may be asked for again where the answer was lost. */
+  #taken(key: string, { pending }: KeyState, asking: string): number {
     let count = this.#directory.countOfKey(key);
-    for (const id of pending.keys()) if (!this.#directory.hasReservation(id)) count++;
+    for (const id of pending.keys()) if (id !== asking && !this.#directory.hasReservation(id)) count++;
     return count;
   }
 

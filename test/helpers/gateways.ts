@@ -35,7 +35,7 @@ export class TestGateway {
     this.ownership = new Ownership(bus, this.peers, quiet);
     this.rates = new RateLimiter(bus, this.ownership);
     const directory = new SandboxDirectory(mirror);
-    this.reservations = new Reservations(bus, this.ownership, directory, quiet);
+    this.reservations = new Reservations(bus, this.peers, this.ownership, directory, quiet);
     this.#parts = {
       ownership: this.ownership,
       rates: this.rates,

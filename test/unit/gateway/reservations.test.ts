@@ -144,6 +144,18 @@ test("reservations right after the owner's death wait for its successor, and are
   assert.equal(granted.flat().length, 3);
 });
 
+test("reservations that the owner was asked for and died with are its successor's, and are exact", async () => {
+  const [owner, next, other] = gateways;
+  owner.join({ deaf: true });
+  for (const gateway of [next, other]) gateway.join();
+  await acquainted(gateways);
+  const key = keyOf(gateways);
+  const asked = [next, other].map((gateway) => reserve(gateway, key, 5, 4));
+  await next.bus.connection.flush();
+  await owner.die();
+  assert.equal((await Promise.all(asked)).flat().length, 5);
+});
+
 test("after the owner's death its successor counts what the others hold and what has been made", async () => {
   await joined(...gateways);
   const [owner, next, other] = gateways;
