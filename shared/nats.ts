@@ -75,8 +75,13 @@ export class Bus {
     return () => this.#restored.delete(listener);
   }
 
+  /** Tells whoever listens. What is said while the connection is being closed, by a timer for example, nobody hears. */
   publish(subject: string, payload: Uint8Array): void {
-    this.connection.publish(subject, payload);
+    try {
+      this.connection.publish(subject, payload);
+    } catch (error) {
+      if (!this.connection.isDraining() && !this.connection.isClosed()) throw error;
+    }
   }
 
   /**
@@ -133,7 +138,7 @@ export class Bus {
       if (error.code === "internal_error") this.#log.error({ err: thrown, subject: message.subject }, "a call failed");
       reply = { ok: false, error: error.toWire() };
     }
-    if (message.reply) message.respond(encodeJson(reply));
+    if (message.reply) this.publish(message.reply, encodeJson(reply));
   }
 
   async close(): Promise<void> {

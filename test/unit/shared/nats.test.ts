@@ -1,6 +1,7 @@
 /** Calls over a real nats-server, and how they fail. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import Type from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import { Bus, NoResponder } from "../../../shared/nats.ts";
@@ -72,9 +73,9 @@ test("a call in flight fails when the bus is lost; afterwards the same connectio
   const heard: string[] = [];
   caller.onLost(() => heard.push("lost"));
   const forget = caller.onRestored(() => heard.push("restored"));
-  const inFlight = caller.call("silent", {}, check, timeoutMs);
+  const inFlight = assert.rejects(caller.call("silent", {}, check, timeoutMs), { code: "unavailable", message: /message bus/ });
   await nats.server.kill9();
-  await assert.rejects(inFlight, { code: "unavailable", message: /message bus/ });
+  await inFlight;
   await assert.rejects(caller.call("echo", { text: "" }, check, timeoutMs), { code: "unavailable" });
   assert.equal(caller.connected, false);
   await nats.server.start();
@@ -91,4 +92,20 @@ test("a connection made before the server is there waits for it", async () => {
   assert.ok(bus.connected);
   await bus.close();
   assert.equal(bus.connected, false);
+});
+
+test("what is said or answered while the connection closes, or later, is lost and breaks nothing", async () => {
+  const bus = await nats.connect();
+  const answer = Promise.withResolvers<object>();
+  bus.serve("late", () => answer.promise);
+  await bus.connection.flush();
+  const asked = assert.rejects(caller.call("late", {}, check, 500), { code: "unavailable" });
+  await caller.connection.flush();
+  const closed = bus.close();
+  while (!bus.connection.isClosed()) {
+    bus.publish("anybody", new Uint8Array(1));
+    await turn();
+  }
+  answer.resolve({ text: "too late" });
+  await Promise.all([closed, asked]);
 });
