@@ -7,6 +7,11 @@ import type { Check } from "./schemas/validate.ts";
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
 
+/** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
+const lateMs = 250;
+/** How long NATS keeps a question whose answer is not waited for any more, beyond twice its time. */
+const keptMs = 10_000;
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -87,15 +92,17 @@ export class Bus {
   /**
    * Request and reply, sent once and never repeated.
    *
-   * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs`.
+   * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs` (twice that, where
+   *   this process was stopped or starved meanwhile, because the answer may lie there unread).
    */
   async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
     const payload = encodeJson(body);
     if (payload.length > (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY)) {
       throw new SandgateError("payload_too_large", "the request is too large");
     }
-    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout: timeoutMs }).catch((error) => Promise.reject(unanswered(error)));
-    const message = await this.whileConnected(request);
+    const timeout = 2 * timeoutMs + keptMs;
+    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout }).catch((error) => Promise.reject(unanswered(error)));
+    const message = await this.whileConnected(() => inTime(request(), timeoutMs));
     const reply = decodeJson(message.data) as Reply;
     if (!reply.ok) throw SandgateError.fromWire(reply.error);
     return checkedReply(subject, reply.data, check);
@@ -172,10 +179,24 @@ function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
   }
 }
 
+/** Waits so long, and once more where this process itself stood still meanwhile. */
+function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const dueMs = performance.now() + timeoutMs;
+    let timer = setTimeout(() => {
+      if (performance.now() - dueMs < lateMs) reject(tooLate());
+      else timer = setTimeout(() => reject(tooLate()), timeoutMs);
+    }, timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+const tooLate = (cause?: unknown): SandgateError => new SandgateError("unavailable", "the worker did not answer in time", { cause });
+
 function unanswered(error: unknown): SandgateError {
   if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
   if (error instanceof TimeoutError || error instanceof RequestError) {
-    return new SandgateError("unavailable", "the worker did not answer in time", { cause: error });
+    return tooLate(error);
   }
   return busLost(error);
 }

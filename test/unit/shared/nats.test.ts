@@ -44,6 +44,13 @@ test("a handler that does not answer in time is unavailable, which does not say 
   );
 });
 
+test("an answer that lay there unread while this process stood still is not too late", async () => {
+  await serve("soon", async () => ({ text: "here" }));
+  const answer = caller.call("soon", {}, check, 100);
+  for (const endMs = performance.now() + 600; performance.now() < endMs; );
+  assert.deepEqual(await answer, { text: "here" });
+});
+
 test("a handler's own error arrives with code, message and Retry-After", async () => {
   await serve("refuses", async () => {
     throw new SandgateError("rate_limited", "slowly", { retryAfterS: 9 });
