@@ -6,6 +6,7 @@
  * gateway that died had counted is forgotten.
  */
 import { hash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
 import { type Bus, encodeJson } from "../../shared/nats.ts";
@@ -31,7 +32,9 @@ export interface KeyState {
   usedAtMs: number;
 }
 
+/** How long a key's callers wait for what others have counted; what is told later than that is added when it comes. */
 const takeoverMs = 500;
+const toldLateMs = 10_000;
 const sweepMs = 60_000;
 const idleMs = 600_000;
 const ownersMax = 100_000;
@@ -126,20 +129,29 @@ export class Ownership {
 
   async #takeOver(key: string): Promise<KeyState> {
     const others = this.gateways().filter((peer) => peer !== this.self);
-    const told = await Promise.all(
-      others.map((peer) =>
-        this.#bus.call(subjects.gateway(peer, "takeover"), { key }, checkState, takeoverMs).catch((err) => {
-          this.#log.debug({ err, peer }, "a gateway did not say what it had counted");
-          return undefined;
-        }),
-      ),
-    );
+    const told = await Promise.all(others.map((peer) => this.#askWhatWasCounted(peer, key)));
     // Others may have come meanwhile. Those who wait for this state count in it first.
     if (this.ownerOf(key) !== this.self) setImmediate(() => this.#passOn());
     return this.#keep(
       key,
       told.filter((state) => state !== undefined),
     );
+  }
+
+  /** Whoever is asked forgets it with the answer. */
+  async #askWhatWasCounted(peer: string, key: string): Promise<State | undefined> {
+    let isLate = false;
+    const asked = this.#bus.call(subjects.gateway(peer, "takeover"), { key }, checkState, toldLateMs).then(
+      (state) => {
+        if (!isLate) return state;
+        this.#keep(key, [state]);
+        this.#passOn();
+      },
+      (err) => this.#log.debug({ err, peer }, "a gateway did not say what it had counted"),
+    );
+    const told = await Promise.race([asked, sleep(takeoverMs)]);
+    isLate = !told;
+    return told ?? undefined;
   }
 
   /** Adds what others have counted, and what this gateway has done as one that does not count, to what is counted here. */

@@ -1,6 +1,7 @@
 /** Request rates counted by several gateways over a real nats-server. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Policy } from "../../../gateway/limit/bucket.ts";
 import { subjects } from "../../../shared/subjects.ts";
 import { acquainted, keyOf, TestGateway } from "../../helpers/gateways.ts";
@@ -130,6 +131,20 @@ test("calls that come while a gateway joins are counted exactly", async () => {
   });
   assert.equal(granted, 100);
   assert.equal(await takes(other, key, policyOf(100), 5), 0);
+});
+
+test("what another gateway says too late that it has counted is counted from then on", async () => {
+  const [owner, slow] = gateways;
+  owner.join();
+  slow.join({ deaf: true });
+  slow.bus.serve(subjects.gateway(slow.id, "takeover"), async () => {
+    await sleep(1_500);
+    return { spent: [[500_000, 7, 0]], pending: [] };
+  });
+  await acquainted([owner, slow]);
+  const key = keyOf([owner, slow]);
+  assert.equal(await takes(owner, key, policyOf(10), 2), 2);
+  await until("what is left", async () => (await owner.rates.level(key, policyOf(10))).remaining === 1);
 });
 
 test("an owner that leaves hands over what it counted", async () => {
