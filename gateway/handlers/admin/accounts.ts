@@ -30,6 +30,8 @@ export function listAccounts(context: GatewayContext, { exchange, query }: Call<
 export async function getAnyAccount(context: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<void> {
   const account = await context.records.accounts.find(checkedId(id));
   if (!account) throw accountNotFound(id);
+  // Its keys may have been made at another gateway a moment ago.
+  await context.records.keys.caughtUp();
   exchange.sendJson(200, withKeys(context, account));
 }
 
