@@ -70,7 +70,10 @@ test("names need not be unique, ids are, and later ids sort later", async () => 
 });
 
 test("with wait_for_ready false the answer comes at once, calls conflict while it is being created, and it gets ready", async () => {
-  const sandbox = expectOk(await create({ image: "default", wait_for_ready: false }), 201) as { id: string; status: string };
+  const start = async () => expectOk(await create({ image: "default", wait_for_ready: false }), 201) as { id: string; status: string };
+  // Those before it are created first, so that it is not ready before the calls are there.
+  const before = await Promise.all(Array.from({ length: 4 }, start));
+  const sandbox = await start();
   expectSandbox(sandbox as never);
   assert.equal(sandbox.status, "creating");
   const path = `/v1/sandboxes/${sandbox.id}`;
@@ -89,7 +92,8 @@ test("with wait_for_ready false the answer comes at once, calls conflict while i
   );
   await until("the sandbox runs", async () => (await api.call("GET", path)).body.status === "running");
   assert.equal((await collect(await api.stream(sandbox.id, "echo ready"))).stdout, "ready\n");
-  await api.delete(sandbox.id);
+  for (const { id } of [...before, sandbox])
+    await until("it can be deleted", async () => (await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status === 200);
 });
 
 test("an image that cannot be had is unprocessable and leaves no sandbox", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConflictError, NotFoundError, Sandgate, UnprocessableEntityError } from "../../shared/client/index.ts";
 import { ClientWorld } from "../helpers/client.ts";
+import { until } from "../helpers/until.ts";
 
 const world = new ClientWorld();
 
@@ -20,7 +21,11 @@ test("a sandbox is made, used, looked at and deleted", async () => {
   assert.equal((await client.sandbox(made.id).execute("sleep 60", { timeout: 1 })).status, "timeout");
   const usage = await made.status();
   assert.equal(usage.sandbox_name, "whole");
-  const { logs } = await made.logs({ limit: 5 });
+  // An execution is logged as ended behind its answer.
+  const logs = await until("both are logged whole", async () => {
+    const { logs } = await made.logs({ limit: 5 });
+    return logs.every(({ status }) => status !== "running") && logs;
+  });
   assert.deepEqual(
     logs.map(({ exit_code }) => exit_code),
     [124, 3],

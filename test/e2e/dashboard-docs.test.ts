@@ -42,8 +42,9 @@ for (const { colorScheme, viewport } of looks([1440, 1024, 390], folder)) {
 
 test("an example is copied as it can be pasted into a shell", async () => {
   const page = await browser.open("/docs");
-  await page.getByRole("button", { name: "Copy Example: Create a sandbox" }).click();
-  await page.getByText("Copied", { exact: true }).waitFor({ state: "attached" });
+  // The word is there for a moment only.
+  const told = page.getByText("Copied", { exact: true }).waitFor({ state: "attached" });
+  await Promise.all([told, page.getByRole("button", { name: "Copy Example: Create a sandbox" }).click()]);
   const copied = await page.evaluate<string>("navigator.clipboard.readText()");
   assert.match(copied, /^curl -sS "\$SANDGATE_URL\/v1\/sandboxes\/create" \\\n {2}-H "x-api-key: \$SANDGATE_KEY" \\\n/);
 });

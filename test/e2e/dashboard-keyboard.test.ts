@@ -28,6 +28,7 @@ const focused = (page: Page): Promise<string> =>
   })()`);
 
 async function tabTo(page: Page, name: string): Promise<void> {
+  await page.getByText(name).or(page.getByLabel(name)).first().waitFor({ state: "attached" });
   for (let steps = 0; steps < 40; steps++) {
     if ((await focused(page)).includes(name)) return;
     await page.keyboard.press("Tab");

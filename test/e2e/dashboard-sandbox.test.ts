@@ -4,16 +4,17 @@ import { readFile } from "node:fs/promises";
 import { after, afterEach, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { heading, TestBrowser } from "../helpers/browser.ts";
-import { type Member, signUp } from "../helpers/members.ts";
+import { changeAccount, type Member, signUp } from "../helpers/members.ts";
 import { sharedStack } from "../helpers/shared.ts";
 import { until } from "../helpers/until.ts";
 
-const { url } = sharedStack();
+const { url, natsUrl } = sharedStack();
 let browser: TestBrowser;
 let member: Member;
 
 before(async () => {
   member = await signUp(url);
+  await changeAccount(natsUrl, member, { tier: "pro" });
   browser = await TestBrowser.launch(url);
 });
 afterEach(() => browser.closePages());
@@ -116,7 +117,7 @@ test("a flood of output is shown to its end, and only its last part is kept in t
   assert.ok(text.endsWith("\n499999\n500000\n"));
   assert.ok(text.length < 3 * 1024 * 1024, `${text.length} characters are in the page`);
   await page.getByText("Earlier output is not shown any more.").waitFor();
-  assert.ok(await isAtEnd(page), "the end is not in view");
+  await until("its end is in view", () => isAtEnd(page));
 });
 
 test("the end of the output is followed until somebody scrolls up", async () => {

@@ -31,7 +31,7 @@ const snapshot = (id: string, name: string): Promise<Snapshot> => member.call("P
 const isWide = (page: Page): Promise<number> => page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
 
 async function execute(id: string, command: string): Promise<void> {
-  const { exit_code, stderr } = await member.call<{ exit_code: number; stderr: string }>("POST", `/v1/sandboxes/${id}/execute`, { command });
+  const { exit_code, stderr } = await member.call<{ exit_code: number; stderr: string }>("POST", `/v1/sandboxes/${id}/execute`, { command, timeout: 240 });
   assert.equal(exit_code, 0, stderr);
 }
 

@@ -62,13 +62,16 @@ test("the program is told the size of the window, also when that changes", async
     const [, rows, cols] = (await line(page, new RegExp(`^${name} \\d+ \\d+$`))).split(" ").map(Number);
     return [rows ?? 0, cols ?? 0];
   };
+  let attempts = 0;
   const [rows, cols] = await size("wide");
   assert.equal(await page.locator(".xterm-rows > div").count(), rows);
   await page.setViewportSize({ width: 800, height: 500 });
   await until("fewer rows", async () => (await page.locator(".xterm-rows > div").count()) < rows);
-  const [fewer, narrower] = await size("narrow");
-  assert.equal(fewer, await page.locator(".xterm-rows > div").count());
-  assert.ok(narrower < cols);
+  // The program is told by the worker in its own time.
+  await until("the program knows", async () => {
+    const [fewer, narrower] = await size(`narrow${attempts++}`);
+    return fewer === (await page.locator(".xterm-rows > div").count()) && narrower < cols;
+  });
 });
 
 test("what is selected is copied, and what is pasted arrives as it is", async () => {

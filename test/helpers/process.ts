@@ -21,6 +21,7 @@ export class TestProcess {
   #child: ChildProcess | undefined;
   #readyLine: string | undefined;
   readonly #lines: string[] = [];
+  #startedAt = 0;
 
   constructor(spec: ProcessSpec) {
     this.spec = spec;
@@ -36,9 +37,14 @@ export class TestProcess {
     return this.#lines;
   }
 
+  /** What it has written since it was last started. */
+  get linesSinceStart(): readonly string[] {
+    return this.#lines.slice(this.#startedAt);
+  }
+
   /** What the process that runs now has said when it was ready. */
   get readyLine(): string | undefined {
-    return this.#child ? this.#readyLine : undefined;
+    return this.#child?.exitCode === null && this.#child.signalCode === null ? this.#readyLine : undefined;
   }
 
   /** Starts the process and resolves when it is ready. */
@@ -48,6 +54,7 @@ export class TestProcess {
     const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     this.#child = child;
     this.#readyLine = undefined;
+    this.#startedAt = this.#lines.length;
     child.stdin?.on("error", () => {});
     const ready = Promise.withResolvers<void>();
     for (const stream of [child.stdout, child.stderr]) {

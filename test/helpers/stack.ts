@@ -82,14 +82,15 @@ export class Stack {
     return lists.flat().map(({ Id, State, Labels }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running" }));
   }
 
-  /** Resolves when a gateway says that calls can be carried out, and knows those workers that run now, not those before them. */
+  /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */
   async ready(url = this.url): Promise<void> {
     const gateway = this.gateways[this.urls.indexOf(url)] as TestProcess;
+    const others = [...this.workers, ...this.gateways].filter((part) => part !== gateway);
     const isKnown = ({ readyLine }: TestProcess): boolean =>
-      !readyLine || gateway.lines.some((line) => line.includes('"peer_come"') && line.includes(peerOf(readyLine)));
+      !readyLine || gateway.linesSinceStart.some((line) => line.includes('"peer_come"') && line.includes(peerOf(readyLine)));
     for (const deadline = Date.now() + 30_000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 50))) {
       const answer = await fetch(`${url}/readyz`).catch(() => undefined);
-      if (answer?.ok && this.workers.every(isKnown)) return;
+      if (answer?.ok && others.every(isKnown)) return;
     }
     throw new Error("the stack is not ready");
   }
@@ -161,7 +162,11 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   }
 }
 
-const peerOf = (readyLine: string): string => (JSON.parse(readyLine) as { peer: string }).peer;
+/** What a process calls itself among the others. */
+export function peerOf(readyLine: string): string {
+  const { peer, gateway } = JSON.parse(readyLine) as { peer?: string; gateway?: string };
+  return peer ?? gateway ?? "";
+}
 
 function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], settings: Record<string, string>): ProcessSpec {
   return {
