@@ -179,8 +179,12 @@ function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
   }
 }
 
-/** Waits so long, and once more where this process itself stood still meanwhile. */
-function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+/**
+ * Waits so long for an answer, and once more where this process itself stood still meanwhile.
+ *
+ * @throws {SandgateError} `unavailable` when there is none.
+ */
+export function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const dueMs = performance.now() + timeoutMs;
     let timer = setTimeout(() => {

@@ -6,10 +6,9 @@
  * gateway that died had counted is forgotten.
  */
 import { hash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
-import { type Bus, encodeJson } from "../../shared/nats.ts";
+import { type Bus, encodeJson, inTime } from "../../shared/nats.ts";
 import type { PeerWatch } from "../../shared/presence.ts";
 import { subjects } from "../../shared/subjects.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
@@ -149,8 +148,8 @@ export class Ownership {
       },
       (err) => this.#log.debug({ err, peer }, "a gateway did not say what it had counted"),
     );
-    const told = await Promise.race([asked, sleep(takeoverMs)]);
-    isLate = !told;
+    const told = await inTime(asked, takeoverMs).catch(() => undefined);
+    isLate = told === undefined;
     return told ?? undefined;
   }
 
