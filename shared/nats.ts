@@ -180,16 +180,18 @@ function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
 }
 
 /**
- * Waits so long for an answer, and once more where this process itself stood still meanwhile.
+ * Waits so long for an answer, and once more where this process itself stood still meanwhile. What has arrived when the time
+ * is over counts, read or not.
  *
  * @throws {SandgateError} `unavailable` when there is none.
  */
 export function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const dueMs = performance.now() + timeoutMs;
+    const giveUp = (): NodeJS.Immediate => setImmediate(() => setImmediate(() => reject(tooLate())));
     let timer = setTimeout(() => {
-      if (performance.now() - dueMs < lateMs) reject(tooLate());
-      else timer = setTimeout(() => reject(tooLate()), timeoutMs);
+      if (performance.now() - dueMs < lateMs) giveUp();
+      else timer = setTimeout(giveUp, timeoutMs);
     }, timeoutMs);
     answer.then(resolve, reject).finally(() => clearTimeout(timer));
   });
