@@ -65,7 +65,8 @@ export class SandboxDirectory {
 
   /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
   noteCreated(entry: SandboxEntry): void {
-    if (!this.#mirror.get(entry.id)) this.#mirror.note(entry.id, entry);
+    const known = this.#mirror.get(entry.id);
+    if (!known || known.status === "creating") this.#mirror.note(entry.id, entry);
   }
 
   /** Forgets a sandbox that its worker says is gone, before the directory does. */
