@@ -138,10 +138,14 @@ test("a bootstrap key that the settings no longer name is revoked on every gatew
   await changed.start();
   try {
     for (const { url } of [api, other]) {
-      assert.equal((await new Api({ url, apiKey }).call("GET", "/v1/sandboxes/list")).status, 200);
-      const { status, body } = await new Api({ url, apiKey: stack.apiKey }).call<{ error: { code: string; message: string } }>("GET", "/v1/sandboxes/list");
-      assert.deepEqual([status, body.error.code], [401, "unauthorized"]);
-      assert.match(body.error.message, /revoked/);
+      await until("the new key is known", async () => (await new Api({ url, apiKey }).call("GET", "/v1/sandboxes/list")).status === 200);
+      const former = new Api({ url, apiKey: stack.apiKey });
+      const refused = await until("the former key is refused", async () => {
+        const answer = await former.call<{ error: { code: string; message: string } }>("GET", "/v1/sandboxes/list");
+        return answer.status !== 200 && answer;
+      });
+      assert.deepEqual([refused.status, refused.body.error.code], [401, "unauthorized"]);
+      assert.match(refused.body.error.message, /revoked/);
     }
   } finally {
     await changed.kill9();

@@ -66,7 +66,7 @@ test("a quiet command is not cut off", async () => {
 
 test("a timeout ends the stream with exit code 124 after the output so far, and the whole tree is gone", async () => {
   const mark = new Mark();
-  const response = await api.stream(id, "echo begun; setsid sleep 600 & sleep 600", { timeout: 2, env: mark.env });
+  const response = await api.stream(id, "echo begun; setsid sleep 600 & sleep 600", { timeout: 6, env: mark.env });
   assert.deepEqual((await collect(response)).chunks, [{ stdout: "begun\n" }, { exit_code: 124 }]);
   assert.deepEqual(mark.living(), []);
 });

@@ -8,7 +8,7 @@ import { Bus } from "../../shared/nats.ts";
 import { PeerWatch } from "../../shared/presence.ts";
 import { StreamHub } from "../../shared/stream/hub.ts";
 import { searchPath } from "../../systemd/search-path.ts";
-import { freePort } from "../../systemd/supervisor/ports.ts";
+import { testPort } from "./ports.ts";
 import { TestProcess } from "./process.ts";
 
 const host = "127.0.0.1";
@@ -61,7 +61,7 @@ export class TestNats {
 }
 
 export async function startNats(): Promise<TestNats> {
-  const nats = new TestNats(await freePort(host));
+  const nats = new TestNats(await testPort());
   await nats.server.start();
   return nats;
 }

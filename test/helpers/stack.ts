@@ -8,10 +8,11 @@ import type { Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
-import { freePort } from "../../systemd/supervisor/ports.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
+import { testPort } from "./ports.ts";
 import { testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
+import { until } from "./until.ts";
 
 export interface StackOptions {
   readonly name: string;
@@ -102,8 +103,10 @@ export class Stack {
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
-    // Podman may still be leaving its home.
-    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    await until("podman has left its home", () => {
+      rmSync(this.dataDir, { recursive: true, force: true });
+      return true;
+    });
   }
 }
 
@@ -131,7 +134,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     SANDGATE_BOOTSTRAP_API_KEY: apiKey,
   };
   const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
-  const ports = await Promise.all(Array.from({ length: gateways }, () => freePort("127.0.0.1")));
+  const ports = await Promise.all(Array.from({ length: gateways }, testPort));
   const part = (partName: string, command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess =>
     new TestProcess(
       nodePart(instance, partName, join(dataDir, `${partName}${Object.values(extra)[0]}.log`), command, { ...common, SANDGATE_DATA_DIR: dataDir, ...extra }),

@@ -50,10 +50,13 @@ test("changes and deletions arrive, in order, with a call for each", async () =>
   const [writing, reading] = [await writer(), await mirror()];
   const heard: string[] = [];
   reading.onChange((key, value) => heard.push(`${key}=${value?.name}`));
+  // A value that is replaced before anybody was told of it is never heard of.
   await writing.put("a", account("a", "one"));
+  await until("the first", () => heard.length === 1);
   await writing.put("a", account("a", "two"));
+  await until("the second", () => heard.length === 2);
   await writing.delete("a");
-  await until("three changes", () => heard.length >= 3);
+  await until("the third", () => heard.length === 3);
   assert.deepEqual(heard, ["a=one", "a=two", "a=undefined"]);
   assert.equal(reading.get("a"), undefined);
 });

@@ -171,6 +171,7 @@ test("an aborted store ends at once and is not seen; the rate is kept", async ()
   const storing = archive.store(id, dir, { bytesPerS, signal: abort.signal });
   const startedMs = performance.now();
   await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await until("some of it", async () => (await stored(id)) > 0);
   const bytes = (await stored(id)) * (bytesPerS / 8);
   const allowed = (bytesPerS * (performance.now() - startedMs)) / 1_000 + bytesPerS / 4;
   assert.ok(bytes > 0 && bytes <= allowed, `${bytes} of ${allowed}`);
@@ -195,6 +196,7 @@ test("while the bus is away everything fails as unavailable, a store and a fetch
   await assert.rejects(archive.list(), { code: "unavailable" });
   await nats.server.start();
   await until("the layer", () => archive.has(there));
+  await until("the test's own connection is back", async () => (await stored(there)) > 0);
   await archive.store(slow, dir, unlimited);
   assert.equal(await stored(slow), 17);
 });
