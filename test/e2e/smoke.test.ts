@@ -1,7 +1,7 @@
 /** The main job in one go, as the README tells it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Api, collect } from "../helpers/api.ts";
+import { Api, type Chunk, chunksOf } from "../helpers/api.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
 const api = new Api(sharedStack());
@@ -13,8 +13,12 @@ test("a sandbox is created, runs commands, streams, is listed and is gone after 
     stderr: "err\n",
     exit_code: 3,
   });
-  const { stdout, chunks } = await collect(await api.stream(id, "echo 1; sleep 0.2; echo 2"));
-  assert.deepEqual([stdout, chunks.at(-1)], ["1\n2\n", { exit_code: 0 }]);
+  const chunks: Chunk[] = [];
+  // The second line is written only when the first one has arrived.
+  for await (const chunk of chunksOf(await api.stream(id, "echo 1; while [ ! -e /tmp/seen ]; do sleep 0.1; done; echo 2"))) {
+    if (chunks.push(chunk) === 1) await api.execute(id, "touch /tmp/seen");
+  }
+  assert.deepEqual(chunks, [{ stdout: "1\n" }, { stdout: "2\n" }, { exit_code: 0 }]);
   await api.delete(id);
   assert.equal((await api.call("GET", `/v1/sandboxes/${id}`)).status, 404);
 });
