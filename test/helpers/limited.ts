@@ -1,7 +1,7 @@
 /** One key through several gateways: calls that are counted, and which gateway counts them. */
 import { rendezvous } from "../../gateway/limit/ownership.ts";
 import { type Answer, Api } from "./api.ts";
-import type { Stack } from "./stack.ts";
+import { peerOf, type Stack } from "./stack.ts";
 import { until } from "./until.ts";
 
 /** The key of `api` through each gateway, in the order of `stack.gateways`. */
@@ -13,7 +13,7 @@ export function through(stack: Stack, { apiKey }: Api): Api[] {
 export function gatewayId(stack: Stack, index: number): string {
   const ready = stack.gateways[index]?.lines.findLast((line) => line.includes('"event":"ready"'));
   if (!ready) throw new Error("the gateway has not started");
-  return (JSON.parse(ready) as { gateway: string }).gateway;
+  return peerOf(ready);
 }
 
 /** Which of the gateways counts for a key when these run; all, unless others are named. */

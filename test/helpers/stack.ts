@@ -89,11 +89,7 @@ export class Stack {
     const others = [...this.workers, ...this.gateways].filter((part) => part !== gateway);
     const isKnown = ({ readyLine }: TestProcess): boolean =>
       !readyLine || gateway.linesSinceStart.some((line) => line.includes('"peer_come"') && line.includes(peerOf(readyLine)));
-    for (const deadline = Date.now() + 30_000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 50))) {
-      const answer = await fetch(`${url}/readyz`).catch(() => undefined);
-      if (answer?.ok && others.every(isKnown)) return;
-    }
-    throw new Error("the stack is not ready");
+    await until("the stack is ready", async () => (await fetch(`${url}/readyz`)).ok && others.every(isKnown));
   }
 
   /** Ends everything and removes what it made. */
