@@ -13,7 +13,7 @@ export function helpText(): string {
     ["  --default-limits", "no numbers of its own: those of the tier (set), or of the account (set-key)"],
     ["  --default-tier", "the tier of the account (set-key)"],
     ["  --operator, --no-operator", "may use these commands, or may not (set)"],
-    ["  -y, --yes", "do not ask; needed by suspend, revoke, forget and delete where there is no terminal"],
+    ["  -y, --yes", "do not ask; needed by suspend, revoke, forget, delete and images rm where there is no terminal"],
     ["  --json", "print the answers of the API"],
     ["  --url URL", "the gateway; SANDGATE_URL, else the one on this machine"],
     ["  --key-file FILE", "a file with an operator's API key; else SANDGATE_API_KEY, else the key of this machine's installation"],
@@ -22,7 +22,7 @@ export function helpText(): string {
   return [
     "Usage: npm run admin -- COMMAND [OPERANDS] [OPTIONS]      (or: sandgate-admin COMMAND …)",
     "",
-    "Manages the accounts, keys, workers and sandboxes of a running Sandgate.",
+    "Manages the accounts, keys, workers, sandboxes and images of a running Sandgate.",
     "",
     "Commands (ACCOUNT is an id such as acct_01k9… or an e-mail address):",
     "",

@@ -72,6 +72,11 @@ export function ago(time: string | null, now = Date.now()): string {
   return unit ? `${Math.floor(seconds / unit[1])} ${unit[0]} ago` : "just now";
 }
 
+/** Bytes as people read them, where they are some hundred millions. */
+export function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
 /** Bytes as people read them. */
 export function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;

@@ -3,19 +3,22 @@ import { createHash, randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { settings } from "../../shared/config.ts";
+import { isImageId, localRegistry } from "../../shared/image.ts";
 import { accountEnvironment, inPodmanNamespace } from "../as-account.ts";
+import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { CommandError, run } from "../run.ts";
 import { searchPath } from "../search-path.ts";
 import type { Progress } from "../terminal.ts";
-import { type Builder, buildRootFilesystem, contents } from "./root-filesystem.ts";
+import { readIfThere, replaceFile } from "../write-file.ts";
+import { type Builder, buildRootFilesystem, contentsOf, defaultRecipe } from "./root-filesystem.ts";
 import type { Step } from "./step.ts";
 
 const configuration = [`ENV PATH=${searchPath}`, "ENV LANG=C.UTF-8", "WORKDIR /root", "USER root", 'CMD ["/bin/bash"]'];
 /** Tells an image of this version of the product from those of others. */
 const recipeLabel = "sandgate.recipe";
 const recipe = createHash("sha256")
-  .update(JSON.stringify([contents, configuration]))
+  .update(JSON.stringify([contentsOf(defaultRecipe), configuration]))
   .digest("hex")
   .slice(0, 16);
 
@@ -24,38 +27,68 @@ export interface ImageStep extends Step {
   isUsable(): Promise<boolean>;
 }
 
-/** The image in the account's Podman storage. One under a name of the operator's own is never replaced. */
+/**
+ * The image in the account's Podman storage, and the record of which one it is: names can be given to other images, an id
+ * cannot. One under a name of the operator's own is never replaced; what has that name at a start is the one.
+ */
 export function defaultImage(instance: Instance, builder: Builder): ImageStep {
   const { defaultImage: image } = instance.config;
   const isBuilt = isBuiltHere(instance);
   const isOurs = image === settings.defaultImage.fallback;
+  const isOperators = isBuilt && !isOurs;
   return {
     title: isBuilt ? "Building the default image" : "Pulling the default image",
     lacks: async () => {
-      if (!(await hasImage(instance))) return image;
-      return isOurs && (await recipeOf(instance)) !== recipe ? `${image} of this version` : undefined;
+      const id = await defaultImageId(instance);
+      if (id === undefined || !(await exists(instance, id))) return image;
+      if (isOperators && (await idOf(instance, image)) !== id) return `${image} as it is now`;
+      return isOurs && (await recipeOf(instance, id)) !== recipe ? `${image} of this version` : undefined;
     },
-    isUsable: () => hasImage(instance),
+    isUsable: async () => {
+      const id = await defaultImageId(instance);
+      return id !== undefined && exists(instance, id);
+    },
     provide: async (progress) => {
-      if (isBuilt) return build(instance, builder, progress);
-      await podman(instance, ["pull", "--quiet", image], { signal: builder.signal, timeoutMs: instance.config.imagePullTimeoutMs });
+      const own = isOperators ? await idOf(instance, image) : undefined;
+      const id = own ?? (isBuilt ? await build(instance, builder, progress) : await pull(instance, builder));
+      // The former one goes when the worker, which knows what lies over it, needs it no more.
+      await record(instance, id);
     },
   };
 }
 
 /** Whether the default image is made on this machine, as opposed to pulled from a registry. */
 export function isBuiltHere({ config }: Instance): boolean {
-  return config.defaultImage.startsWith("localhost/");
+  return config.defaultImage.startsWith(`${localRegistry}/`);
 }
 
-async function build(instance: Instance, builder: Builder, progress: Progress): Promise<void> {
+/** The id of the default image as the last set-up found or made it; undefined before that, and for another image than that. */
+export async function defaultImageId({ config, paths }: Instance): Promise<string | undefined> {
+  const text = await readIfThere(paths.defaultImage);
+  if (text === undefined) return undefined;
+  const [id = "", name] = text.trim().split(" ");
+  return name === config.defaultImage && isImageId(id) ? id : undefined;
+}
+
+/** Where the account cannot write, so that nothing that runs as it can have another image taken for this one. */
+async function record({ config, paths, account }: Instance, id: string): Promise<void> {
+  const owner = { mode: 0o640, uid: process.getuid?.() ?? 0, gid: account.gid };
+  await replaceFile(paths.defaultImage, `${id} ${config.defaultImage}\n`, owner);
+}
+
+async function pull(instance: Instance, { signal }: Builder): Promise<string> {
+  const { defaultImage, imagePullTimeoutMs } = instance.config;
+  return lastId(await podman(instance, ["pull", "--quiet", `docker://${defaultImage}`], { signal, timeoutMs: imagePullTimeoutMs }));
+}
+
+async function build(instance: Instance, builder: Builder, progress: Progress): Promise<string> {
   const archive = join(instance.paths.temporary, `image-${randomBytes(4).toString("hex")}.tar`);
   try {
     await removeAbandoned(instance);
-    await buildRootFilesystem(instance, archive, builder, progress);
+    await buildRootFilesystem(instance, defaultRecipe, archive, builder, progress);
     progress.say("storing the image");
     const changes = [...configuration, `LABEL ${recipeLabel}=${recipe}`].flatMap((change) => ["--change", change]);
-    await podman(instance, ["import", "--quiet", ...changes, archive, instance.config.defaultImage], { signal: builder.signal });
+    return lastId(await podman(instance, ["import", "--quiet", ...changes, archive, instance.config.defaultImage], { signal: builder.signal }));
   } finally {
     await rm(archive, { force: true });
   }
@@ -66,9 +99,16 @@ async function removeAbandoned({ paths }: Instance): Promise<void> {
   for (const name of await readdir(paths.temporary)) await rm(join(paths.temporary, name), { recursive: true, force: true });
 }
 
-async function hasImage(instance: Instance): Promise<boolean> {
+/** The id that Podman prints of what it has made or pulled. */
+function lastId(output: string): string {
+  const id = (output.trim().split("\n").at(-1) ?? "").replace(/^sha256:/, "");
+  if (!isImageId(id)) throw new StartFailure(`Podman did not tell the id of the default image: ${JSON.stringify(output.slice(0, 200))}`);
+  return id;
+}
+
+async function exists(instance: Instance, image: string): Promise<boolean> {
   try {
-    await podman(instance, ["image", "exists", instance.config.defaultImage]);
+    await podman(instance, ["image", "exists", image]);
     return true;
   } catch (error) {
     // Podman keeps 1 for "no such image"; everything else is a defect of the storage that a build would not mend.
@@ -77,8 +117,13 @@ async function hasImage(instance: Instance): Promise<boolean> {
   }
 }
 
-async function recipeOf(instance: Instance): Promise<string> {
-  return (await podman(instance, ["image", "inspect", "--format", `{{index .Labels "${recipeLabel}"}}`, instance.config.defaultImage])).trim();
+/** The image that has a name now. */
+async function idOf(instance: Instance, name: string): Promise<string | undefined> {
+  return (await exists(instance, name)) ? lastId(await podman(instance, ["image", "inspect", "--format", "{{.Id}}", name])) : undefined;
+}
+
+async function recipeOf(instance: Instance, id: string): Promise<string> {
+  return (await podman(instance, ["image", "inspect", "--format", `{{index .Labels "${recipeLabel}"}}`, id])).trim();
 }
 
 function podman(instance: Instance, args: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {

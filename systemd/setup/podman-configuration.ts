@@ -38,10 +38,14 @@ runroot = ${JSON.stringify(join(runtimeDir, "containers"))}
 
 /**
  * File locks live in XDG_RUNTIME_DIR; the default ones are shared by everything that an account does with Podman and have
- * a fixed number. Events would be written for every container and are read by nobody.
+ * a fixed number. Events would be written for every container and are read by nobody. A keyring for each container would
+ * count against the account, which may have 200 keys; sandboxes have no system calls to use one.
  */
 function containersConf({ account, paths }: Instance): string {
-  return `[engine]
+  return `[containers]
+keyring = false
+
+[engine]
 runtime = "crun"
 cgroup_manager = "${hasDelegatedCgroups(account) ? "systemd" : "cgroupfs"}"
 events_logger = "none"

@@ -15,6 +15,13 @@ export interface Builder {
   readonly signal: AbortSignal;
 }
 
+/** What a root file system is made of beside Debian's smallest one. */
+export interface Recipe {
+  readonly packages: readonly string[];
+  /** Options of mmdebstrap that run something in it. */
+  readonly hooks: readonly string[];
+}
+
 const packages = [
   ...["bash", "coreutils", "python3", "git", "curl", "procps", "ca-certificates", "xz-utils", "unzip"],
   // For those who sit at a terminal.
@@ -33,8 +40,11 @@ const withoutDocuments = [
 /** Of vim-tiny's names only `vi` is there by itself. */
 const hooks = ['--customize-hook=ln -s vi "$1/usr/bin/vim"'];
 
-/** All that the content of the image depends on beside the versions of its packages. */
-export const contents = [...packages, ...withoutDocuments, ...hooks];
+/** The recipe of the default image. */
+export const defaultRecipe: Recipe = { packages, hooks };
+
+/** All that the content of an image depends on beside the versions of its packages. */
+export const contentsOf = (recipe: Recipe): readonly string[] => [...recipe.packages, ...withoutDocuments, ...recipe.hooks];
 
 /** Mounts and processes of a build end with it, however it ends. */
 const contained = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
@@ -43,7 +53,7 @@ const contained = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount",
  * Writes the archive to `file`, readable by the account. As root where that is possible without asking, which is faster;
  * else in a user namespace of the account.
  */
-export async function buildRootFilesystem(instance: Instance, file: string, builder: Builder, progress: Progress): Promise<void> {
+export async function buildRootFilesystem(instance: Instance, recipe: Recipe, file: string, builder: Builder, progress: Progress): Promise<void> {
   const { administrator, signal } = builder;
   const onLine = (line: string) => tellStage(line, progress);
   // Not in the data directory: apt and, without root, the builder itself act as users that may not enter that.
@@ -58,8 +68,8 @@ export async function buildRootFilesystem(instance: Instance, file: string, buil
   await mkdir(workspace);
   await chmod(workspace, 0o1777);
   try {
-    const command = await mmdebstrap(instance, asRoot ? "root" : "unshare", workspace, file);
-    if (asRoot) await administrator.run("build the default image", [...contained, ...command], { onLine, killSignal: "SIGKILL" });
+    const command = await mmdebstrap(instance, recipe, { mode: asRoot ? "root" : "unshare", workspace, file });
+    if (asRoot) await administrator.run("build an image", [...contained, ...command], { onLine, killSignal: "SIGKILL" });
     else await run(asAccount(instance.account, command), { ...options, signal, onLine });
     if (process.getuid?.() === 0) await chown(file, instance.account.uid, instance.account.gid);
   } finally {
@@ -67,7 +77,13 @@ export async function buildRootFilesystem(instance: Instance, file: string, buil
   }
 }
 
-async function mmdebstrap({ config }: Instance, mode: string, workspace: string, file: string): Promise<string[]> {
+interface Places {
+  readonly mode: "root" | "unshare";
+  readonly workspace: string;
+  readonly file: string;
+}
+
+async function mmdebstrap({ config }: Instance, { packages, hooks }: Recipe, { mode, workspace, file }: Places): Promise<string[]> {
   const { suite, archives } = await findImageSources(config);
   return [
     ...["env", `TMPDIR=${workspace}`, ...(await aptProxy())],

@@ -18,7 +18,11 @@ let bucket: BucketWriter<SnapshotEntry>;
 let close: () => Promise<void>;
 
 before(async () => {
-  stack = await startStack({ name: "snap-image", workers: 2, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "1073741824" } });
+  stack = await startStack({
+    name: "snap-image",
+    workers: 2,
+    settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "1073741824", SANDGATE_LOCAL_IMAGES: image },
+  });
   api = new Api(stack);
   calls = new SnapshotCalls(api);
   ({ bucket, close } = await openSnapshotBucket(stack.natsUrl));
@@ -56,7 +60,7 @@ test("another worker restores it from the archive, image and all, and what it re
   await until("snapshot and image are archived", async () => (await bucket.read(snapshot.id))?.archived === "done", 120_000);
   const owner = (await bucket.read(snapshot.id))?.worker_id;
   await api.delete(source);
-  await stack.podman("rmi", image);
+  await stack.podman("rmi", "--force", image);
   await stack.workers.find(({ spec }) => spec.env.SANDGATE_WORKER_ID === owner)?.kill9();
 
   const restored = await until("another worker restores it", async () => {

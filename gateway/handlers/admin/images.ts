@@ -1,0 +1,57 @@
+/** The operator's calls about the images of workers. */
+import type { Static } from "typebox";
+import { SandgateError } from "../../../shared/errors.ts";
+import type { ImagesQuery } from "../../../shared/schemas/accounts.ts";
+import { Empty, type ImageEntry, ImagesReply } from "../../../shared/schemas/messages.ts";
+import { checker } from "../../../shared/schemas/validate.ts";
+import type { GatewayContext } from "../../context.ts";
+import type { WorkerRef } from "../../dispatch.ts";
+import type { Call } from "../../routes.ts";
+
+const listTimeoutMs = 30_000;
+const removeTimeoutMs = 120_000;
+const checkImages = checker(ImagesReply);
+const checkEmpty = checker(Empty);
+
+/** The images of all workers that are there, or of the one that the query names; the last used first. */
+export async function listImages(context: GatewayContext, { exchange, by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<void> {
+  const lists = await Promise.all(
+    asked(context, query.worker_id).map(async (worker) => {
+      const { images } = await context.workers.call(worker, "images", { request_id: by.request_id }, checkImages, listTimeoutMs);
+      return images.sort((one, other) => (other.used_at_ms ?? 0) - (one.used_at_ms ?? 0)).map((image) => view(worker.id, image));
+    }),
+  );
+  exchange.sendJson(200, { data: lists.flat() });
+}
+
+/**
+ * Removes an image from every worker that has it, or from the one that the query names. Where one of several still needs
+ * it, the others have removed it all the same.
+ *
+ * @throws {SandgateError} `not_found`, `conflict` when it is in use or the default one
+ */
+export async function removeImage(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<void> {
+  const workers = asked(context, query.worker_id);
+  const outcomes = await Promise.allSettled(
+    workers.map((worker) => context.workers.call(worker, "removeImage", { request_id: by.request_id, id }, checkEmpty, removeTimeoutMs)),
+  );
+  const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+  const isMissing = (error: unknown): boolean => error instanceof SandgateError && error.code === "not_found";
+  const failure = failures.find((error) => !isMissing(error));
+  if (failure) throw failure;
+  if (failures.length === workers.length) throw new SandgateError("not_found", `Image not found: ${id.slice(0, 64)}`, { reason: "no_such_image" });
+  const removedFrom = workers.filter((_, index) => outcomes[index]?.status === "fulfilled").map((worker) => worker.id);
+  exchange.sendJson(200, { id, message: "Image removed", workers: removedFrom });
+}
+
+/** @throws {SandgateError} `not_found` */
+function asked({ workers }: GatewayContext, workerId: string | undefined): WorkerRef[] {
+  const present = workers.workers().map(({ peer, worker: { id } }) => ({ id, peer }));
+  const meant = present.filter(({ id }) => workerId === undefined || id === workerId).sort((a, b) => (a.id < b.id ? -1 : 1));
+  if (workerId !== undefined && meant.length === 0) throw new SandgateError("not_found", `Worker not found: ${workerId}`, { reason: "no_such_worker" });
+  return meant;
+}
+
+function view(worker_id: string, { id, names, size_bytes, used_at_ms, in_use, default: isDefault }: ImageEntry): object {
+  return { worker_id, id, names, size_bytes, last_used_at: used_at_ms === undefined ? null : new Date(used_at_ms).toISOString(), in_use, default: isDefault };
+}

@@ -1,0 +1,238 @@
+/**
+ * The images of a worker: which one a caller means, fetched when it is not here, kept while it is needed, and removed when
+ * there are too many. Everything else knows images by their ids.
+ */
+import type { Config } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/image.ts";
+import type { Logger } from "../../shared/log.ts";
+import { KeyedMutex, SingleFlight } from "../../shared/mutex.ts";
+import type { ImageEntry } from "../../shared/schemas/messages.ts";
+import { ImageGone } from "../runtime/podman.ts";
+import type { ImageLayers, PodmanImages, StoredImage } from "../runtime/podman-images.ts";
+import { type ImagePull, tooLarge } from "../runtime/pull.ts";
+import { isPulled, surplus } from "./budget.ts";
+import { Pins } from "./pins.ts";
+import { refuseUnusable } from "./usable.ts";
+import { ImageUses } from "./uses.ts";
+
+interface Parts {
+  readonly config: Config;
+  readonly store: PodmanImages;
+  readonly puller: ImagePull;
+  readonly workerId: string;
+  readonly log: Logger;
+  /** The images without which sandboxes and snapshots of this worker could not be mounted again. */
+  readonly needed: () => ReadonlySet<string>;
+}
+
+export class Images {
+  readonly #parts: Parts;
+  readonly #uses: ImageUses;
+  readonly #pins = new Pins();
+  readonly #pulls = new SingleFlight<string>();
+  readonly #turns = new KeyedMutex();
+  #held = new Set<string>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#uses = new ImageUses(parts.config.storageDir);
+  }
+
+  /** Takes up what a former process of this worker has left. */
+  async start(): Promise<void> {
+    const { store, puller, workerId, needed, config, log } = this.#parts;
+    await puller.removeAbandoned();
+    this.#held = new Set(await store.held(workerId));
+    for (const id of [...needed(), ...(config.defaultImageId ? [config.defaultImageId] : [])]) {
+      await this.hold(id).catch((err) => log.debug({ err, image: id }, "an image that is needed is not here"));
+    }
+    await this.#removeFormerDefaults().catch((err) => log.warn({ err }, "default images of earlier versions could not be removed"));
+  }
+
+  /**
+   * Runs a task with the id of the image that a caller means, which is here and stays here as long as the task takes.
+   *
+   * @throws {SandgateError} `unprocessable` with the reason when it cannot be had, `unavailable` without the default image,
+   *   `insufficient_storage`
+   */
+  async use<T>(image: string, task: (id: string) => Promise<T>): Promise<T> {
+    const wanted = wantedImage(image, this.#parts.config);
+    if (wanted === defaultImageWord) return this.#useDefault(task);
+    const unpin = this.#pins.add(nameOf(wanted));
+    try {
+      return await this.#usePulled(wanted, task).catch((error: unknown) => {
+        // Another worker with the same storage may just have removed it.
+        if (error instanceof ImageGone) return this.#usePulled(wanted, task);
+        throw error;
+      });
+    } finally {
+      unpin();
+    }
+  }
+
+  /** The layers of an image that is here; it is kept for this worker from now on. @throws {ImageGone} */
+  async kept(id: string): Promise<ImageLayers> {
+    const unpin = this.#pins.add(id);
+    try {
+      await this.hold(id);
+      return await this.#parts.store.layers(id);
+    } finally {
+      unpin();
+    }
+  }
+
+  /** Keeps an image as long as sandboxes or snapshots of this worker need it, whoever else may want its room. @throws {ImageGone} */
+  async hold(id: string): Promise<void> {
+    const { config, store, workerId } = this.#parts;
+    // A name of this machine keeps it already.
+    const isKept = id === config.defaultImageId && config.defaultImage.startsWith(`${localRegistry}/`);
+    if (isKept) return;
+    await this.#turns.run(id, async () => {
+      if (this.#held.has(id)) return;
+      await store.hold(workerId, id);
+      this.#held.add(id);
+    });
+  }
+
+  /** What is in the storage, for operators. */
+  async list(): Promise<ImageEntry[]> {
+    await this.#release();
+    const { config, store } = this.#parts;
+    const [images, uses] = await Promise.all([store.list(), this.#uses.all()]);
+    return images.map((image) => ({
+      id: image.id,
+      names: [...image.names],
+      size_bytes: image.sizeBytes,
+      ...(uses.has(image.id) ? { used_at_ms: Math.floor(uses.get(image.id) ?? 0) } : {}),
+      in_use: this.#isUsed(image),
+      default: image.id === config.defaultImageId,
+    }));
+  }
+
+  /** Removes an image that nothing needs. @throws {SandgateError} `not_found`, `conflict` */
+  async remove(id: string): Promise<void> {
+    await this.#turns.run("remove", async () => {
+      await this.#release();
+      const image = (await this.#parts.store.list()).find((one) => one.id === id);
+      if (!image) throw new SandgateError("not_found", `Image not found: ${id.slice(0, 64)}`, { reason: "no_such_image" });
+      if (id === this.#parts.config.defaultImageId) throw new SandgateError("conflict", "this is the default image");
+      if (this.#isUsed(image) || !(await this.#removeUnused(image))) throw new SandgateError("conflict", "the image is in use");
+    });
+  }
+
+  /** Those that a later one has taken the name from. */
+  async #removeFormerDefaults(): Promise<void> {
+    const { store, config, log } = this.#parts;
+    if (!config.defaultImageId) return;
+    const isFormer = ({ names, formerNames }: StoredImage): boolean => names.length === 0 && formerNames.includes(config.defaultImage);
+    for (const image of (await store.list()).filter((one) => isFormer(one) && !this.#isUsed(one))) {
+      if (await this.#removeUnused(image)) log.info({ event: "image_removed", image: image.id }, "the default image of an earlier version was removed");
+    }
+  }
+
+  async #useDefault<T>(task: (id: string) => Promise<T>): Promise<T> {
+    const missing = (cause?: unknown) =>
+      new SandgateError("unavailable", "the default image is not on this worker; the next start of Sandgate there makes it again", { cause });
+    const id = this.#parts.config.defaultImageId;
+    if (!id) throw missing();
+    await this.#uses.note(id);
+    return task(id).catch((error: unknown) => {
+      throw error instanceof ImageGone ? missing(error) : error;
+    });
+  }
+
+  async #usePulled<T>(wanted: ImageReference, task: (id: string) => Promise<T>): Promise<T> {
+    const id = (await this.#find(wanted))?.id ?? (await this.#pulls.run(nameOf(wanted), () => this.#pull(wanted)));
+    const unpin = this.#pins.add(id);
+    try {
+      refuseUnusable(wanted, await this.#parts.store.layers(id));
+      await this.#uses.note(id);
+      return await task(id);
+    } finally {
+      unpin();
+    }
+  }
+
+  /** By its whole name and nothing less, which Podman itself would complete. */
+  async #find(wanted: ImageReference): Promise<StoredImage | undefined> {
+    const name = nameOf(wanted);
+    return (await this.#parts.store.list()).find(({ names, digests }) => names.includes(name) || digests.includes(name));
+  }
+
+  async #pull(wanted: ImageReference): Promise<string> {
+    const { config, puller, log } = this.#parts;
+    const image = nameOf(wanted);
+    if (wanted.registry === localRegistry) throw imageError("image_not_found", `image not found: ${image} is not on this worker`);
+    if (!config.imagePull) throw imageError("image_not_found", `image not found: ${image} is not on this worker, and images are not pulled here`);
+    log.info({ event: "image_pull", image }, "pulling an image");
+    try {
+      const id = await puller.pull(wanted);
+      await this.#turns.run("remove", () => this.#makeRoom(id));
+      log.info({ event: "image_pulled", image, id }, "an image was pulled");
+      return id;
+    } catch (err) {
+      log.warn({ err, cause: err instanceof Error ? err.cause : undefined, event: "image_pull_failed", image }, "the image could not be pulled");
+      await this.#turns
+        .run("remove", () => this.#dropRefused(wanted))
+        .catch((cause) => log.warn({ err: cause, image }, "a refused image could not be removed"));
+      throw err;
+    }
+  }
+
+  /** A pull that is ended for its size may have stored its image a moment before. */
+  async #dropRefused(wanted: ImageReference): Promise<void> {
+    const stored = await this.#find(wanted);
+    // One that is here under another name as well was here before.
+    if (stored && stored.names.length <= 1 && !this.#parts.needed().has(stored.id) && !this.#pins.has(stored.id)) await this.#removeUnused(stored);
+  }
+
+  /** Makes room for an image that has just been pulled, or removes it. @throws {SandgateError} `insufficient_storage` */
+  async #makeRoom(newId: string): Promise<void> {
+    const { config, store, log } = this.#parts;
+    await this.#uses.note(newId);
+    await this.#release();
+    const [images, uses] = await Promise.all([store.list(), this.#uses.all()]);
+    const pulled = images.filter((image) => isPulled(image) && image.id !== config.defaultImageId);
+    const latest = pulled.find(({ id }) => id === newId);
+    const isHopeless = latest !== undefined && latest.sizeBytes > config.imagesBytesMax;
+    const mayGo = (image: StoredImage): boolean => image !== latest && !this.#isUsed(image);
+    const going = surplus(pulled, config.imagesBytesMax, { mayGo, usedAtMs: ({ id }) => uses.get(id) ?? 0 });
+    let bytes = bytesOf(pulled);
+    const fits = bytes - bytesOf(going) <= config.imagesBytesMax;
+    for (const image of fits ? going : []) {
+      if (this.#isUsed(image) || !(await this.#removeUnused(image))) continue;
+      bytes -= image.sizeBytes;
+      log.info({ event: "image_removed", image: image.id, names: image.names, bytes: image.sizeBytes }, "an image made room for another one");
+    }
+    if (bytes <= config.imagesBytesMax || latest === undefined) return;
+    await this.#removeUnused(latest);
+    throw new SandgateError("insufficient_storage", isHopeless ? tooLarge(config) : "there is no room for another image: those that are here are in use");
+  }
+
+  /** @returns false when a container has it */
+  async #removeUnused(image: StoredImage): Promise<boolean> {
+    const isRemoved = await this.#parts.store.remove(image);
+    if (isRemoved) await this.#uses.forget(image.id);
+    return isRemoved;
+  }
+
+  #isUsed({ id, names, digests, containers }: StoredImage): boolean {
+    const isPinned = [id, ...names, ...digests].some((key) => this.#pins.has(key));
+    return isPinned || containers > 0 || id === this.#parts.config.defaultImageId || this.#parts.needed().has(id);
+  }
+
+  /** Lets go what nothing of this worker needs any more. */
+  async #release(): Promise<void> {
+    const { store, workerId, needed, config } = this.#parts;
+    const isFree = (id: string): boolean => !needed().has(id) && !this.#pins.has(id) && id !== config.defaultImageId;
+    for (const held of [...this.#held].filter(isFree)) {
+      await this.#turns.run(held, async () => {
+        if (!isFree(held) || !this.#held.delete(held)) return;
+        await store.release(workerId, held);
+      });
+    }
+  }
+}
+
+const bytesOf = (images: readonly StoredImage[]): number => images.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
