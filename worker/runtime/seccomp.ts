@@ -1,68 +1,134 @@
-/**
- * The system calls that sandboxes may use: Podman's own list, less what makes namespaces. In a user namespace of
- * its own a sandbox would have every capability, and processes in another pid namespace would not count as its own.
- */
-import { readFileSync, writeFileSync } from "node:fs";
+/** The list of system calls as Podman reads it: rules for libseccomp in JSON. */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import * as list from "./system-calls.ts";
 
-const defaultProfiles = ["/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json"];
+/** From errno.h; the same on all architectures that are here. */
+const errno = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
+/** Arguments are 64 bits wide; of an int the kernel looks at the lower half only. */
+const intMask = 0xffffffff;
 
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h. */
-const namespaceFlags = [0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000];
-const enosys = 38;
-const closed = [
-  "clone",
-  "clone3",
-  "unshare",
-  "setns",
-  "mount",
-  "umount",
-  "umount2",
-  "pivot_root",
-  "move_mount",
-  "open_tree",
-  "fsopen",
-  "fsmount",
-  "fspick",
-  "fsconfig",
-  "mount_setattr",
-];
+/**
+ * The native calls of a machine alone. Those of 32-bit programs have numbers and ways of their own (socketcall hands its
+ * arguments over in memory, where a filter cannot look): such programs are ended.
+ */
+const architectures: Partial<Record<NodeJS.Architecture, string>> = { x64: "SCMP_ARCH_X86_64", arm64: "SCMP_ARCH_AARCH64" };
+
+interface Condition {
+  readonly index: number;
+  readonly value: number;
+  readonly valueTwo: number;
+  readonly op: "SCMP_CMP_EQ" | "SCMP_CMP_NE" | "SCMP_CMP_GT" | "SCMP_CMP_MASKED_EQ";
+}
 
 interface Rule {
   readonly names: readonly string[];
-  readonly action: string;
-  readonly [field: string]: unknown;
+  readonly action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";
+  readonly errnoRet?: number;
+  /** All of them must hold. */
+  readonly args?: readonly Condition[];
 }
 
-interface Profile {
+export interface Profile {
+  readonly defaultAction: "SCMP_ACT_ERRNO";
+  readonly defaultErrnoRet: number;
+  readonly architectures: readonly string[];
   readonly syscalls: readonly Rule[];
-  readonly [field: string]: unknown;
 }
 
-/** Podman's profile with the calls that make namespaces and mounts taken out. */
-export function withoutNamespaces(profile: Profile): Profile {
-  const rest = profile.syscalls
-    .map((rule) => ({ ...rule, names: rule.names.filter((name) => !closed.includes(name)) }))
-    .filter(({ names }) => names.length > 0);
-  const masked = namespaceFlags.reduce((mask, flag) => mask | flag, 0);
-  const plainClone = { names: ["clone"], action: "SCMP_ACT_ALLOW", args: [{ index: 0, value: masked, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }] };
-  // Its flags lie in memory, where a filter cannot look; the C libraries fall back to clone.
-  const noClone3 = { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: enosys };
-  const refused = { names: closed.filter((name) => !name.startsWith("clone")), action: "SCMP_ACT_ERRNO", errnoRet: 1 };
-  return { ...profile, syscalls: [...rest, plainClone, noClone3, refused] };
+const equals = (index: number, value: number): Condition => ({ index, value, valueTwo: 0, op: "SCMP_CMP_EQ" });
+const above = (index: number, value: number): Condition => ({ index, value, valueTwo: 0, op: "SCMP_CMP_GT" });
+const masked = (index: number, mask: number, value: number): Condition => ({ index, value: mask >>> 0, valueTwo: value >>> 0, op: "SCMP_CMP_MASKED_EQ" });
+const allow = (name: string, ...args: Condition[]): Rule => ({ names: [name], action: "SCMP_ACT_ALLOW", ...(args.length > 0 ? { args } : {}) });
+const refuse = (name: string, errnoRet: number, ...args: Condition[]): Rule => ({ ...allow(name, ...args), action: "SCMP_ACT_ERRNO", errnoRet });
+
+/**
+ * @param interProcess whether SysV and POSIX shared memory, semaphores and queues may be made.
+ * @returns undefined on an architecture that has no list.
+ */
+export function seccompProfile(interProcess: boolean, architecture: NodeJS.Architecture = process.arch): Profile | undefined {
+  const native = architectures[architecture];
+  if (!native) return undefined;
+  const allowed = list.callsOf(interProcess ? [...list.allowed, list.interProcess] : list.allowed);
+  return {
+    defaultAction: "SCMP_ACT_ERRNO",
+    defaultErrnoRet: errno.ENOSYS,
+    architectures: [native],
+    syscalls: [
+      { names: allowed, action: "SCMP_ACT_ALLOW" },
+      { names: list.callsOf(list.refused), action: "SCMP_ACT_ERRNO", errnoRet: errno.EPERM },
+      ...cloneRules(),
+      ...list.personalities.map((value) => allow("personality", equals(0, value))),
+      ...socketRules(),
+      ...ioctlRules(),
+    ],
+  };
 }
 
-/** Writes the profile for this host's sandboxes; undefined where Podman has none to start from. */
-export function writeSeccompProfile(dir: string): string | undefined {
-  for (const path of defaultProfiles) {
-    try {
-      const profile = withoutNamespaces(JSON.parse(readFileSync(path, "utf8")) as Profile);
-      const file = join(dir, "seccomp.json");
-      writeFileSync(file, JSON.stringify(profile), { mode: 0o600 });
-      return file;
-    } catch {
-      // The next place, or Podman's built-in list.
-    }
-  }
-  return undefined;
+/** @returns the path of the file, undefined on an architecture that has no list. */
+export function writeSeccompProfile(dir: string, interProcess: boolean): string | undefined {
+  const profile = seccompProfile(interProcess);
+  if (!profile) return undefined;
+  const file = join(dir, "seccomp.json");
+  writeFileSync(file, JSON.stringify(profile), { mode: 0o600 });
+  return file;
+}
+
+/** clone3 has its flags in memory, where a filter cannot look; it is left out, and the C libraries fall back to clone. */
+function cloneRules(): Rule[] {
+  const flags = list.namespaceFlags.reduce((all, flag) => all | flag, 0);
+  return [allow("clone", masked(0, flags, 0))];
+}
+
+/** Programs go on without a family or protocol that the kernel does not have; after other errors some give up (libaudit). */
+function socketRules(): Rule[] {
+  const families = list.socketFamilies.map(({ family }) => family);
+  return [
+    ...list.socketFamilies.flatMap(({ family, protocols }) =>
+      protocols
+        ? [
+            ...protocols.map((protocol) => allow("socket", equals(0, family), equals(2, protocol))),
+            ...otherThan(2, protocols).map((condition) => refuse("socket", errno.EPROTONOSUPPORT, equals(0, family), condition)),
+          ]
+        : [allow("socket", equals(0, family))],
+    ),
+    ...otherThan(0, families).map((condition) => refuse("socket", errno.EAFNOSUPPORT, condition)),
+    // Of all families only local sockets come in pairs.
+    allow("socketpair", equals(0, 1)),
+    refuse("socketpair", errno.EAFNOSUPPORT, { ...equals(0, 1), op: "SCMP_CMP_NE" }),
+  ];
+}
+
+/** Conditions one of which holds for every value of an argument that is not among these. */
+function otherThan(index: number, values: readonly number[]): Condition[] {
+  const highest = Math.max(...values);
+  const gaps = Array.from({ length: highest }, (_, value) => value).filter((value) => !values.includes(value));
+  return [...gaps.map((value) => equals(index, value)), above(index, highest)];
+}
+
+/**
+ * A rule for one request and another for all requests would contradict each other, and the upper half of the argument may
+ * be anything. So all are allowed but those that are equal to a refused one in each of 32 bits.
+ */
+function ioctlRules(): Rule[] {
+  const requests = list.refusedRequests.map(({ request }) => request);
+  return [
+    ...prefixesWithout(requests, 31, 0).map(({ mask, value }) => allow("ioctl", masked(1, mask, value))),
+    ...requests.map((request) => refuse("ioctl", errno.EPERM, masked(1, intMask, request))),
+  ];
+}
+
+interface Prefix {
+  readonly mask: number;
+  readonly value: number;
+}
+
+/** The fewest prefixes of 32-bit numbers below `value` that hold all numbers but these. */
+function prefixesWithout(numbers: readonly number[], bit: number, value: number): Prefix[] {
+  if (bit < 0) return [];
+  return [value, value | (1 << bit)].flatMap((half) => {
+    const mask = -1 << bit;
+    const inside = numbers.filter((number) => (number & mask) === half);
+    return inside.length === 0 ? [{ mask, value: half }] : prefixesWithout(inside, bit - 1, half);
+  });
 }
