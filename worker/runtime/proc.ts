@@ -1,6 +1,7 @@
 /** What /proc tells about the processes of sandboxes, and how a tree of them is ended for good. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { residentBytes, sizesOf } from "./proc-text.ts";
 
 /** Processes that a kernel call keeps from dying are waited for this often. */
 const killRoundsMax = 400;
@@ -124,8 +125,10 @@ function stopDescendants(root: number, space: string | undefined): number[] {
 /**
  * Ends the processes of a pid namespace at once but one, its first. All are stopped before any is killed, so that none
  * replaces another; what was forked while they were stopped one by one is found by looking again, until nothing changes.
+ *
+ * @returns those that were told to end; to be gone takes them a moment more.
  */
-export function killAll(space: string, spared: number): void {
+export function killAll(space: string, spared: number): number[] {
   let members: number[] = [];
   for (let round = 0, before = "none"; round < stopAllRoundsMax && before !== members.join(); round++) {
     before = members.join();
@@ -133,6 +136,7 @@ export function killAll(space: string, spared: number): void {
     for (const pid of members) signal(pid, "SIGSTOP", space);
   }
   for (const pid of members) signal(pid, "SIGKILL", space);
+  return members;
 }
 
 /** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */
@@ -157,7 +161,7 @@ export interface ProcessUsage {
   readonly pid: number;
   /** User and system time in clock ticks (1/100 s), waited-for children included. */
   readonly cpuTicks: number;
-  /** Anonymous and shared memory in use. */
+  /** Anonymous and shared memory in use; what several processes share counts for each of them. */
   readonly memoryBytes: number;
 }
 
@@ -180,6 +184,5 @@ export function usageOf(pid: number): ProcessUsage | undefined {
   const status = read(`/proc/${pid}/status`);
   if (!fields || !status) return undefined;
   const cpuTicks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
-  const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0);
-  return { pid, cpuTicks, memoryBytes: (kib("RssAnon") + kib("RssShmem")) * 1024 };
+  return { pid, cpuTicks, memoryBytes: residentBytes(sizesOf(status)) };
 }

@@ -30,6 +30,15 @@ function fromCgroup(cgroup: string): Reading | undefined {
   }
 }
 
+/** What files in memory, System V's segments and shared mappings take of the container's own limit, where the kernel keeps one. */
+export function sharedOfGroup({ cgroup }: Pick<Container, "cgroup">): number {
+  try {
+    return Number(/^shmem (\d+)/m.exec(readFileSync(join(cgroup ?? "", "memory.stat"), "utf8"))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
 function fromProcesses(members: readonly number[]): Reading {
   const byProcess = new Map<number, number>();
   let memoryBytes = 0;

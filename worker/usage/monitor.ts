@@ -1,99 +1,139 @@
 /** Watches what sandboxes and the host use: samples for `status`, limits that the kernel does not enforce for us. */
-
-import { readFileSync } from "node:fs";
-import { availableParallelism, freemem, loadavg } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Container } from "../runtime/container.ts";
-import { freeBytes, layerBytes } from "../runtime/disk.ts";
+import { type DiskUse, type FreeSpace, freeSpace, layerUse } from "../runtime/disk.ts";
 import type { Host } from "../runtime/host.ts";
-import { killAll, pidNamespaceOf, processesByNamespace } from "../runtime/proc.ts";
-import type { LiveSandbox, Sandboxes } from "../sandboxes/registry.ts";
+import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/proc.ts";
+import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store.ts";
-import { excessOf } from "./limits.ts";
-import { cpuSecondsBetween, type Reading, readCounters } from "./measure.ts";
+import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
+import { HoldingsWatch } from "./holdings-watch.ts";
+import { hostMemory, loadPerCpu } from "./host-use.ts";
+import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
+import { readCounters, sharedOfGroup } from "./measure.ts";
+import { noUse, Track, type Usage } from "./track.ts";
 
+const MiB = 1024 ** 2;
 const tickMs = 500;
+/** How often it is looked whether memory goes so fast that the next tick would be late. */
+const hurryMs = 100;
+/** So much of the host's memory gone since the last tick is a reason for the next one. */
+const hurryBytes = 128 * MiB;
+/** Shared memory that comes and goes all the time on any machine. */
+const sharedNoiseBytes = MiB;
+/** What commands that were ended for their memory may leave in it, and what any may: the next one has only the rest. */
+const cloggedShare = 0.5;
+const fullShare = 0.9;
 const sampleMs = 10_000;
 const sweepMs = 600_000;
 const day = 86_400_000;
 /** A layer is not measured again before this many times the last measurement's duration has passed. */
 const diskRestFactor = 10;
 
-export interface Usage {
-  /** 0-100 of the sandbox's own CPU allowance. */
-  readonly cpuPercent: number;
-  readonly memoryBytes: number;
-  readonly processes: number;
+interface Parts {
+  readonly config: Config;
+  readonly host: Host;
+  readonly sandboxes: Sandboxes;
+  readonly store: Store;
+  readonly log: Logger;
+  readonly onLost: (sandbox: LiveSandbox) => void;
 }
 
-interface Track {
-  reading: Reading;
-  readAtMs: number;
-  usage: Usage;
-  diskDueAtMs: number;
-  diskRunning: Promise<void> | undefined;
+/** A file system that sandboxes lie on. */
+interface Disk {
+  readonly dir: string;
+  readonly floor: DiskFloor<LiveSandbox>;
+  free: FreeSpace;
 }
-
-const nothing: Usage = { cpuPercent: 0, memoryBytes: 0, processes: 0 };
 
 export class UsageMonitor {
   /** Free resources of the host, refreshed twice a second. */
-  host = { memoryFreeBytes: freemem(), diskFreeBytes: Number.MAX_SAFE_INTEGER, loadPerCpu: 0 };
+  host = { memoryFreeBytes: 0, diskFreeBytes: Number.MAX_SAFE_INTEGER, loadPerCpu: 0 };
   readonly #config: Config;
   readonly #limits: Host["limits"];
   readonly #sandboxes: Sandboxes;
   readonly #store: Store;
   readonly #log: Logger;
   readonly #onLost: (sandbox: LiveSandbox) => void;
-  readonly #tracks = new WeakMap<LiveSandbox, Track>();
+  readonly #tracks = new WeakMap<Container, Track>();
+  readonly #holdings: HoldingsWatch;
   readonly #timers: NodeJS.Timeout[] = [];
+  /** Files made from images, and those that snapshots and what was restored from them lie on. */
+  readonly #disks: readonly Disk[];
+  readonly #startedAtMs = Date.now();
+  #shared = 0;
   #sampledAtMs = Date.now();
   #ticking = false;
 
-  constructor(parts: { config: Config; host: Host; sandboxes: Sandboxes; store: Store; log: Logger; onLost: (sandbox: LiveSandbox) => void }) {
-    this.#config = parts.config;
-    this.#limits = parts.host.limits;
-    this.#sandboxes = parts.sandboxes;
-    this.#store = parts.store;
-    this.#log = parts.log;
-    this.#onLost = parts.onLost;
+  constructor({ config, host, sandboxes, store, log, onLost }: Parts) {
+    this.#config = config;
+    this.#limits = host.limits;
+    this.#sandboxes = sandboxes;
+    this.#store = store;
+    this.#log = log;
+    this.#onLost = onLost;
+    this.#holdings = new HoldingsWatch(this.#descriptorsMax);
+    const unknown = { bytes: Number.MAX_SAFE_INTEGER, files: 0, filesMax: 0 };
+    this.#disks = [config.storageDir, config.dataDir].map((dir) => ({ dir, floor: new DiskFloor(), free: unknown }));
   }
 
   async start(): Promise<void> {
     await this.#look();
     this.#timers.push(
       setInterval(() => void this.#tick(), tickMs),
+      setInterval(() => this.#hurry(), hurryMs),
       setInterval(() => void this.#sweep(), sweepMs),
     );
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    await this.#holdings.stop();
   }
 
   /** The usage at the last look, at most half a second ago. */
   current(sandbox: LiveSandbox): Usage {
-    return this.#tracks.get(sandbox)?.usage ?? nothing;
+    return sandbox.container ? this.#track(sandbox.container).usage : noUse;
+  }
+
+  /** Why so much more cannot be stored on this host, or undefined. */
+  diskShortage(more?: DiskUse): string | undefined {
+    return this.#disks.map(({ free }) => shortageOf(free, this.#config.diskFloorBytes, more)).find(Boolean);
   }
 
   /** Measures the writable layer now; callers at the same time share one measurement. */
   async measureDisk(sandbox: LiveSandbox): Promise<void> {
-    const track = this.#track(sandbox);
-    track.diskRunning ??= this.#measure(sandbox, track).finally(() => {
+    const { container } = sandbox;
+    if (!container) return;
+    const track = this.#track(container);
+    track.diskRunning ??= this.#measure(sandbox, container, track).finally(() => {
       track.diskRunning = undefined;
     });
     await track.diskRunning;
   }
 
-  async #measure(sandbox: LiveSandbox, track: Track): Promise<void> {
-    const layer = sandbox.container?.writableLayer;
+  /** Looks now at what the sandbox's processes hold. */
+  async measureHoldings(sandbox: LiveSandbox): Promise<void> {
+    const { container } = sandbox;
+    const members = container && processesByNamespace().get(container.pidNamespace);
+    if (members && !this.#isFlooded(members)) await this.#lookThoroughly(sandbox, container, members, true);
+  }
+
+  async #measure(sandbox: LiveSandbox, { writableLayer: layer }: Container, track: Track): Promise<void> {
     if (!layer) return;
     const startedAtMs = Date.now();
     sandbox.diskStale = sandbox.activities.size > 0;
-    const bytes = await layerBytes(layer);
-    if (bytes !== undefined) sandbox.diskBytes = bytes;
-    track.diskDueAtMs = Date.now() + Math.max(tickMs, diskRestFactor * (Date.now() - startedAtMs));
+    const use = await layerUse(layer);
+    if (use) sandbox.layer = use;
+    track.diskMeasuredAtMs = startedAtMs;
+    track.diskTookMs = Date.now() - startedAtMs;
+    track.diskDueAtMs = Date.now() + Math.max(tickMs, diskRestFactor * track.diskTookMs);
+  }
+
+  /** Memory can be taken much faster than the ticks come. */
+  #hurry(): void {
+    if (this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) void this.#tick();
   }
 
   async #tick(): Promise<void> {
@@ -109,16 +149,20 @@ export class UsageMonitor {
   }
 
   async #look(): Promise<void> {
-    const [load = 0] = loadavg();
+    const memory = hostMemory();
+    for (const disk of this.#disks) disk.free = await freeSpace(disk.dir);
     this.host = {
-      memoryFreeBytes: availableMemory(),
-      diskFreeBytes: await freeBytes(this.#config.storageDir),
-      loadPerCpu: Math.round((load / availableParallelism()) * 100) / 100,
+      memoryFreeBytes: memory.availableBytes,
+      diskFreeBytes: Math.min(...this.#disks.map(({ free }) => free.bytes)),
+      loadPerCpu: loadPerCpu(),
     };
+    if (memory.sharedBytes > this.#shared + sharedNoiseBytes) this.#holdings.noteSharedGrowth();
+    this.#shared = memory.sharedBytes;
     const spaces = processesByNamespace();
     const sampling = Date.now() - this.#sampledAtMs >= sampleMs;
     if (sampling) this.#sampledAtMs = Date.now();
     for (const sandbox of this.#sandboxes.all()) this.#lookAt(sandbox, spaces, sampling);
+    this.#guardDisks(spaces);
   }
 
   #lookAt(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>, sampling: boolean): void {
@@ -126,35 +170,109 @@ export class UsageMonitor {
     if (!container) return;
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
     const members = spaces.get(container.pidNamespace) ?? [];
-    const track = this.#track(sandbox);
+    const track = this.#track(container);
     // To read the counters of thousands of processes would give a fork bomb the time to grow.
-    const isFlooded = !this.#limits.pids && members.length > this.#config.sandboxPidsMax;
-    this.#updateUsage(track, isFlooded ? track.reading : readCounters(container, members), members.length, record.cpu);
-    if (members.length > 1) sandbox.diskStale = true;
-    if (sandbox.diskStale && Date.now() >= track.diskDueAtMs) void this.measureDisk(sandbox);
+    const isFlooded = this.#isFlooded(members);
+    const reading = isFlooded ? track.reading : readCounters(container, members);
+    track.note(reading, members.length, record.cpu, !reading.byProcess);
+    if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
+    const restMs = this.#diskOf(sandbox).floor.isBelow ? track.diskTookMs : Number.POSITIVE_INFINITY;
+    if (sandbox.diskStale && Date.now() >= Math.min(track.diskDueAtMs, track.diskMeasuredAtMs + 2 * restMs)) void this.measureDisk(sandbox);
+    if (!isFlooded) this.#considerHoldings(sandbox, container, members);
     if (sampling) this.#sample(record.id, track.usage);
-    const excess = excessOf(sandbox, track.usage, {
+    const facts = {
       enforced: this.#limits,
-      pidsMax: this.#config.sandboxPidsMax,
-      hostIsFull: this.host.diskFreeBytes < this.#config.diskFloorBytes,
-    });
+      processes: members.length,
+      processesMax: this.#config.sandboxPidsMax,
+      descriptors: track.descriptors,
+      descriptorsMax: this.#descriptorsMax,
+    };
+    const excess = excessOf(sandbox, facts);
     if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
   }
 
-  #updateUsage(track: Track, reading: Reading, processes: number, cpus: number): void {
-    const now = Date.now();
-    const allowanceSeconds = ((now - track.readAtMs) / 1_000) * cpus;
-    const share = allowanceSeconds > 0 ? cpuSecondsBetween(track.reading, reading) / allowanceSeconds : 0;
-    track.usage = { cpuPercent: Math.min(100, Math.round(share * 10_000) / 100), memoryBytes: reading.memoryBytes, processes };
-    track.reading = reading;
-    track.readAtMs = now;
+  /** Looks thoroughly where anything runs, where something did until now, and at once where the memory may be too much. */
+  #considerHoldings(sandbox: LiveSandbox, container: Container, members: readonly number[]): void {
+    const track = this.#track(container);
+    const mayBeOver = !this.#limits.memory && memoryExcess(sandbox, track.usage.memoryBytes) !== undefined;
+    const isUrgent = mayBeOver || (track.endedForMemory && members.length === 1);
+    if (isUrgent || (track.isLookStale && Date.now() >= track.lookDueAtMs)) void this.#lookThoroughly(sandbox, container, members, isUrgent);
   }
 
-  #endCommands(sandbox: LiveSandbox, { pidNamespace, initPid }: Container, reason: string): void {
+  async #lookThoroughly(sandbox: LiveSandbox, container: Container, members: readonly number[], urgent: boolean): Promise<void> {
+    const track = this.#track(container);
+    if (track.isEnding(members)) return;
+    const memory = !this.#limits.memory;
+    const { endings } = track;
+    const holdings = await this.#holdings.look({ track, container, members, memory }, urgent);
+    // What it has seen may have been ended meanwhile.
+    if (!holdings || sandbox.container !== container || track.endings !== endings) return;
+    if (members.length === 1) track.isLookStale = false;
+    sandbox.unlisted = holdings.unlisted;
+    const excess = memory ? memoryExcess(sandbox, track.usage.memoryBytes) : undefined;
+    if (excess && members.length > 1) {
+      track.endedForMemory = true;
+      this.#endCommands(sandbox, container, excess);
+    } else if (members.length === 1 && (!memory || excess !== undefined || track.endedForMemory)) this.#freeLeftovers(sandbox, container, track);
+  }
+
+  /**
+   * What commands left in memory may be more than the next one could live with: it goes with the container's namespaces. To
+   * be asked while no command runs, whose own memory would be taken for it.
+   */
+  #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): void {
+    const share = track.endedForMemory ? cloggedShare : fullShare;
+    track.endedForMemory = false;
+    const bytes = this.#limits.memory ? sharedOfGroup(container) : track.sharedBytes;
+    if (!keepsMoreThan(share, sandbox, bytes)) return;
+    this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is started anew to free what its commands left in memory");
+    signal(container.initPid, "SIGKILL", container.pidNamespace);
+  }
+
+  /** Of the sandboxes that share a disk without room, the one that fills it has its commands ended. */
+  #guardDisks(spaces: ReadonlyMap<string, number[]>): void {
+    const sandboxes = [...this.#sandboxes.all()];
+    for (const disk of this.#disks) {
+      const on = sandboxes.flatMap((sandbox) => (sandbox.container && this.#diskOf(sandbox) === disk ? [{ sandbox, container: sandbox.container }] : []));
+      const writers = new Map(on.map(({ sandbox, container }) => [sandbox, this.#writerOf(sandbox, container, spaces)]));
+      const grown = disk.floor.look(disk.free, this.#config.diskFloorBytes, writers, Date.now());
+      const shortage = shortageOf(disk.free, this.#config.diskFloorBytes);
+      if (grown?.container) this.#endCommands(grown, grown.container, `out of storage: ${shortage}, and the sandbox was taking more of it`);
+    }
+  }
+
+  #writerOf(sandbox: LiveSandbox, container: Container, spaces: ReadonlyMap<string, number[]>): Writer {
+    const { diskMeasuredAtMs, lookedAtMs } = this.#track(container);
+    const isActive = (spaces.get(container.pidNamespace)?.length ?? 0) > 1;
+    const measuredAtMs = Math.min(diskMeasuredAtMs, lookedAtMs);
+    // One that was made since the start has nothing of its own at first, measured or not.
+    const isNew = measuredAtMs === 0 && sandbox.record.created_at_ms >= this.#startedAtMs;
+    return { use: storedUse(sandbox), measuredAtMs: isNew ? sandbox.record.created_at_ms : measuredAtMs, isActive };
+  }
+
+  #diskOf({ record }: LiveSandbox): Disk {
+    return this.#disks[record.root ? 1 : 0] as Disk;
+  }
+
+  #isFlooded(members: readonly number[]): boolean {
+    return !this.#limits.pids && members.length > this.#config.sandboxPidsMax;
+  }
+
+  /** Open files of all processes of a sandbox: more would take too long to be looked through. */
+  get #descriptorsMax(): number {
+    return 2 * this.#config.sandboxNofile;
+  }
+
+  #endCommands(sandbox: LiveSandbox, container: Container, reason: string): void {
+    const { pidNamespace, initPid } = container;
     this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "the commands of a sandbox are ended");
     for (const activity of sandbox.activities) activity.killFor(reason);
-    killAll(pidNamespace, initPid);
+    const track = this.#track(container);
+    track.ended(killAll(pidNamespace, initPid));
     sandbox.diskStale = true;
+    // It went with the commands; what follows must not be ended for it.
+    sandbox.unlisted = { bytes: 0, files: 0 };
+    track.descriptors = 0;
   }
 
   #sample(sandboxId: string, usage: Usage): void {
@@ -166,24 +284,10 @@ export class UsageMonitor {
     await this.#store.expire(Date.now() - 7 * day, Date.now() - day).catch((err) => this.#log.error({ err }, "old records could not be removed"));
   }
 
-  #track(sandbox: LiveSandbox): Track {
-    let track = this.#tracks.get(sandbox);
-    if (!track) {
-      track = {
-        reading: { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() },
-        readAtMs: Date.now(),
-        usage: nothing,
-        diskDueAtMs: 0,
-        diskRunning: undefined,
-      };
-      this.#tracks.set(sandbox, track);
-    }
+  /** Of one run of a container: what it held is gone when it is started anew. */
+  #track(container: Container): Track {
+    const track = this.#tracks.get(container) ?? new Track();
+    this.#tracks.set(container, track);
     return track;
   }
-}
-
-/** Memory that programs can still get, caches that the kernel would give up included. */
-function availableMemory(): number {
-  const kib = /^MemAvailable:\s+(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
-  return kib ? Number(kib) * 1024 : freemem();
 }

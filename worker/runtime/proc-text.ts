@@ -1,0 +1,71 @@
+/** The texts of /proc that tell what memory holds, read into values. */
+
+/** Sizes by name, in bytes: of `status`, `smaps_rollup` and the like, whose lines are `Name:   123 kB`. */
+export function sizesOf(text: string): ReadonlyMap<string, number> {
+  return new Map([...text.matchAll(/^(\w+):\s+(\d+) kB$/gm)].map(([, name, kib]) => [name as string, Number(kib) * 1024]));
+}
+
+/** What a process takes, from its `status`, before pages that several share are told apart. */
+export function residentBytes(status: ReadonlyMap<string, number>): number {
+  return ["RssAnon", "RssShmem", "VmSwap", "VmPTE"].reduce((sum, name) => sum + (status.get(name) ?? 0), 0);
+}
+
+/** Where a process can write beside its root: mount points of `mountinfo`, those of devices and the kernel's own left out. */
+export function writableMounts(mountinfo: string): string[] {
+  return mountinfo.split("\n").flatMap((line) => {
+    const [mount = "", system = ""] = line.split(" - ");
+    const [, , , , mountPoint = "", options = ""] = mount.split(" ");
+    const isCandidate = options.split(",").includes("rw") && mountPoint !== "/" && !/^(proc|sysfs|devpts|mqueue|cgroup2?|devtmpfs) /.test(system);
+    return isCandidate ? [mountPoint.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))] : [];
+  });
+}
+
+/** One mapping of a process. Its pages are known from `smaps` only. */
+export interface Mapping {
+  readonly length: number;
+  readonly offset: number;
+  /** As `stat` numbers devices. */
+  readonly device: number;
+  readonly inode: number;
+  readonly name: string;
+  readonly isDeleted: boolean;
+  readonly pssBytes: number;
+  readonly anonymousBytes: number;
+}
+
+const head = /^([0-9a-f]+)-([0-9a-f]+) \S{4} ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$/;
+const deleted = " (deleted)";
+
+/** The mappings of files and shared memory, from `maps` or `smaps`. */
+export function mappingsOf(text: string): Mapping[] {
+  const mappings: (Mapping & { pssBytes: number; anonymousBytes: number })[] = [];
+  let current: (typeof mappings)[number] | undefined;
+  for (const line of text.split("\n")) {
+    const match = head.exec(line);
+    if (match) {
+      const [, start = "", end = "", offset = "", major = "", minor = "", inode = "", name = ""] = match;
+      current = {
+        length: Number.parseInt(end, 16) - Number.parseInt(start, 16),
+        offset: Number.parseInt(offset, 16),
+        device: deviceOf(Number.parseInt(major, 16), Number.parseInt(minor, 16)),
+        inode: Number(inode),
+        name,
+        isDeleted: name.endsWith(deleted),
+        pssBytes: 0,
+        anonymousBytes: 0,
+      };
+      // What belongs to no file at all is in the sums of the whole process.
+      if (name.startsWith("/")) mappings.push(current);
+    } else if (current && line.startsWith("Pss:")) current.pssBytes = kib(line);
+    else if (current && line.startsWith("Anonymous:")) current.anonymousBytes = kib(line);
+  }
+  return mappings;
+}
+
+/** Whether a mapping is of memory that the kernel itself made a file for: memfd, shared anonymous memory, System V's segments. */
+export const isMemoryObject = ({ name, isDeleted }: Mapping): boolean => isDeleted && /^\/(memfd:|dev\/zero |SYSV[0-9a-f]{8} |anon_hugepage )/.test(name);
+
+/** glibc's makedev, for numbers as `stat` gives them. */
+const deviceOf = (major: number, minor: number): number => (minor & 0xff) + ((major & 0xfff) << 8) + (minor >> 8) * 0x100000;
+
+const kib = (line: string): number => Number.parseInt(line.slice(line.indexOf(":") + 1), 10) * 1024;

@@ -1,0 +1,48 @@
+/** Asks the thread that reads what sandboxes hold; one that has failed is replaced. */
+import { Worker } from "node:worker_threads";
+import type { Holdings, HoldingsRequest } from "./holdings.ts";
+import type { ThreadReply, ThreadRequest } from "./holdings-thread.ts";
+
+/** It keeps little; the young generation of the main thread would be a waste. */
+const resourceLimits = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 };
+
+export class HoldingsReader {
+  readonly #pending = new Map<number, PromiseWithResolvers<Holdings | undefined>>();
+  #thread: Worker | undefined;
+  #serial = 0;
+
+  /** Undefined when they could not be read. */
+  read(request: HoldingsRequest): Promise<Holdings | undefined> {
+    const id = this.#serial++;
+    const pending = Promise.withResolvers<Holdings | undefined>();
+    this.#pending.set(id, pending);
+    this.#thread ??= this.#start();
+    this.#thread.postMessage({ ...request, id } satisfies ThreadRequest);
+    return pending.promise;
+  }
+
+  async stop(): Promise<void> {
+    await this.#thread?.terminate();
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL("./holdings-thread.ts", import.meta.url), { resourceLimits });
+    thread.unref();
+    thread.on("message", ({ id, holdings }: ThreadReply) => this.#settle(id, holdings));
+    // Also the end of one whose memory did not suffice: what it was asked for is asked for again with the next look.
+    thread.once("error", () => this.#ended(thread));
+    thread.once("exit", () => this.#ended(thread));
+    return thread;
+  }
+
+  #settle(id: number, holdings: Holdings | undefined): void {
+    this.#pending.get(id)?.resolve(holdings);
+    this.#pending.delete(id);
+  }
+
+  #ended(thread: Worker): void {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
+    for (const id of [...this.#pending.keys()]) this.#settle(id, undefined);
+  }
+}
