@@ -1,7 +1,10 @@
 /** The worker's truth on disk (LMDB): sandboxes, the execution log, usage history. */
 import { mkdirSync } from "node:fs";
+import { constants } from "node:os";
 import { type Database, open, type RootDatabase } from "lmdb";
+import { SandgateError } from "../shared/errors.ts";
 import type { BaseImage, Layer, LogEntry, SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
+import { Facts, type SandboxFacts } from "./facts.ts";
 
 /** A sandbox as its worker keeps it. */
 export interface SandboxRecord extends SandboxEntry {
@@ -37,6 +40,7 @@ export interface UsageSample {
 type LogKey = [accountId: string, startedAtMs: number, executionId: string];
 type SampleKey = [sandboxId: string, atMs: number];
 
+const { errno } = constants;
 const highest = "\uffff";
 
 export class Store {
@@ -46,9 +50,11 @@ export class Store {
   readonly #samples: Database<UsageSample, SampleKey>;
   readonly #flags: Database<boolean, string>;
   readonly #snapshots: Database<SnapshotRecord, string>;
+  readonly #facts: Facts;
 
   constructor(dir: string) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#facts = new Facts(`${dir}.facts`);
     this.#root = open({ path: dir, maxDbs: 8 });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
     this.#executions = this.#root.openDB({ name: "executions" });
@@ -64,8 +70,7 @@ export class Store {
 
   /** Resolves when that is on disk. */
   async setCordoned(on: boolean): Promise<void> {
-    await this.#flags.put("cordoned", on);
-    await this.#root.flushed;
+    await this.#durably(this.#flags.put("cordoned", on));
   }
 
   sandboxes(): SandboxRecord[] {
@@ -74,15 +79,20 @@ export class Store {
 
   /** Resolves when the record is on disk. */
   async putSandbox(record: SandboxRecord): Promise<void> {
-    await this.#sandboxes.put(record.id, record);
-    await this.#root.flushed;
+    await this.#facts.put(record);
+    await this.#durably(this.#sandboxes.put(record.id, record));
   }
 
   /** Removes the record and its usage history. Resolves when that is on disk; the execution log stays. */
   async deleteSandbox(id: string): Promise<void> {
     const keys = [...this.#samples.getKeys({ start: [id, 0], end: [id, Number.MAX_SAFE_INTEGER] })];
-    await Promise.all([this.#sandboxes.remove(id), ...keys.map((key) => this.#samples.remove(key))]);
-    await this.#root.flushed;
+    await this.#durably(this.#sandboxes.remove(id), ...keys.map((key) => this.#samples.remove(key)));
+    this.#facts.remove(id);
+  }
+
+  /** What is known of a sandbox whose record is lost, beside what others know. */
+  factsOf(id: string): SandboxFacts {
+    return this.#facts.of(id);
   }
 
   /** Resolves when the entry is committed; an entry with the same execution id and start replaces the former. */
@@ -96,14 +106,12 @@ export class Store {
 
   /** Resolves when the record is on disk. */
   async putSnapshot(record: SnapshotRecord): Promise<void> {
-    await this.#snapshots.put(record.id, record);
-    await this.#root.flushed;
+    await this.#durably(this.#snapshots.put(record.id, record));
   }
 
   /** Resolves when the removal is on disk. */
   async deleteSnapshot(id: string): Promise<void> {
-    await this.#snapshots.remove(id);
-    await this.#root.flushed;
+    await this.#durably(this.#snapshots.remove(id));
   }
 
   /** Log entries of an account, newest first, and how many there are beyond the limit. */
@@ -142,8 +150,30 @@ export class Store {
     await Promise.all(removals);
   }
 
+  /** @throws {SandgateError} `insufficient_storage` when the disk is full; nothing of it is kept then. */
+  async #durably(...writes: Promise<unknown>[]): Promise<void> {
+    try {
+      await Promise.all(writes);
+      await this.#root.flushed;
+    } catch (cause) {
+      if (isFailedCommit(cause)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+      throw cause;
+    }
+  }
+
   async close(): Promise<void> {
     await this.#root.flushed;
     await this.#root.close();
   }
+}
+
+/**
+ * Whether LMDB could not write a transaction: it says EIO when a part was written and the disk was full then. The same
+ * failure comes as a rejection of promises that LMDB keeps to itself, which is no reason to end the process.
+ */
+export function isFailedCommit(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { message, code, commitError } = error as Error & { code?: unknown; commitError?: unknown };
+  if (commitError instanceof Promise) commitError.catch(() => {});
+  return message.startsWith("Commit failed") || code === errno.EIO || code === errno.ENOSPC || code === errno.EDQUOT;
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Api } from "../helpers/api.ts";
+import { depth, describeDeepTree, makeDeepTree } from "../helpers/deep.ts";
 import { expectOk } from "../helpers/expect.ts";
 import { untilHostHas } from "../helpers/host-state.ts";
 import { listOf, plain, usable } from "../helpers/resilience.ts";
@@ -84,5 +85,35 @@ test("every kind of file comes back on another worker when the one that took the
   await untilHostHas(dead, { layers: 2, roots: [source] });
   for (const { id } of [base, snapshot]) expectOk(await calls.delete(id));
   await Promise.all([first, source].map((id) => api.delete(id)));
+  await untilHostHas(dead, { layers: 0, roots: [] });
+});
+
+test(`a tree ${depth} deep comes back on another worker`, async () => {
+  const source = await api.create();
+  const dead = processOf(await workerOf(source));
+  await api.execute(source, "mkdir -p /root/tree && chmod 1711 /root/tree && touch -d 2001-02-03 /root");
+  await makeDeepTree(api, source, "/root/tree");
+  const tree = await describeDeepTree(api, source, "/root/tree");
+  const look = "ls -lA --time-style=full-iso / /root";
+  const { stdout: top } = await api.execute(source, look);
+  const snapshot = await calls.take(source);
+  await untilArchived(snapshot.id);
+  await dead.kill9();
+  const restored = await until("another worker restores it", async () => {
+    const { status, body } = await calls.restore(snapshot.id);
+    return status === 201 && body;
+  });
+  const other = processOf(await workerOf(restored.id));
+  assert.notEqual(other, dead);
+  assert.equal(await describeDeepTree(api, restored.id, "/root/tree"), tree);
+  const changing = / (dev|etc|proc|run|sys|tmp)$/;
+  const lines = (text: string): string[] => text.split("\n").filter((line) => !changing.test(line));
+  assert.deepEqual(lines((await api.execute(restored.id, look)).stdout), lines(top));
+  await api.delete(restored.id);
+  await untilHostHas(other, { layers: 0, roots: [] });
+  await dead.start();
+  await usable(api, source);
+  expectOk(await calls.delete(snapshot.id));
+  await api.delete(source);
   await untilHostHas(dead, { layers: 0, roots: [] });
 });

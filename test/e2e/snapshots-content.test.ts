@@ -17,7 +17,7 @@ let source: string;
 let files: string[];
 
 before(async () => {
-  stack = await startStack({ name: "snap-content", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
+  stack = await startStack({ name: "snap-content", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_LOCAL_IMAGES: otherImage } });
   api = new Api(stack);
   calls = new SnapshotCalls(api);
   source = await api.create({ env_vars: { COLOUR: "blue" }, resources: { cpus: 1, memory: 512, storage: 4 }, network: { access: "none" } });

@@ -44,7 +44,7 @@ test("a restored sandbox has the files, settings and variables of the snapshot, 
 });
 
 test("name, resources, image and variables of a restore come before those of the snapshot", async () => {
-  const body = { name: "other", image: "default", resources: { cpus: 1, memory: 512, storage: 7 }, env_vars: { CHANGED: "new", ADDED: "1" }, network: 5 };
+  const body = { name: "other", image: "default", resources: { cpus: 1, memory: 512, storage: 7 }, env_vars: { CHANGED: "new", ADDED: "1" } };
   const sandbox = await calls.restored(snapshot.id, body);
   const { name, cpu, memory, storage } = sandbox as unknown as Record<string, unknown>;
   assert.deepEqual({ name, cpu, memory, storage }, { name: "other", cpu: 1, memory: 512, storage: 7 });
@@ -92,7 +92,7 @@ const refused: [string, unknown, RegExp][] = [
   ["too many CPUs", { resources: { cpus: 33 } }, /^resources\.cpus must be between 1 and 32/],
   ["too little memory", { resources: { memory: 127 } }, /^resources\.memory must be between 128/],
   ["resources that are a list", { resources: [] }, /^resources must be an object$/],
-  ["an image that reads as an option", { image: "--x" }, /^image must be/],
+  ["an image that is a number", { image: 7 }, /^image must be/],
   ["wait_for_ready as text", { wait_for_ready: "no" }, /^wait_for_ready must be true or false$/],
 ];
 for (const [what, body, message] of refused) {
@@ -102,11 +102,21 @@ for (const [what, body, message] of refused) {
   });
 }
 
-test("fields that only one of the two has are checked there and ignored by the other", async () => {
+test("an image that is no name of one is refused by restore and clone before anything is made", async () => {
+  for (const image of ["--x", "", "oci:/etc", "default\n"]) {
+    expectError(await calls.restore(snapshot.id, { image }), "unprocessable", /^image must be/);
+    expectError(await calls.clone(source, { image }), "unprocessable", /^image must be/);
+  }
+});
+
+test("fields that only one of the two has are checked there and refused by the other", async () => {
   expectError(await calls.restore(snapshot.id, { resources: { storage: 0 } }), "invalid_request", /^resources\.storage/);
   expectError(await calls.restore(snapshot.id, { env_vars: { "A=B": "" } }), "invalid_request", /^env_vars/);
   expectError(await calls.clone(source, { snapshot_name: "-a" }), "invalid_request", /^snapshot_name must be/);
-  const { sandbox } = await calls.cloned(source, { resources: { storage: 9 }, env_vars: { KEPT: "no" } });
+  expectError(await calls.restore(snapshot.id, { snapshot_name: "a" }), "invalid_request", "Unknown field: snapshot_name");
+  expectError(await calls.clone(source, { resources: { storage: 9 } }), "invalid_request", "Unknown field: resources.storage");
+  expectError(await calls.clone(source, { env_vars: { KEPT: "no" } }), "invalid_request", "Unknown field: env_vars");
+  const { sandbox } = await calls.cloned(source);
   assert.equal((sandbox as unknown as { storage: number }).storage, 3, "storage is inherited");
   assert.match(await marker(sandbox.id), /kept,old/);
   await api.delete(sandbox.id);
@@ -180,8 +190,9 @@ test("restores and clones count for the limit of the key, and one too many leave
 test("all of it is there for browsers, too", async () => {
   const credentials = { email: `snap-${Date.now()}@example.com`, password: "a long enough password" };
   const anyone = new Api({ url: sharedStack().url, apiKey: "" });
-  const entered = await anyone.call<{ csrf_token: string; features: string[] }>("POST", "/v1/auth/signup", credentials);
-  const { csrf_token, features } = expectOk(entered, 201);
+  expectOk(await anyone.call("POST", "/v1/auth/signup", credentials));
+  const entered = await anyone.call<{ csrf_token: string; features: string[] }>("POST", "/v1/auth/login", credentials);
+  const { csrf_token, features } = expectOk(entered);
   assert.ok(features.includes("snapshots"), "pages are told that there are snapshots");
   const cookie = (entered.headers.getSetCookie()[0] ?? "").split(";")[0] as string;
   const call = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>

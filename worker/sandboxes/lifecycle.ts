@@ -4,19 +4,27 @@ import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
 import type { BaseImage } from "../../shared/schemas/messages.ts";
 import { faultPoint } from "../faults.ts";
+import type { Images } from "../images/images.ts";
 import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
-import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
+import { type ContainerFiles, type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
+import type { Reserve } from "../runtime/reserve.ts";
 import type { RootSource, SandboxRecord } from "../store.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";
 
+/** A container as it is asked for: its image by whatever name the caller has for it. */
+export interface LaunchSpec extends ContainerSpec {
+  readonly image: string;
+}
+
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
   readonly #podman: Podman;
+  readonly #images: Images;
   readonly #oci: OciRuntime;
   readonly #host: Host;
   readonly #log: Logger;
@@ -25,10 +33,12 @@ export class SandboxLifecycle {
   readonly #roots: Roots;
   readonly #collectLayers: () => Promise<void>;
   readonly #urgent: Urgent;
+  readonly #reserve: Reserve;
 
   constructor(parts: {
     sandboxes: Sandboxes;
     podman: Podman;
+    images: Images;
     roots: Roots;
     oci: OciRuntime;
     host: Host;
@@ -36,10 +46,12 @@ export class SandboxLifecycle {
     workerId: string;
     atOnce: number;
     urgent: Urgent;
+    reserve: Reserve;
     collectLayers: () => Promise<void>;
   }) {
     this.#sandboxes = parts.sandboxes;
     this.#podman = parts.podman;
+    this.#images = parts.images;
     this.#roots = parts.roots;
     this.#oci = parts.oci;
     this.#host = parts.host;
@@ -47,6 +59,7 @@ export class SandboxLifecycle {
     this.#workerId = parts.workerId;
     this.#collectLayers = parts.collectLayers;
     this.#urgent = parts.urgent;
+    this.#reserve = parts.reserve;
     this.#slots = new Semaphore(parts.atOnce);
   }
 
@@ -67,19 +80,20 @@ export class SandboxLifecycle {
   }
 
   /** Makes and starts a container, closed off and ready for commands. On failure nothing of it is left. */
-  async launch(spec: ContainerSpec): Promise<Container> {
+  async launch(spec: LaunchSpec): Promise<Container> {
     return (await this.#launch(spec, undefined)).container;
   }
 
-  async #launch(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
+  async #launch(spec: LaunchSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
     return this.#urgent.run(() => this.#launchNow(spec, source));
   }
 
-  async #launchNow(spec: ContainerSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
+  async #launchNow(spec: LaunchSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
     try {
       const root = source && (await this.#roots.mount(spec.sandboxId, source));
       if (root) faultPoint("restore.mounted");
-      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, { ...spec, root }));
+      const run = (files: ContainerFiles): Promise<string> => this.#slots.run(() => this.#podman.run(this.#workerId, spec, files));
+      const containerId = root ? await run(root) : await this.#images.use(spec.image, (imageId) => run({ imageId }));
       if (root) faultPoint("restore.started");
       return { container: await this.#ready(containerId, spec.network, "new", root?.base), base: root?.base };
     } catch (error) {
@@ -100,12 +114,17 @@ export class SandboxLifecycle {
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
   async delete(sandbox: LiveSandbox): Promise<void> {
+    await this.#reserve.spend(() => this.#delete(sandbox));
+    if (sandbox.record.root) await this.#collectLayers().catch((err) => this.#log.error({ err }, "layers that nobody needs could not be removed"));
+  }
+
+  /** May be begun again where it could not be finished. */
+  async #delete(sandbox: LiveSandbox): Promise<void> {
     await this.#sandboxes.apply(sandbox, "delete");
-    this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted"));
+    this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted", { reason: "no_such_sandbox" }));
     await this.removeContainer(sandbox.record);
     sandbox.container = undefined;
     await this.#sandboxes.remove(sandbox);
-    if (sandbox.record.root) await this.#collectLayers().catch((err) => this.#log.error({ err }, "layers that nobody needs could not be removed"));
   }
 
   /** Removes the container of a sandbox, if there is one, with all of its files. */
@@ -158,7 +177,7 @@ export class SandboxLifecycle {
   }
 }
 
-function specOf(record: SandboxRecord): ContainerSpec {
+function specOf(record: SandboxRecord): LaunchSpec {
   return {
     sandboxId: record.id,
     image: record.image,

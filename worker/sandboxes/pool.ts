@@ -4,12 +4,15 @@
  */
 import type { Config } from "../../shared/config.ts";
 import { newId } from "../../shared/ids.ts";
+import { defaultImageWord, wantedImage } from "../../shared/image.ts";
 import type { Logger } from "../../shared/log.ts";
 import { sandboxDefaults } from "../../shared/schemas/api.ts";
 import type { CreateCall } from "../../shared/schemas/messages.ts";
+import type { Counters } from "../counters.ts";
 import type { Container } from "../runtime/container.ts";
-import { type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
+import { containerName, type Podman } from "../runtime/podman.ts";
 import { pidNamespaceOf } from "../runtime/proc.ts";
+import type { LaunchSpec } from "./lifecycle.ts";
 
 /** Pause after a container was taken or could not be made, so that a burst of creates has the host for itself. */
 const restMs = 150;
@@ -23,10 +26,11 @@ export interface Prepared {
 
 interface Parts {
   readonly config: Config;
+  readonly counters: Counters;
   readonly podman: Podman;
   readonly log: Logger;
   /** Makes and starts a container that is ready to be used. */
-  readonly launch: (spec: ContainerSpec) => Promise<Container>;
+  readonly launch: (spec: LaunchSpec) => Promise<Container>;
   /** Whether the host has room and nothing to do that matters more. */
   readonly mayFill: () => boolean;
 }
@@ -53,12 +57,17 @@ export class WarmPool {
 
   /** A waiting container for this call, if it asks for what the pool has. */
   take(call: CreateCall): Prepared | undefined {
-    if (!fits(call, this.#parts.config)) return undefined;
+    const { config, counters } = this.#parts;
+    if (!fits(call, config)) return undefined;
     this.#fillAfter(restMs);
     for (let prepared = this.#waiting.shift(); prepared; prepared = this.#waiting.shift()) {
-      if (pidNamespaceOf(prepared.container.initPid) === prepared.container.pidNamespace) return prepared;
+      if (pidNamespaceOf(prepared.container.initPid) === prepared.container.pidNamespace) {
+        counters.poolHits++;
+        return prepared;
+      }
       void this.#discard(prepared);
     }
+    if (config.poolSize > 0) counters.poolMisses++;
     return undefined;
   }
 
@@ -98,13 +107,13 @@ export class WarmPool {
   }
 }
 
-function defaultSpec(id: string): ContainerSpec {
+function defaultSpec(id: string): LaunchSpec {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  return { sandboxId: id, image: "default", cpus, memoryMiB, storageGB, network: access };
+  return { sandboxId: id, image: defaultImageWord, cpus, memoryMiB, storageGB, network: access };
 }
 
-function fits(call: CreateCall, { defaultImage }: Config): boolean {
+function fits(call: CreateCall, config: Config): boolean {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  const isDefaultImage = call.image === "default" || call.image === defaultImage;
+  const isDefaultImage = wantedImage(call.image, config) === defaultImageWord;
   return isDefaultImage && call.cpu === cpus && call.memory === memoryMiB && call.storage === storageGB && call.network === access;
 }

@@ -115,7 +115,8 @@ export async function catchUp(parts: Parts): Promise<void> {
   await Promise.all([...parts.sandboxes.all()].map((sandbox) => finishDeletion(parts, sandbox)));
 }
 
-async function finishDeletion({ sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
+/** Goes on with a deletion that was begun; a failure is logged. */
+export async function finishDeletion({ sandboxes, lifecycle, log }: Pick<Parts, "sandboxes" | "lifecycle" | "log">, sandbox: LiveSandbox): Promise<void> {
   const { id, status } = sandbox.record;
   if (status !== "deleting") return;
   try {

@@ -4,11 +4,14 @@ import { KeyedMutex } from "../../shared/mutex.ts";
 import { nextState, type SandboxEvent } from "../../shared/sandbox.ts";
 import type { Directory } from "../directory.ts";
 import type { Container } from "../runtime/container.ts";
+import type { DiskUse } from "../runtime/disk.ts";
 import type { SandboxRecord, Store } from "../store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
   readonly kind: "execution" | "transfer" | "session";
+  /** How the names of files begin that are there only as long as this runs. */
+  readonly temporaryName?: string;
   /** Ends it; the reason goes to its client. */
   abort(reason: SandgateError): void;
   /** Ends its processes as a limit would: the command is seen as killed, the reason goes with the result. */
@@ -20,16 +23,21 @@ export interface LiveSandbox {
   record: SandboxRecord;
   container: Container | undefined;
   readonly activities: Set<Activity>;
-  /** Bytes of the writable layer at the last measurement, and those written through uploads since. */
-  diskBytes: number;
+  /** The writable layer at the last measurement, and what was written through uploads since. */
+  layer: DiskUse;
+  /** Files beside it at the last look: without a name, or mounted. */
+  unlisted: DiskUse;
   /** Whether anything ran since the layer was measured last. */
   diskStale: boolean;
 }
 
 /** What counts against the sandbox's storage: what it has written, and what was written in those that it was restored from. */
-export function storedBytes({ record, diskBytes }: Pick<LiveSandbox, "record" | "diskBytes">): number {
-  return (record.root?.layers ?? []).reduce((sum, { size_bytes }) => sum + size_bytes, diskBytes);
+export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record" | "layer" | "unlisted">): DiskUse {
+  const inherited = (record.root?.layers ?? []).reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  return { bytes: inherited + layer.bytes + unlisted.bytes, files: layer.files + unlisted.files };
 }
+
+const nothing: DiskUse = { bytes: 0, files: 0 };
 
 export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
@@ -73,7 +81,7 @@ export class Sandboxes {
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
-    if (!sandbox || sandbox.record.account_id !== accountId) throw new SandgateError("not_found", `Sandbox not found: ${id}`);
+    if (!sandbox || sandbox.record.account_id !== accountId) throw new SandgateError("not_found", `Sandbox not found: ${id}`, { reason: "no_such_sandbox" });
     return sandbox;
   }
 
@@ -157,7 +165,7 @@ export class Sandboxes {
   }
 
   #track(record: SandboxRecord): LiveSandbox {
-    const sandbox: LiveSandbox = { record, container: undefined, activities: new Set(), diskBytes: 0, diskStale: true };
+    const sandbox: LiveSandbox = { record, container: undefined, activities: new Set(), layer: nothing, unlisted: nothing, diskStale: true };
     this.#live.set(record.id, sandbox);
     return sandbox;
   }

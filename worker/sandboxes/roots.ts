@@ -1,10 +1,11 @@
 /** The files of restored sandboxes: layers of a snapshot over an image, with a writable folder of their own on top. */
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { SandgateError } from "../../shared/errors.ts";
 import type { BaseImage } from "../../shared/schemas/messages.ts";
+import type { Images } from "../images/images.ts";
 import { mergedOf, mountRoot, removeRoot } from "../runtime/overlay.ts";
-import type { ImageLayers, Podman } from "../runtime/podman.ts";
+import { ImageGone } from "../runtime/podman.ts";
+import type { ImageLayers } from "../runtime/podman-images.ts";
 import { syncTree } from "../runtime/tree.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import { imageLayerId } from "../snapshots/image-layers.ts";
@@ -13,16 +14,18 @@ import type { RootSource } from "../store.ts";
 
 export class Roots {
   readonly #dir: string;
-  readonly #podman: Podman;
+  readonly #images: Images;
   readonly #layers: Layers;
   readonly #archive: LayerArchive;
   readonly #signal: AbortSignal;
+  /** The images below the files of sandboxes, by the id of the sandbox. */
+  readonly #bases = new Map<string, string>();
 
   /** @param parts.signal ends the fetching of layers. */
-  constructor(dir: string, parts: { podman: Podman; layers: Layers; archive: LayerArchive; signal: AbortSignal }) {
+  constructor(dir: string, parts: { images: Images; layers: Layers; archive: LayerArchive; signal: AbortSignal }) {
     this.#dir = dir;
     this.#signal = parts.signal;
-    this.#podman = parts.podman;
+    this.#images = parts.images;
     this.#layers = parts.layers;
     this.#archive = parts.archive;
   }
@@ -33,7 +36,11 @@ export class Roots {
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
   async mount(sandboxId: string, source: RootSource): Promise<{ dir: string; base: BaseImage }> {
-    const { base, lowers } = source.over ? await this.#podman.image(source.over) : await this.#baseOf(source.base);
+    const keep = (imageId: string): Promise<ImageLayers> => {
+      this.#bases.set(sandboxId, imageId);
+      return this.#images.kept(imageId);
+    };
+    const { base, lowers } = source.over === undefined ? await this.#baseOf(source.base, keep) : await this.#images.use(source.over, keep);
     for (const { id } of source.layers) await this.#fetch(id);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const root = { dir: join(this.#dir, sandboxId) };
@@ -41,9 +48,15 @@ export class Roots {
     return { dir: mergedOf(root), base };
   }
 
+  /** The images below the files of sandboxes. */
+  bases(): Iterable<string> {
+    return this.#bases.values();
+  }
+
   /** Unmounts and removes the files of a sandbox; one that has none here is left alone. */
   async remove(sandboxId: string): Promise<void> {
     await removeRoot({ dir: join(this.#dir, sandboxId) });
+    this.#bases.delete(sandboxId);
   }
 
   /** Removes the files of sandboxes that are not known. */
@@ -52,11 +65,11 @@ export class Roots {
   }
 
   /** The image, or its content from the archive: an image built on another machine cannot be had by its name. */
-  async #baseOf(base: BaseImage): Promise<ImageLayers> {
+  async #baseOf(base: BaseImage, keep: (imageId: string) => Promise<ImageLayers>): Promise<Pick<ImageLayers, "base" | "lowers">> {
     try {
-      return await this.#podman.image(base.id);
+      return await keep(base.id);
     } catch (cause) {
-      if (!(cause instanceof SandgateError) || cause.code !== "unprocessable") throw cause;
+      if (!(cause instanceof ImageGone)) throw cause;
       const id = imageLayerId(base.id);
       await this.#fetch(id);
       return { base, lowers: [this.#layers.dirOf(id)] };

@@ -12,8 +12,8 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Bus, encodeJson } from "../../shared/nats.ts";
 import { layerStore, layerSubjects } from "../../shared/subjects.ts";
-import { packLayer, unpackLayer } from "../runtime/pack.ts";
-import { removeTree } from "../runtime/tree.ts";
+import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtime/pack.ts";
+import { emptyFolder, removeTree } from "../runtime/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
 
 /** How long the server may take for one piece. */
@@ -82,7 +82,11 @@ export class LayerArchive {
     if (!record || record.deleted) throw new SandgateError("unavailable", "files of the snapshot are not in the archive; its worker may still have them");
     await mkdir(dir, { mode: 0o700 });
     try {
-      await unpackLayer(this.#pieces.read(layerId, record, signal), dir, signal);
+      await unpackLayer(this.#pieces.read(layerId, record, signal), dir, signal).catch(async (error) => {
+        if (!(error instanceof UnpackFailed)) throw error;
+        await emptyFolder(dir);
+        await unpackDeepLayer(this.#pieces.read(layerId, record, signal), dir, signal);
+      });
     } catch (error) {
       await removeTree(dir).catch((cause) => this.#log.error({ err: cause, dir }, "a part of a layer could not be removed"));
       throw error;

@@ -30,7 +30,8 @@ export class Snapshots {
   /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
   owned(id: string, accountId: string): SnapshotRecord {
     const record = this.#records.get(id);
-    if (!record || record.account_id !== accountId || record.deleting) throw new SandgateError("not_found", `Snapshot not found: ${id}`);
+    if (!record || record.account_id !== accountId || record.deleting)
+      throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });
     return record;
   }
 

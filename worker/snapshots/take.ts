@@ -7,9 +7,9 @@ import type { Manifest, SnapshotCall } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container.ts";
-import { layerBytes } from "../runtime/disk.ts";
+import { layerUse } from "../runtime/disk.ts";
 import type { Consistency } from "../runtime/snapshot-driver.ts";
-import { syncTree } from "../runtime/tree.ts";
+import { removeByPrefix, syncTree } from "../runtime/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import type { SnapshotRecord } from "../store.ts";
 
@@ -29,9 +29,11 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     const captured = { memory: false, pauseMs: 0, sizeBytes: 0 };
     await layers.make(layerId, async (dir) => {
       await mkdir(dir);
+      const unfinished = temporaryNames(sandbox);
       Object.assign(captured, await context.driver.capture(container, dir, consistency));
+      await removeByPrefix(dir, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
       faultPoint("snapshot.copied");
-      captured.sizeBytes = (await layerBytes(dir)) ?? 0;
+      captured.sizeBytes = (await layerUse(dir))?.bytes ?? 0;
       await syncTree(dir);
     });
     faultPoint("snapshot.layer");
@@ -46,8 +48,8 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     };
     await snapshots.publish(whole);
     faultPoint("snapshot.published");
-    context.replicator.add(whole);
-    count(context, whole);
+    if (whole.archived === "pending") context.replicator.add(whole);
+    context.counters.notePause(whole.pause_ms);
     log.info(
       {
         event: "snapshot_taken",
@@ -67,18 +69,21 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   }
 }
 
+/** Of uploads that are under way: a file that is not whole yet is nobody's. */
+const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);
+
 function runningContainer({ container }: LiveSandbox): Container & { writableLayer: string } {
   if (!container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
-  if (!container.writableLayer) throw new SandgateError("unprocessable", "this host's storage driver has no layers that could be copied");
+  if (!container.writableLayer)
+    throw new SandgateError("unprocessable", "this host's storage driver has no layers that could be copied", { reason: "not_supported" });
   return container as Container & { writableLayer: string };
 }
 
 /** The copy takes as much space as the sandbox's own files, and must leave the host its floor. */
-async function refuseWhenFull({ usage, config }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
+async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   if (sandbox.diskStale) await usage.measureDisk(sandbox);
-  if (usage.host.diskFreeBytes - sandbox.diskBytes < config.diskFloorBytes) {
-    throw new SandgateError("insufficient_storage", "the host has too little free disk space for a snapshot");
-  }
+  const shortage = usage.diskShortage(sandbox.layer);
+  if (shortage) throw new SandgateError("insufficient_storage", `${shortage} for a snapshot`);
 }
 
 function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: SnapshotCall, layerId: string): SnapshotRecord {
@@ -108,14 +113,11 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
 const archiving = ({ snapshotArchive }: Config): SnapshotRecord["archived"] => (snapshotArchive ? "pending" : "local");
 
 /** What lies below the sandbox's own layers. */
-async function baseOf({ podman }: WorkerContext, { record }: LiveSandbox, container: Container): Promise<Manifest["base"]> {
-  return record.root ? record.root.base : (await podman.imageOf(container.id)).base;
-}
-
-function count({ counters }: WorkerContext, { pause_ms }: SnapshotRecord): void {
-  counters.snapshots++;
-  counters.pauseMsTotal += pause_ms;
-  counters.pauseMsMax = Math.max(counters.pauseMsMax, pause_ms);
+async function baseOf({ imageStore, images, log }: WorkerContext, { record }: LiveSandbox, container: Container): Promise<Manifest["base"]> {
+  const base = record.root ? record.root.base : (await imageStore.ofContainer(container.id)).base;
+  // Not at the cost of the snapshot: that of another machine is not in the storage at all.
+  await images.hold(base.id).catch((err) => log.debug({ err, image: base.id }, "the image below a snapshot is not kept"));
+  return base;
 }
 
 async function undo({ snapshots, log, collectLayers }: WorkerContext, { id }: SnapshotRecord): Promise<void> {

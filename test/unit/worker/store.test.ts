@@ -15,7 +15,7 @@ let store: Store;
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "sandgate-store-"));
-  store = new Store(dir);
+  store = new Store(join(dir, "lmdb"));
 });
 afterEach(async () => {
   await store.close();
@@ -28,7 +28,7 @@ const idsOf = (filter: Partial<Parameters<Store["executions"]>[0]> = {}): string
 
 test("a record that is stored or deleted is so after kill -9 of the process in the next moment", async () => {
   await store.close();
-  const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "fixtures/store-writer.ts"), dir], {
+  const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "fixtures/store-writer.ts"), join(dir, "lmdb")], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const expected = new Set<string>();
@@ -41,7 +41,7 @@ test("a record that is stored or deleted is so after kill -9 of the process in t
   }
   if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   assert.ok(lines >= 100, "the writer ran");
-  store = new Store(dir);
+  store = new Store(join(dir, "lmdb"));
   const found = new Map(store.sandboxes().map((record) => [record.id, record]));
   // The step that was under way may or may not have been taken.
   const unsure = [...found.keys()].filter((id) => !expected.has(id)).concat([...expected].filter((id) => !found.has(id)));
@@ -58,7 +58,7 @@ test("records are there after a close, a later one replaces the former, a delete
   await store.putSample("sb_3", { at_ms: 5, cpu_percent: 1, memory_mb: 2 });
   await store.deleteSandbox("sb_2");
   await store.close();
-  store = new Store(dir);
+  store = new Store(join(dir, "lmdb"));
   assert.deepEqual(
     store.sandboxes().map(({ id, status }) => [id, status]),
     [

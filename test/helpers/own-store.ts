@@ -1,0 +1,88 @@
+/** An image store of a test's own, with a small default image: for tests in which images come and go. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { pack } from "tar-stream";
+import { accountEnvironment, inPodmanNamespace } from "../../systemd/as-account.ts";
+import type { Instance } from "../../systemd/instance.ts";
+import { run } from "../../systemd/run.ts";
+import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
+import { endUnusedPause } from "../../systemd/supervisor/pause.ts";
+import { preparedInstance, testInstance } from "./prepare.ts";
+import { until } from "./until.ts";
+
+export class OwnStore {
+  readonly #dir: string;
+  readonly #instance: Instance;
+  /** Of the default image. */
+  readonly defaultId: string;
+
+  private constructor(dir: string, instance: Instance, defaultId: string) {
+    this.#dir = dir;
+    this.#instance = instance;
+    this.defaultId = defaultId;
+  }
+
+  static async make(): Promise<OwnStore> {
+    const dir = mkdtempSync(join(tmpdir(), "sandgate-store-"));
+    const instance = await testInstance(join(dir, "data"), { SANDGATE_STORAGE_DIR: join(dir, "store") });
+    await run(["chmod", "a+x", dir]);
+    if (await instanceDirectory(instance).lacks()) await instanceDirectory(instance).provide({ say: () => undefined });
+    return new OwnStore(dir, instance, await importRoot(instance, dir, [instance.config.defaultImage]));
+  }
+
+  /** What makes an installation use it. */
+  get settings(): Record<string, string> {
+    return { SANDGATE_STORAGE_DIR: this.#instance.paths.storage, SANDGATE_DEFAULT_IMAGE_ID: this.defaultId };
+  }
+
+  /** Puts an image that is unlike all others under a name; returns its id. */
+  add(name: string): Promise<string> {
+    return importRoot(this.#instance, this.#dir, [name]);
+  }
+
+  /** After everything that uses it has been stopped. */
+  async remove(): Promise<void> {
+    await podmanOf(this.#instance, ["rm", "--all", "--force", "--time", "0"]);
+    await until("podman has left its storage", async () => {
+      await run(inPodmanNamespace(this.#instance, ["rm", "-rf", join(this.#dir, "store/storage")]), { env: accountEnvironment(this.#instance), cwd: "/" });
+      return true;
+    });
+    await endUnusedPause(this.#instance);
+    rmSync(this.#instance.runtimeDir, { recursive: true, force: true });
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+/** Puts an image without a name into the storage that the tests share; returns its id. */
+export async function importedImage(): Promise<string> {
+  const dir = mkdtempSync(join(tmpdir(), "sandgate-import-"));
+  try {
+    await run(["chmod", "a+x", dir]);
+    return await importRoot(await preparedInstance(), dir, []);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function importRoot(instance: Instance, dir: string, name: readonly string[]): Promise<string> {
+  const archive = join(dir, "root.tar");
+  writeFileSync(archive, await rootArchive(), { mode: 0o644 });
+  const id = await podmanOf(instance, ["import", "--quiet", "--change", 'CMD ["/none"]', archive, ...name]);
+  return id.trim().replace(/^sha256:/, "");
+}
+
+function podmanOf(instance: Instance, args: readonly string[]): Promise<string> {
+  return run(inPodmanNamespace(instance, ["podman", ...args]), { env: accountEnvironment(instance), cwd: "/" });
+}
+
+/** Enough for a container to start in; unlike that of any other store. */
+async function rootArchive(): Promise<Buffer> {
+  const tar = pack();
+  for (const name of ["etc", "proc", "sys", "dev", "run", "tmp", "root"]) tar.entry({ name, type: "directory", mode: 0o755 });
+  tar.entry({ name: "etc/default" }, randomBytes(16));
+  tar.finalize();
+  return buffer(tar);
+}

@@ -1,0 +1,47 @@
+/** Deletions that could not be finished when they were asked for, such as on a full disk: tried again until they are. */
+import type { Logger } from "../../shared/log.ts";
+import type { Reserve } from "../runtime/reserve.ts";
+import type { Snapshots } from "../snapshots/registry.ts";
+import type { SandboxLifecycle } from "./lifecycle.ts";
+import { finishDeletion } from "./reconcile.ts";
+import type { Sandboxes } from "./registry.ts";
+
+const retryMs = 5_000;
+
+interface Parts {
+  readonly sandboxes: Sandboxes;
+  readonly snapshots: Snapshots;
+  readonly lifecycle: SandboxLifecycle;
+  readonly reserve: Reserve;
+  readonly collectLayers: () => Promise<void>;
+  readonly log: Logger;
+}
+
+export class UnfinishedDeletions {
+  readonly #parts: Parts;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => void this.#round().finally(() => this.#timer && this.start()), retryMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #round(): Promise<void> {
+    const { sandboxes, snapshots, reserve, collectLayers, log } = this.#parts;
+    for (const sandbox of [...sandboxes.all()]) await finishDeletion(this.#parts, sandbox);
+    for (const record of [...snapshots.all()]) {
+      if (!record.deleting) continue;
+      await reserve.spend(() => snapshots.remove(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
+    }
+    await collectLayers().catch((err) => log.warn({ err }, "layers that nobody needs could not be removed"));
+    await reserve.fill();
+  }
+}

@@ -1,0 +1,14 @@
+/**
+ * A program: opens the records of a worker that does not run, and reads and writes them. LMDB maps its file into memory, so
+ * that one which is damaged ends the process that reads it: this one, in place of the worker.
+ */
+import { Store } from "./store.ts";
+
+const [dir = ""] = process.argv.slice(2);
+const store = new Store(dir);
+store.sandboxes();
+store.snapshots();
+store.unfinishedExecutions();
+await store.expire(0, 0);
+await store.setCordoned(store.cordoned);
+await store.close();
