@@ -4,9 +4,13 @@ import type { Logger } from "../shared/log.ts";
 import type { Bus } from "../shared/nats.ts";
 import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Counters } from "./counters.ts";
+import type { Images } from "./images/images.ts";
 import type { Host } from "./runtime/host.ts";
 import type { OciRuntime } from "./runtime/oci.ts";
 import type { Podman } from "./runtime/podman.ts";
+import type { PodmanImages } from "./runtime/podman-images.ts";
+import type { Reserve } from "./runtime/reserve.ts";
 import type { SnapshotDriver } from "./runtime/snapshot-driver.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import type { WarmPool } from "./sandboxes/pool.ts";
@@ -36,6 +40,9 @@ export interface WorkerContext {
   readonly pool: WarmPool;
   readonly usage: UsageMonitor;
   readonly podman: Podman;
+  readonly imageStore: PodmanImages;
+  readonly images: Images;
+  readonly reserve: Reserve;
   readonly driver: SnapshotDriver;
   readonly layers: Layers;
   readonly snapshots: Snapshots;
@@ -46,8 +53,7 @@ export interface WorkerContext {
   readonly peers: PeerWatch;
   readonly stalls: StallWatch;
   readonly urgent: Urgent;
-  /** Commands and sessions started in all, calls being answered now, snapshots taken and how long sandboxes stood still for them. */
-  readonly counters: { executions: number; sessions: number; calls: number; snapshots: number; pauseMsTotal: number; pauseMsMax: number };
+  readonly counters: Counters;
   /** Set when a stop was asked for: new work is refused. */
   draining: boolean;
 }

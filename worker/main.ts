@@ -15,17 +15,25 @@ import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
+import { Counters } from "./counters.ts";
 import { Directory } from "./directory.ts";
 import { drain } from "./drain.ts";
 import { armFaults } from "./faults.ts";
 import { workerIdentity } from "./identity.ts";
+import { Images } from "./images/images.ts";
+import { imagesNeeded } from "./images/needed.ts";
 import { describeWorker } from "./presence.ts";
+import { rebuildRecords } from "./rebuild.ts";
 import { untilAbandonedEnd } from "./runtime/abandoned.ts";
 import { HostUnfit, probeHost } from "./runtime/host.ts";
 import { OciRuntime } from "./runtime/oci.ts";
 import { PipePool } from "./runtime/pipes.ts";
 import { Podman } from "./runtime/podman.ts";
+import { PodmanImages } from "./runtime/podman-images.ts";
+import { ImagePull } from "./runtime/pull.ts";
+import { Reserve } from "./runtime/reserve.ts";
 import { FilesystemDriver } from "./runtime/snapshot-driver.ts";
+import { UnfinishedDeletions } from "./sandboxes/deletions.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
@@ -40,7 +48,8 @@ import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
-import { Store } from "./store.ts";
+import { isFailedCommit } from "./store.ts";
+import { openStore } from "./store-open.ts";
 import { Urgent } from "./urgent.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
@@ -61,7 +70,11 @@ async function main(): Promise<void> {
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
   const host = await probeHost(config);
-  const store = new Store(join(dataDir, "lmdb"));
+  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log);
+  process.on("unhandledRejection", (error) => {
+    if (!isFailedCommit(error)) throw error;
+    log.error({ err: error }, "records could not be written");
+  });
   lifecycle.onStop("store", () => store.close());
   const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
   lifecycle.onStop("bus", () => bus.close());
@@ -69,10 +82,17 @@ async function main(): Promise<void> {
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   const oci = new OciRuntime(host, new PipePool(join(scratch, "pipes")), scratch);
-  const podman = new Podman(config, host, log);
-  const directory = new Directory(await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)), workerId, log);
-  const sandboxes = new Sandboxes(store, directory);
-  const snapshots = new Snapshots(store, await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)));
+  const podman = new Podman(config, host);
+  const imageStore = new PodmanImages();
+  const entries = {
+    sandboxes: await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)),
+    snapshots: await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)),
+  };
+  if (isLost) await rebuildRecords({ ...entries, store, workerId, log });
+  const sandboxes = new Sandboxes(store, new Directory(entries.sandboxes, workerId, log));
+  const snapshots = new Snapshots(store, entries.snapshots);
+  const reserve = new Reserve([dataDir, config.storageDir], log);
+  await reserve.fill();
   const layers = await Layers.open(join(dataDir, "layers"), log);
   const collectLayers = (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes));
   // On a connection of its own, so that bulk does not stand in the way of calls.
@@ -80,7 +100,10 @@ async function main(): Promise<void> {
   lifecycle.onStop("archive bus", () => archiveBus.close());
   const archive = await LayerArchive.open(archiveBus, log);
   const stopping = new AbortController();
-  const roots = new Roots(join(dataDir, "roots"), { podman, layers, archive, signal: stopping.signal });
+  const puller = new ImagePull(config, host, workerId);
+  const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, roots, inArchive: config.snapshotArchiveImages });
+  const images = new Images({ config, store: imageStore, puller, workerId, log, needed });
+  const roots = new Roots(join(dataDir, "roots"), { images, layers, archive, signal: stopping.signal });
   const urgent = new Urgent();
   const replicator = new Replicator({
     ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
@@ -88,18 +111,31 @@ async function main(): Promise<void> {
     layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
     dirOf: async (id) => {
       const image = imageOfLayer(id);
-      return image === undefined || layers.has(id) ? layers.dirOf(id) : podman.imageFolder(image);
+      return image === undefined || layers.has(id) ? layers.dirOf(id) : imageStore.folder(image);
     },
     onDone: (id) => snapshots.noteArchived(id, "done"),
   });
   lifecycle.onStop("replicator", () => replicator.stop());
-  const sandboxLifecycle = new SandboxLifecycle({ sandboxes, podman, roots, oci, host, log, workerId, atOnce: config.createsAtOnce, urgent, collectLayers });
+  const sandboxLifecycle = new SandboxLifecycle({
+    sandboxes,
+    podman,
+    images,
+    roots,
+    oci,
+    host,
+    log,
+    workerId,
+    atOnce: config.createsAtOnce,
+    urgent,
+    reserve,
+    collectLayers,
+  });
   const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
-  const pool = new WarmPool({ config, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
+  const counters = new Counters();
+  const pool = new WarmPool({ config, counters, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 
   const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
   const hub = new StreamHub(bus, peers, log);
-  const counters = { executions: 0, sessions: 0, calls: 0, snapshots: 0, pauseMsTotal: 0, pauseMsMax: 0 };
   const context: WorkerContext = {
     config,
     workerId,
@@ -115,6 +151,9 @@ async function main(): Promise<void> {
     pool,
     usage,
     podman,
+    imageStore,
+    images,
+    reserve,
     driver: new FilesystemDriver(oci),
     layers,
     snapshots,
@@ -132,9 +171,14 @@ async function main(): Promise<void> {
   const killed = await untilAbandonedEnd(workerId);
   if (killed > 0) log.warn({ event: "programs_killed", programs: killed }, "podman commands of the last process did not end and were killed");
   await thawSources(snapshotParts);
+  await images.start();
   await reconcile(parts);
+  settled();
   await roots.removeStrays((id) => sandboxes.knows(id));
   await reconcileSnapshots(snapshotParts);
+  const deletions = new UnfinishedDeletions({ sandboxes, snapshots, lifecycle: sandboxLifecycle, reserve, collectLayers, log });
+  deletions.start();
+  lifecycle.onStop("deletions", () => deletions.stop());
   await usage.start();
   lifecycle.onStop("usage", () => usage.stop());
   bus.onRestored(
@@ -161,10 +205,8 @@ async function main(): Promise<void> {
 
 /** Whether the host has twice the memory that a call must leave free, and room beside the sandboxes. */
 function mayPrepare({ config, usage, sandboxes, pool, draining }: WorkerContext): boolean {
-  const { memoryFreeBytes, diskFreeBytes } = usage.host;
-  return (
-    !draining && memoryFreeBytes > 2 * config.memoryFloorBytes && diskFreeBytes > config.diskFloorBytes && sandboxes.size + pool.size < config.sandboxesMax
-  );
+  const hasRoom = usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + pool.size < config.sandboxesMax;
+  return !draining && hasRoom;
 }
 
 main().catch((error: unknown) => {

@@ -11,6 +11,7 @@ export function describeWorker({
   store,
   usage,
   counters,
+  pool,
   replicator,
   draining,
 }: WorkerContext): Omit<Presence, "peer"> {
@@ -32,10 +33,11 @@ export function describeWorker({
       load_per_cpu: usage.host.loadPerCpu,
       snapshots: {
         taken: counters.snapshots,
-        pause_ms_total: counters.pauseMsTotal,
+        pause_ms_total: counters.pauses.sum * 1_000,
         pause_ms_max: counters.pauseMsMax,
         archive_pending_bytes: replicator.pendingBytes,
       },
+      metrics: counters.metrics(pool.size),
       rss_bytes: process.memoryUsage.rss(),
       host: [...host.checks],
     },

@@ -9,9 +9,12 @@ import {
   DownloadCall,
   DrainCall,
   ExecuteCall,
+  ImagesCall,
   LogsCall,
+  RemoveImageCall,
   RestoreCall,
   SnapshotCall,
+  StatCall,
   StatusCall,
   UploadCall,
 } from "../shared/schemas/messages.ts";
@@ -20,8 +23,8 @@ import { checker } from "../shared/schemas/validate.ts";
 import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
-import { download, upload } from "./handlers/files.ts";
-import { setCordoned } from "./handlers/operations.ts";
+import { download, stat, upload } from "./handlers/files.ts";
+import { listImages, removeImage, setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
 import { deleteSnapshot, restore, snapshot } from "./handlers/snapshot.ts";
@@ -40,9 +43,12 @@ const handlers: Readonly<Record<WorkerVerb, Handler>> = {
   execute: handler(ExecuteCall, execute),
   upload: handler(UploadCall, upload),
   download: handler(DownloadCall, download),
+  stat: handler(StatCall, stat),
   status: handler(StatusCall, status),
   logs: handler(LogsCall, logs),
   drain: handler(DrainCall, setCordoned),
+  images: handler(ImagesCall, listImages),
+  removeImage: handler(RemoveImageCall, removeImage),
   snapshot: handler(SnapshotCall, snapshot),
   restore: handler(RestoreCall, restore),
   deleteSnapshot: handler(DeleteSnapshotCall, deleteSnapshot),

@@ -7,6 +7,7 @@ import type { StreamSender } from "../../shared/stream/sender.ts";
 import type { Container } from "../runtime/container.ts";
 import type { RunningCommand } from "../runtime/oci.ts";
 import type { PipeReader } from "../runtime/pipes.ts";
+import { missingProgram } from "../runtime/start.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import type { OutputStream } from "./output.ts";
 
@@ -105,9 +106,14 @@ export class Execution implements Activity {
       ended_at_ms: Date.now(),
     };
     const stop = this.#stop;
-    if (stop?.kind === "failed") return { ...common, status: "error", exit_code: exitCodes.error, error: stop.error.message, code: stop.error.code };
+    if (stop?.kind === "failed") {
+      const { message, code, reason } = stop.error;
+      return { ...common, status: "error", exit_code: exitCodes.error, error: message, code, ...(reason ? { reason } : {}) };
+    }
     if (stop?.kind === "timeout") return { ...common, status: "timeout", exit_code: exitCodes.timeout };
     if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
+    const missing = exitCode === 0 ? undefined : missingProgram(stderr.preview, ["/bin/sh"]);
+    if (missing) return { ...common, status: "error", exit_code: exitCodes.error, error: missing.message, code: missing.code };
     if (outOfMemory && exitCode === sigkillExitCode)
       return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
     return { ...common, status: "completed", exit_code: exitCode };

@@ -5,13 +5,19 @@ import type { Container } from "../runtime/container.ts";
 import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
 import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
 
-// The file is opened once; its size is that of the opened file and exactly as many bytes are sent.
+// The file is opened once; its size is that of the opened file and exactly as many bytes are sent. Files that the kernel
+// makes up when they are read (proc, sysfs, control groups, message queues) have no size, or not the one that they say.
 const sendFile = `
 [ -e "$1" ] || exit 44
 [ -d "$1" ] && exit 21
 [ -f "$1" ] || exit 22
 [ -r "$1" ] || exit 23
 exec < "$1" || exit 23
+case $(stat -L -f -c %t /proc/self/fd/0 2>/dev/null) in 9fa0 | 62656572 | 27e0eb | 63677270 | 19800202)
+  echo unknown >&2
+  cat || exit 2
+  exit 0
+esac
 size=$(stat -L -c %s /proc/self/fd/0) || exit 1
 echo "size $size" >&2
 exec head -c "$size"
@@ -48,7 +54,7 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   const tool = await startTool(oci, container, archive ? sendTar : sendFile, [path], "none");
   const firstLine = await untilOpened(tool, gone);
   const size = /^size (\d+)$/m.exec(firstLine)?.[1];
-  if (size === undefined && !/^tar$/m.test(firstLine)) {
+  if (size === undefined && !/^(tar|unknown)$/m.test(firstLine)) {
     const exitCode = await tool.exited.finally(() => close(tool));
     throw toolFault(exitCode, firstLine, path);
   }
@@ -79,7 +85,8 @@ async function sendAll(tool: RunningCommand, sender: StreamSender, path: string)
   try {
     const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), pump(tool, sender)]);
     // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.
-    if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { cause: new Error(stderr) });
+    if (exitCode > 1)
+      throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
   } finally {
     sender.signal.removeEventListener("abort", stop);
   }

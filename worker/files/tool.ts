@@ -3,17 +3,21 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Container } from "../runtime/container.ts";
 import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
 import type { PipeReader } from "../runtime/pipes.ts";
+import { missingProgram } from "../runtime/start.ts";
 
 const textBytesMax = 8 * 1024;
 
 /** Exit codes by which our programs say what is wrong. */
 const faults: Record<number, (path: string) => SandgateError> = {
-  20: (path) => new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`),
-  21: (path) => new SandgateError("unprocessable", `the path is a directory: ${path}`),
-  22: (path) => new SandgateError("unprocessable", `the path is not a regular file: ${path}`),
-  23: (path) => new SandgateError("unprocessable", `permission denied: ${path}`),
-  44: (path) => new SandgateError("not_found", `File not found: ${path}`),
+  17: (path) => new SandgateError("unprocessable", `the path is not a regular file: ${path}`, { reason: "exists" }),
+  20: (path) => new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`, { reason: "not_a_directory" }),
+  21: (path) => new SandgateError("unprocessable", `the path is a directory: ${path}`, { reason: "is_directory" }),
+  22: (path) => new SandgateError("unprocessable", `the path is not a regular file: ${path}`, { reason: "not_a_file" }),
+  23: (path) => new SandgateError("unprocessable", `permission denied: ${path}`, { reason: "permission_denied" }),
+  44: (path) => new SandgateError("not_found", `File not found: ${path}`, { reason: "no_such_file" }),
 };
+
+const shell = ["/bin/sh", "-c"];
 
 /** Starts a shell program with arguments. */
 export async function startTool(
@@ -23,31 +27,43 @@ export async function startTool(
   args: readonly string[],
   stdin: "none" | "pipe",
 ): Promise<RunningCommand> {
-  const tool = await oci.exec(container, { args: ["/bin/sh", "-c", program, "/bin/sh", ...args], env: {}, workingDir: "/", stdin });
+  const tool = await oci.exec(container, { args: [...shell, program, "/bin/sh", ...args], env: {}, workingDir: "/", stdin });
   tool.started.catch(() => {});
   tool.exited.catch(() => {});
   return tool;
 }
 
-/** Runs a shell program to its end. @throws {SandgateError} for the exit codes above and for a full disk. */
-export async function runTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], path: string): Promise<void> {
-  const tool = await startTool(oci, container, program, args, "none");
-  const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), textOf(tool.stdout)]);
-  tool.stdout.close();
-  tool.stderr.close();
+/** Runs a shell program to its end and returns what it prints. @throws {SandgateError} for the exit codes above and for a full disk. */
+export async function runTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], path: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await endOf(await startTool(oci, container, program, args, "none"));
   if (exitCode !== 0) throw toolFault(exitCode, stderr, path);
+  return stdout;
+}
+
+/** How a program without input ends, and the beginning of what it has printed. */
+export async function endOf(tool: RunningCommand): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  try {
+    const [exitCode, stderr, stdout] = await Promise.all([tool.exited, textOf(tool.stderr), textOf(tool.stdout)]);
+    return { exitCode, stdout, stderr };
+  } finally {
+    tool.stdout.close();
+    tool.stderr.close();
+  }
 }
 
 /** What the exit code and the messages of a program mean for the caller. */
 export function toolFault(exitCode: number, stderr: string, path: string): SandgateError {
-  const known = faults[exitCode];
-  if (known) return known(path);
+  const known = missingProgram(stderr, shell) ?? faults[exitCode]?.(path);
+  if (known) return known;
   const cause = new Error(`exit ${exitCode}: ${stderr}`);
   if (/no space left|quota exceeded/i.test(stderr)) return new SandgateError("insufficient_storage", "the sandbox or its host is out of disk space", { cause });
-  if (/permission denied|not permitted|read-only/i.test(stderr)) return new SandgateError("unprocessable", `permission denied: ${path}`, { cause });
-  if (/not a directory/i.test(stderr)) return new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`, { cause });
-  if (/not found/i.test(stderr) && exitCode === 127) return new SandgateError("unprocessable", "the image lacks a program that this needs", { cause });
-  return new SandgateError("unprocessable", `the file could not be accessed: ${path}`, { cause });
+  if (/permission denied|not permitted|read-only/i.test(stderr))
+    return new SandgateError("unprocessable", `permission denied: ${path}`, { reason: "permission_denied", cause });
+  if (/not a directory/i.test(stderr))
+    return new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`, { reason: "not_a_directory", cause });
+  if (/not found/i.test(stderr) && exitCode === 127)
+    return new SandgateError("unprocessable", "the image lacks a program that this needs", { reason: "no_such_program", cause });
+  return new SandgateError("unprocessable", `the file could not be accessed: ${path}`, { reason: "inaccessible", cause });
 }
 
 /** The beginning of a pipe's text; the rest is read and dropped. */

@@ -3,24 +3,25 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { SandgateError } from "../../shared/errors.ts";
-import type { UploadEnd } from "../../shared/schemas/messages.ts";
+import type { UploadDone, UploadEnd } from "../../shared/schemas/messages.ts";
 import { UploadEnd as UploadEndSchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamReceiver } from "../../shared/stream/receiver.ts";
 import type { Container } from "../runtime/container.ts";
 import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
 import { runTool, startTool, textOf, toolFault } from "./tool.ts";
+import { unpack } from "./unpack.ts";
 
 const defaultMode = "644";
 const checkEnd = checker(UploadEndSchema);
 
 const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
-const discard = 'rm -f -- "$1"';
+const discard = 'rm -f -- "$1" "$1.list"';
 const discardAll = "rm -f -- /tmp/.sandgate-upload-*";
 // $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename on one file system.
 const place = `
 [ -d "$2" ] && exit 21
-[ -e "$2" ] && ! [ -f "$2" ] && exit 22
+[ -e "$2" ] && ! [ -f "$2" ] && exit 17
 dir=\${2%/*}
 mkdir -p -- "\${dir:-/}" || exit 20
 chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
@@ -28,12 +29,15 @@ chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:
 mv -f -- "\${dir:-/}/$4" "$2"
 `;
 
+/** How the names of an upload's own files begin, wherever they are. */
+export const temporaryNameOf = (id: string): string => `.sandgate-upload-${id}`;
+
 export interface UploadJob {
   readonly oci: OciRuntime;
   readonly container: Container;
   readonly id: string;
   readonly receiver: StreamReceiver;
-  /** Aborted when nobody waits for the outcome any more. */
+  /** Aborted when nobody waits for the outcome any more, or the sandbox must take no more. */
   readonly signal: AbortSignal;
   /** Called with every chunk's size before it is written; throws when it must not be. */
   readonly account: (bytes: number) => void;
@@ -48,16 +52,18 @@ export async function discardLeftovers(oci: OciRuntime, container: Container): P
   await runTool(oci, container, discardAll, [], "/tmp");
 }
 
-/** Takes the stream to its end and returns the size of the file. On failure the old file stays. */
-export async function takeUpload(job: UploadJob): Promise<number> {
-  const temporary = `/tmp/.sandgate-upload-${job.id}`;
+/** Takes the stream to its end and returns the size of the file. On failure the old file stays; of an archive, what was unpacked before. */
+export async function takeUpload(job: UploadJob): Promise<UploadDone> {
+  const name = temporaryNameOf(job.id);
+  const temporary = `/tmp/${name}`;
   let target = "/tmp";
   try {
     const { end, size } = await writeTemporary(job, temporary);
     target = end.path;
-    if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`);
-    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `.sandgate-upload-${job.id}.whole`], target);
-    return size;
+    if (end.archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.signal) };
+    if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`, { reason: "is_directory" });
+    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `${name}.whole`], target);
+    return { size };
   } catch (error) {
     await runTool(job.oci, job.container, discard, [temporary], temporary).catch(() => {});
     throw error;

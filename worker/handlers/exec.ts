@@ -11,19 +11,27 @@ import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
 export async function execute(context: WorkerContext, call: ExecuteCall): Promise<object> {
-  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  if (context.draining) {
+    context.counters.refuse("draining");
+    throw new SandgateError("unavailable", "the worker is shutting down");
+  }
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const slot = takeSlot(context, sandbox);
   const sender = new StreamSender(context.hub, call.to);
   const startedAtMs = Date.now();
+  const { starts, runs } = context.counters;
+  const started = starts.start();
   try {
     const command = await startCommand(context, sandbox, call);
+    started();
+    const ended = runs.start();
     const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs });
     slot.attach(execution);
     const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
     void execution.finish(call.timeout_ms).then((end) => {
+      ended();
       slot.free();
       void logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
       report(sender, end);
@@ -64,9 +72,10 @@ async function startCommand(context: WorkerContext, sandbox: ReturnType<WorkerCo
 }
 
 /** Counts a command from before it starts, and lets it be ended from its first moment. */
-function takeSlot({ config }: WorkerContext, sandbox: LiveSandbox): Activity & { attach(execution: Execution): void; free(): void } {
+function takeSlot({ config, counters }: WorkerContext, sandbox: LiveSandbox): Activity & { attach(execution: Execution): void; free(): void } {
   const running = [...sandbox.activities].filter(({ kind }) => kind === "execution").length;
   if (running >= config.executionsPerSandbox) {
+    counters.refuse("commands");
     throw new SandgateError("rate_limited", `the sandbox already runs ${config.executionsPerSandbox} commands, which is its limit`);
   }
   let execution: Execution | undefined;

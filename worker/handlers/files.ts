@@ -1,12 +1,13 @@
-/** The calls `upload` and `download`. */
+/** The calls `upload`, `download` and `stat`. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { DownloadCall, StreamTarget, UploadCall } from "../../shared/schemas/messages.ts";
+import type { DownloadCall, StatCall, StatReply, StreamTarget, UploadCall } from "../../shared/schemas/messages.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
 import type { WorkerContext } from "../context.ts";
 import { openDownload } from "../files/download.ts";
-import { takeUpload } from "../files/upload.ts";
-import { type Activity, type LiveSandbox, storedBytes } from "../sandboxes/registry.ts";
+import { statFile } from "../files/stat.ts";
+import { takeUpload, temporaryNameOf } from "../files/upload.ts";
+import { type Activity, type LiveSandbox, storedUse } from "../sandboxes/registry.ts";
 
 /** Bytes of a GB as the `storage` field counts them. */
 const GB = 1024 ** 3;
@@ -19,15 +20,22 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
   refuseBeyondStorage(context, sandbox, call.size_hint ?? 0);
   const outcome = new StreamSender(context.hub, call.to);
   const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(call.to.peer);
-  const activity = endingBy((error) => receiver.cancel(error));
+  const ending = new AbortController();
+  const activity = {
+    ...endingBy((error) => {
+      receiver.cancel(error);
+      ending.abort(error);
+    }),
+    temporaryName: temporaryNameOf(call.request_id),
+  };
   sandbox.activities.add(activity);
-  const { signal } = outcome;
+  const signal = AbortSignal.any([outcome.signal, ending.signal]);
   const account = (bytes: number): void => {
     refuseBeyondStorage(context, sandbox, bytes);
-    sandbox.diskBytes += bytes;
+    sandbox.layer = { ...sandbox.layer, bytes: sandbox.layer.bytes + bytes };
   };
   takeUpload({ oci: context.oci, container: sandbox.container, id: call.request_id, receiver, signal, account })
-    .then((size) => outcome.end({ size }))
+    .then((done) => outcome.end(done))
     .catch((thrown: unknown) => {
       const error = logged(context, thrown, call.request_id);
       receiver.cancel(error);
@@ -65,14 +73,18 @@ export async function download(context: WorkerContext, call: DownloadCall): Prom
   return file.size === undefined ? {} : { size: file.size };
 }
 
+export async function stat(context: WorkerContext, call: StatCall): Promise<StatReply> {
+  const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
+  return statFile(context.oci, sandbox.container, call.path);
+}
+
 function refuseBeyondStorage(context: WorkerContext, sandbox: LiveSandbox, bytes: number): void {
   const { record } = sandbox;
-  if (storedBytes(sandbox) + bytes > record.storage * GB) {
+  if (storedUse(sandbox).bytes + bytes > record.storage * GB) {
     throw new SandgateError("insufficient_storage", `the file does not fit into the sandbox's storage of ${record.storage} GB`);
   }
-  if (context.usage.host.diskFreeBytes - bytes < context.config.diskFloorBytes) {
-    throw new SandgateError("insufficient_storage", "the host has too little free disk space");
-  }
+  const shortage = context.usage.diskShortage({ bytes, files: 1 });
+  if (shortage) throw new SandgateError("insufficient_storage", shortage);
 }
 
 function endingBy(end: (error: SandgateError) => void): Activity {

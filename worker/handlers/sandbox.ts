@@ -1,10 +1,12 @@
 /** The calls `create` and `delete`. */
 import { SandgateError } from "../../shared/errors.ts";
 import { newId, shortOf } from "../../shared/ids.ts";
+import { wantedImage } from "../../shared/image.ts";
 import { type CreateCall, type DeleteCall, HeldReply, type SandboxEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subjects } from "../../shared/subjects.ts";
 import type { WorkerContext } from "../context.ts";
+import type { Refusal } from "../counters.ts";
 import { entryOf } from "../directory.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
@@ -20,29 +22,43 @@ export async function create(context: WorkerContext, call: CreateCall): Promise<
 
 /** Makes a sandbox from an image, or from layers over one. */
 export async function makeSandbox(context: WorkerContext, call: CreateCall, root?: RootSource): Promise<LiveSandbox> {
+  checkImage(context, call, root);
   if (context.stalls.suspect) await refuseAbandoned(context, call);
   refuseWhenFull(context);
+  const done = context.counters.creates.start();
   const prepared = root ? undefined : context.pool.take(call);
-  return prepared ? adopt(context, call, prepared) : begin(context, call, root);
+  const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, root);
+  void made.then(done, () => {}); // A failure is in the record and the log.
+  if (call.wait) await made;
+  return sandbox;
+}
+
+/** A sandbox that the directory knows, and the end of its making. */
+interface Begun {
+  readonly sandbox: LiveSandbox;
+  readonly made: Promise<void>;
+}
+
+/** What comes over NATS is not believed to have been checked. @throws {SandgateError} `unprocessable` */
+function checkImage({ config }: WorkerContext, { image }: CreateCall, root: RootSource | undefined): void {
+  const asked = root ? root.over : image;
+  if (asked !== undefined) wantedImage(asked, config);
 }
 
 /** A container from the pool becomes the sandbox. */
-async function adopt(context: WorkerContext, call: CreateCall, { id, container }: Prepared): Promise<LiveSandbox> {
+async function adopt(context: WorkerContext, call: CreateCall, { id, container }: Prepared): Promise<Begun> {
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id } as const;
   const sandbox = await context.sandboxes.add(record, container);
   await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
   context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id, prepared: true }, "a sandbox was created");
-  return sandbox;
+  return { sandbox, made: Promise.resolve() };
 }
 
-async function begin(context: WorkerContext, call: CreateCall, root: RootSource | undefined): Promise<LiveSandbox> {
+async function begin(context: WorkerContext, call: CreateCall, root: RootSource | undefined): Promise<Begun> {
   const { sandboxes } = context;
   const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...(root ? { root } : {}) });
   await announce(context, sandbox, () => sandboxes.remove(sandbox));
-  const making = sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call));
-  if (call.wait) await making;
-  else making.catch(() => {}); // Written to the record and the log by `make`.
-  return sandbox;
+  return { sandbox, made: sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call)) };
 }
 
 /** From now on gateways count the sandbox, so nothing slow may come before. */
@@ -109,10 +125,17 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
   if (ids.length === 0) throw new SandgateError("unavailable", "nobody waits for this sandbox any more");
 }
 
-function refuseWhenFull({ draining, sandboxes, store, config, usage }: WorkerContext): void {
-  if (store.cordoned) throw new SandgateError("unavailable", "the worker takes no new sandboxes");
-  if (draining) throw new SandgateError("unavailable", "the worker is shutting down");
-  if (sandboxes.size >= config.sandboxesMax) throw new SandgateError("unavailable", "the worker has no room for another sandbox");
-  if (usage.host.memoryFreeBytes < config.memoryFloorBytes) throw new SandgateError("unavailable", "the worker has too little free memory for another sandbox");
-  if (usage.host.diskFreeBytes < config.diskFloorBytes) throw new SandgateError("insufficient_storage", "the host has too little free disk space");
+/** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
+function refuseWhenFull({ draining, sandboxes, store, config, usage, counters }: WorkerContext): void {
+  const refuse = (reason: Refusal, error: SandgateError): never => {
+    counters.refuse(reason);
+    throw error;
+  };
+  if (store.cordoned) refuse("cordoned", new SandgateError("unavailable", "the worker takes no new sandboxes"));
+  if (draining) refuse("draining", new SandgateError("unavailable", "the worker is shutting down"));
+  if (sandboxes.size >= config.sandboxesMax) refuse("sandboxes", new SandgateError("unavailable", "the worker has no room for another sandbox"));
+  if (usage.host.memoryFreeBytes < config.memoryFloorBytes)
+    refuse("memory", new SandgateError("unavailable", "the worker has too little free memory for another sandbox"));
+  const shortage = usage.diskShortage();
+  if (shortage) refuse("disk", new SandgateError("insufficient_storage", shortage));
 }

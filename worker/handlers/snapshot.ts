@@ -25,7 +25,7 @@ export async function snapshot(context: WorkerContext, call: SnapshotCall): Prom
 /** Makes a sandbox from a snapshot; replies as `create` does. */
 export async function restore(context: WorkerContext, call: RestoreCall): Promise<SandboxEntry> {
   const { manifest, image, ...rest } = call;
-  const root = { base: manifest.base, layers: manifest.layers, ...(image ? { over: image } : {}) };
+  const root = { base: manifest.base, layers: manifest.layers, ...(image === undefined ? {} : { over: image }) };
   const created = { ...rest, image: image ?? manifest.image, network: manifest.network };
   return entryOf((await makeSandbox(context, created, root)).record);
 }
@@ -42,18 +42,20 @@ export async function deleteSnapshot(context: WorkerContext, call: DeleteSnapsho
   return {};
 }
 
-async function removeOwn({ snapshots, collectLayers }: WorkerContext, call: DeleteSnapshotCall): Promise<string[]> {
+async function removeOwn({ snapshots, reserve, collectLayers }: WorkerContext, call: DeleteSnapshotCall): Promise<string[]> {
   const record = snapshots.owned(call.snapshot_id, call.account_id);
   if (record.status === "creating") throw new SandgateError("conflict", "the snapshot is still being taken");
-  await snapshots.remove(record);
-  await collectLayers();
+  await reserve.spend(async () => {
+    await snapshots.remove(record);
+    await collectLayers();
+  });
   return layersOf(record.manifest).map(({ id }) => id);
 }
 
 async function removeOfOther({ snapshots, workerId }: WorkerContext, call: DeleteSnapshotCall): Promise<string[]> {
   const entry = await snapshots.entry(call.snapshot_id);
   if (!entry || entry.account_id !== call.account_id || entry.status === "deleting" || entry.worker_id === workerId) {
-    throw new SandgateError("not_found", `Snapshot not found: ${call.snapshot_id}`);
+    throw new SandgateError("not_found", `Snapshot not found: ${call.snapshot_id}`, { reason: "no_such_snapshot" });
   }
   await snapshots.markDeleted(entry.id);
   return layersOf(entry.manifest).map(({ id }) => id);

@@ -1,12 +1,12 @@
 /** The calls `status` and `logs`. */
 import type { LogsCall, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
-import { storedBytes } from "../sandboxes/registry.ts";
+import { storedUse } from "../sandboxes/registry.ts";
 
 /** What a sandbox uses now, and its samples of the time asked for. */
 export async function status(context: WorkerContext, call: StatusCall): Promise<StatusReply> {
   const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
-  if (sandbox.diskStale && sandbox.container) await context.usage.measureDisk(sandbox);
+  if (sandbox.diskStale && sandbox.container) await Promise.all([context.usage.measureDisk(sandbox), context.usage.measureHoldings(sandbox)]);
   const { cpuPercent, memoryBytes, processes } = context.usage.current(sandbox);
   const memory_mb = megabytes(memoryBytes);
   return {
@@ -14,7 +14,7 @@ export async function status(context: WorkerContext, call: StatusCall): Promise<
       cpu_percent: cpuPercent,
       memory_mb,
       memory_percent: Math.min(100, Math.round((memory_mb / sandbox.record.memory) * 10_000) / 100),
-      disk_mb: megabytes(storedBytes(sandbox)),
+      disk_mb: megabytes(storedUse(sandbox).bytes),
       processes,
     },
     history: context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),

@@ -3,18 +3,24 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync } from "no
 import { release } from "node:os";
 import { dirname, join } from "node:path";
 import type { Config } from "../../shared/config.ts";
+import { sandboxDefaults } from "../../shared/schemas/api.ts";
 import type { HostCheck } from "../../shared/schemas/messages.ts";
+import { ipcBounds } from "./isolation.ts";
 import { nftRules } from "./network.ts";
 import { run } from "./run.ts";
 import { writeSeccompProfile } from "./seccomp.ts";
 
 const probeTimeoutMs = 60_000;
+/** There where control groups of version 2 are the only ones. */
+const cgroupV2Mark = "/sys/fs/cgroup/cgroup.controllers";
 /**
  * Processes that all sandboxes of a worker may have together where there is no pids controller. A fork bomb makes
  * this many before it is noticed; several thousand hold up a small machine for many seconds. What the worker runs
  * beside them counts as well: a live session takes four, two of them outside of its sandbox.
  */
-const nprocShared = 2_560;
+const commandProcesses = 1_760;
+/** What a sandbox takes without a command: its first process, its monitor, its network, and one to spare. */
+const restingProcesses = 4;
 
 export interface Host {
   readonly runtime: "crun" | "runc";
@@ -26,8 +32,15 @@ export interface Host {
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
   readonly networkFilter: "nft" | "routes";
-  /** Path of the list of system calls for sandboxes; Podman's built-in one where undefined. */
-  readonly seccompProfile: string | undefined;
+  /** Path of the list of system calls for sandboxes. */
+  readonly seccompProfile: string;
+  /**
+   * What keeps memory that processes of a sandbox share from filling the machine: bounds of ours in its IPC namespace, the
+   * memory limit of its control group, or that there is none.
+   */
+  readonly ipc: "bounded" | "limited" | "closed";
+  readonly controlGroups: "v1" | "v2";
+  readonly pageBytes: number;
   /** Which limits the kernel enforces for us. */
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
   readonly nofileMax: number;
@@ -43,12 +56,13 @@ export class HostUnfit extends Error {
 /** @throws {HostUnfit} */
 export async function probeHost(config: Config): Promise<Host> {
   // All at once: none of them takes long, but together they are most of the time that a worker takes to start.
-  const [podman, { runtime, runtimeVersion }, storage, network, networkFilter] = await Promise.all([
+  const [podman, { runtime, runtimeVersion }, storage, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
     version("podman"),
     ociRuntime(),
     hasStorageQuota(config),
     outboundNetwork(),
     filterKind(),
+    sizeOfPage().then(async (bytes) => [bytes, await hasIpcBounds(bytes)] as const),
   ]);
   if (!podman) throw new HostUnfit("podman is not installed");
   const initBinary = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/lib/podman/catatonit"].find((path) => existsSync(path));
@@ -61,7 +75,9 @@ export async function probeHost(config: Config): Promise<Host> {
     pids: controllers.includes("pids"),
     storage,
   };
-  const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"));
+  const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
+  const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
+  if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
   const crunDir = join(dirname(config.runtimeDir), "crun");
   const host = {
     runtime,
@@ -71,9 +87,12 @@ export async function probeHost(config: Config): Promise<Host> {
     network,
     networkFilter,
     seccompProfile,
+    ipc,
+    controlGroups: existsSync(cgroupV2Mark) ? "v2" : "v1",
+    pageBytes,
     limits,
     nofileMax: hardLimit("Max open files"),
-    nprocShared,
+    nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
   } as const;
   return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config) }) };
 }
@@ -101,7 +120,7 @@ function delegatedControllers(): string[] {
         .find((line) => line.startsWith("0::"))
         ?.slice(3)
         .trim() ?? "";
-    if (!existsSync("/sys/fs/cgroup/cgroup.controllers")) return [];
+    if (!existsSync(cgroupV2Mark)) return [];
     // The slice of this user is the highest group that is ours; its controllers are what a container can get.
     const steps = own.split("/").filter(Boolean);
     for (let length = 1; length <= steps.length; length++) {
@@ -146,12 +165,27 @@ async function filterKind(): Promise<"nft" | "routes"> {
   return result.exitCode === 0 ? "nft" : "routes";
 }
 
+/** Since Linux 6.9 root of a user namespace may set the bounds of its own IPC namespaces. */
+async function hasIpcBounds(pageBytes: number): Promise<boolean> {
+  const bounds = Object.entries(ipcBounds(sandboxDefaults.memoryMiB, pageBytes)).flatMap(([name, value]) => [`/proc/sys/${name.replaceAll(".", "/")}`, value]);
+  const script = 'while [ $# -gt 0 ]; do echo "$2" > "$1" || exit 1; shift 2; done';
+  const result = await run("unshare", ["--ipc", "--", "/bin/sh", "-c", script, "sh", ...bounds], { timeoutMs: probeTimeoutMs });
+  return result.exitCode === 0;
+}
+
+/** @throws {HostUnfit} */
+async function sizeOfPage(): Promise<number> {
+  const result = await run("getconf", ["PAGESIZE"], { timeoutMs: probeTimeoutMs });
+  if (result.exitCode !== 0) throw new HostUnfit("getconf does not tell the size of a page of memory");
+  return Number(result.stdout);
+}
+
 /** Podman can bound a container's layer only on XFS with project quotas that this user may set. */
 async function hasStorageQuota(config: Config): Promise<boolean> {
   const result = await run("findmnt", ["--noheadings", "--output", "FSTYPE,OPTIONS", "--target", config.storageDir], { timeoutMs: probeTimeoutMs });
-  if (!/^xfs\s.*\b(prjquota|pquota)\b/.test(result.stdout)) return false;
+  if (!config.defaultImageId || !/^xfs\s.*\b(prjquota|pquota)\b/.test(result.stdout)) return false;
   const name = `sandgate-probe-${process.pid}`;
-  const made = await run("podman", ["create", "--pull", "never", "--name", name, "--storage-opt", "size=1G", config.defaultImage, "true"], {
+  const made = await run("podman", ["create", "--pull", "never", "--name", name, "--storage-opt", "size=1G", config.defaultImageId, "true"], {
     timeoutMs: probeTimeoutMs,
   });
   await run("podman", ["rm", "--force", "--ignore", name], { timeoutMs: probeTimeoutMs });
@@ -174,6 +208,13 @@ function hardLimit(name: string): number {
   return hard === undefined || hard === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(hard);
 }
 
+function sharedMemory(ipc: Host["ipc"]): HostCheck {
+  const name = "shared_memory";
+  if (ipc === "bounded") return { name, value: "bounded in each sandbox", ok: true };
+  if (ipc === "limited") return { name, value: "within the memory limit", ok: true };
+  return { name, value: "closed (SysV and POSIX queues)", ok: false, note: "Linux before 6.9 lets nobody but root bound it" };
+}
+
 function describe(host: Omit<Host, "checks">, found: { podman: string; runtimeVersion: string; driver: string }): HostCheck[] {
   const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
     enforced
@@ -194,9 +235,8 @@ function describe(host: Omit<Host, "checks">, found: { podman: string; runtimeVe
     { name: "storage_driver", value: found.driver, ok: found.driver === "overlay" },
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },
-    host.seccompProfile
-      ? { name: "system_calls", value: "podman's list, less namespaces and mounts", ok: true }
-      : { name: "system_calls", value: "podman's built-in list", ok: false, note: "sandboxes can make user namespaces; seccomp.json of podman is missing" },
+    { name: "system_calls", value: "Sandgate's list", ok: true },
+    sharedMemory(host.ipc),
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
     limit("cpu_limit", host.limits.cpu, "not enforced"),
     limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),

@@ -14,7 +14,7 @@ import { type Interactive, type InteractiveSpec, streamsOf } from "./interactive
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { childrenOf, killTree } from "./proc.ts";
 import { signalGroup } from "./signals.ts";
-import { type Descriptors, type RuntimeProcess, Spawner } from "./spawner.ts";
+import { type Descriptors, endedFirst, type RuntimeProcess, Spawner } from "./spawner.ts";
 import { Standstills } from "./standstill.ts";
 import { isReaper, type ProcessSpec, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
 import { Terminals } from "./terminals.ts";
@@ -147,11 +147,8 @@ export class OciRuntime {
     if (stdin === "none") return { ...this.#spawner.start(base, containerId, outputs), stdin: null };
     // execa's types know descriptors only as literals.
     const stdio = ["pipe", outputs.stdout, outputs.stderr] as unknown as ["pipe", 1, 2];
-    const child = execa(this.#host.runtime, [`--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, containerId], {
-      reject: false,
-      buffer: false,
-      stdio,
-    });
+    const command = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, containerId];
+    const child = execa("/bin/sh", ["-c", `${endedFirst}; exec "$@"`, "sh", ...command], { reject: false, buffer: false, stdio });
     const exited = child.then((result) => {
       if (result.exitCode === undefined && !result.signal) throw new SandgateError("internal_error", "the command could not be started", { cause: result });
       return result.exitCode ?? sigkillExitCode;
@@ -175,9 +172,9 @@ export class OciRuntime {
   }
 }
 
-/** `/bin/sh -c command`; a command too long for one argument is put together again inside the shell. */
+/** `/bin/sh -c -- command`, so that no command is read as an option; one too long for one argument is put together again inside the shell. */
 export function shellArguments(command: string): string[] {
-  if (Buffer.byteLength(command) < argumentBytesMax) return ["/bin/sh", "-c", command];
+  if (Buffer.byteLength(command) < argumentBytesMax) return ["/bin/sh", "-c", "--", command];
   const characters = [...command];
   const middle = characters.length >> 1;
   // The parts are put in before `shift` runs, which leaves the command without arguments, as it is otherwise.

@@ -21,9 +21,9 @@ const outputBytesMax = 64 * 1024 * 1024;
 /**
  * A failure is a result, not an exception.
  *
- * @param onStderrLine called with each line of standard error while the program runs.
+ * @param signal kills the program.
  */
-export async function runProgram(file: string, args: readonly string[], settings: RunSettings, onStderrLine?: (line: string) => void): Promise<RunResult> {
+export async function runProgram(file: string, args: readonly string[], settings: RunSettings, signal?: AbortSignal): Promise<RunResult> {
   const options: Options = {
     reject: false,
     // One that is ended half-way leaves what nobody knows of; a worker that starts again waits for it instead.
@@ -32,23 +32,14 @@ export async function runProgram(file: string, args: readonly string[], settings
     killSignal: "SIGKILL",
     maxBuffer: outputBytesMax,
     ...(settings.cwd === undefined ? {} : { cwd: settings.cwd }),
+    ...(signal ? { cancelSignal: signal } : {}),
     ...(settings.input === undefined ? { stdin: "ignore" } : { input: settings.input }),
   };
-  const child = execa(file, args, options);
-  if (onStderrLine) void reportLines(child.iterable({ from: "stderr" }), onStderrLine);
-  const result = await child;
+  const result = await execa(file, args, options);
   return {
     exitCode: result.exitCode ?? -1,
     stdout: String(result.stdout ?? ""),
     stderr: String(result.stderr || (result.exitCode === undefined ? (result as { shortMessage?: string }).shortMessage : "") || ""),
     timedOut: result.timedOut,
   };
-}
-
-async function reportLines(lines: AsyncIterable<unknown>, report: (line: string) => void): Promise<void> {
-  try {
-    for await (const line of lines) report(String(line));
-  } catch {
-    // The program's own result tells what went wrong.
-  }
 }

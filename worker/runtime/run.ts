@@ -7,14 +7,17 @@ import { type RunResult, type RunSettings, runProgram } from "./run-program.ts";
 export type { RunResult } from "./run-program.ts";
 
 export interface RunOptions extends RunSettings {
-  /** Called with each line of standard error while the program runs. */
-  readonly onStderrLine?: (line: string) => void;
+  /** Kills the program. */
+  readonly signal?: AbortSignal;
 }
 
 /** Runs a program to its end. A failure is a result, not an exception. */
-export function run(file: string, args: readonly string[], { onStderrLine, ...settings }: RunOptions): Promise<RunResult> {
-  return onStderrLine ? runProgram(file, args, settings, onStderrLine) : launcher.run(file, args, settings);
+export function run(file: string, args: readonly string[], { signal, ...settings }: RunOptions): Promise<RunResult> {
+  return signal ? runProgram(file, args, settings, signal) : launcher.run(file, args, settings);
 }
+
+/** Whether a program has failed for want of disk space, by what it printed. */
+export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
 
 const program = fileURLToPath(import.meta.resolve("./launcher.ts"));
 

@@ -1,7 +1,7 @@
 /** How the state of a sandbox is captured: the files always, the memory of its processes where a driver can. */
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
-import { copyTree, emptyFolder, fingerprintOf, syncTree } from "./tree.ts";
+import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "./tree.ts";
 
 export interface Capabilities {
   readonly filesystem: true;
@@ -53,7 +53,7 @@ export class FilesystemDriver implements SnapshotDriver {
       // Before, so that the processes do not stand still for it.
       await syncTree(layer);
     }
-    const { pauseMs } = await this.#oci.standstills.during(container, () => copyAnew(layer, dir));
+    const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
     return { consistency, memory: false, pauseMs };
   }
 }
@@ -67,7 +67,7 @@ async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
   const before = await fingerprintOf(layer);
   await syncTree(layer);
   await new Promise((resolve) => setTimeout(resolve, tickMs));
-  const isWhole = await copyAnew(layer, dir);
+  const isWhole = await copyAnew(layer, dir).catch(unlessTooLong);
   return isWhole && before === (await fingerprintOf(layer));
 }
 
@@ -75,4 +75,17 @@ async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
 async function copyAnew(layer: string, dir: string): Promise<boolean> {
   await emptyFolder(dir);
   return copyTree(layer, dir);
+}
+
+/** Paths that are too long are followed step by step, which is safe only while nobody can change them. */
+async function copyStill(layer: string, dir: string): Promise<void> {
+  const isCopied = await copyAnew(layer, dir).then(() => true, unlessTooLong);
+  if (isCopied) return;
+  await emptyFolder(dir);
+  await copyStillTree(layer, dir);
+}
+
+function unlessTooLong(error: unknown): false {
+  if (error instanceof PathTooLong) return false;
+  throw error;
 }

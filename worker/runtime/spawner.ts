@@ -6,12 +6,16 @@
 import { createInterface } from "node:readline";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
+import { oomScoreAdj } from "./isolation.ts";
+
+/** Gives a shell the oom_score_adj of sandboxes, which everything that it starts inherits. */
+export const endedFirst = `echo ${oomScoreAdj} > /proc/self/oom_score_adj`;
 
 /**
  * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container, and the files of
  * its standard streams. `jobs` collects the shells of earlier commands that have ended.
  */
-const program = `
+const program = `${endedFirst}
 while read -r id base container in out err; do
   jobs > /dev/null
   {

@@ -67,12 +67,25 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
   const cause = new Error(log.trim());
   // The runtime then misses one thing or another of the container's first process.
   if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
+  if (/chdir/i.test(log) && spec.workingDir === undefined && /no such file|not a directory/i.test(log)) {
+    const message = `the working directory ${container.process.cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;
+    return new SandgateError("unprocessable", message, { reason: "no_such_working_dir", cause });
+  }
   // At its limit of processes, the runtime's own one may not even enter the folder that it has always entered.
   if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
     return new SandgateError("unavailable", "the sandboxes of this worker have as many processes as they may have together", { cause });
   }
-  if (/chdir|cwd/i.test(log)) return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { cause });
+  if (/chdir|cwd/i.test(log))
+    return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { reason: "no_such_working_dir", cause });
   if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
-  if (/executable file|no such file or directory/i.test(log)) return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { cause });
+  if (/executable file|no such file or directory/i.test(log))
+    return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { reason: "no_such_program", cause });
   return new SandgateError("internal_error", "the command could not be started", { cause });
+}
+
+/** What the subreaper's words mean when it could not start the command, so that these are all there is: its files were removed. */
+export function missingProgram(stderr: string, args: readonly string[]): SandgateError | undefined {
+  if (!/^ERROR \(catatonit:\d+\): failed to exec pid1: No such file or directory\n$/.test(stderr)) return undefined;
+  const message = `the sandbox has no ${args[0]} that works, which every call needs: were its files removed?`;
+  return new SandgateError("unprocessable", message, { reason: "no_such_program", cause: new Error(stderr) });
 }

@@ -4,17 +4,25 @@ import { lstatSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
+import { copyDeepTree } from "./deep-copy.ts";
 import { run } from "./run.ts";
 
 const copyTimeoutMs = 3_600_000;
 const toolTimeoutMs = 600_000;
+
+/** A path in a folder is longer than the kernel takes in one piece. */
+export class PathTooLong extends SandgateError {
+  constructor() {
+    super("internal_error", "a path in the sandbox is too long");
+  }
+}
 
 /**
  * Copies what is in a folder: owners, modes, times, links, extended attributes, holes and device nodes. Where the file
  * system can, the blocks are shared.
  *
  * @returns false when files vanished while they were copied.
- * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ * @throws {PathTooLong}, {SandgateError} `insufficient_storage`, `internal_error`.
  */
 export async function copyTree(from: string, to: string): Promise<boolean> {
   const options = ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system"];
@@ -22,7 +30,20 @@ export async function copyTree(from: string, to: string): Promise<boolean> {
   const result = await run("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
   if (result.exitCode === 0) return true;
   if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
+  if (/file name too long/i.test(result.stderr)) throw new PathTooLong();
   if (onlyVanished(result.stderr)) return false;
+  throw failure("copy the files of the sandbox", result.stderr);
+}
+
+/**
+ * The same for a folder with paths of any length in which nothing runs; blocks are not shared.
+ *
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function copyStillTree(from: string, to: string): Promise<void> {
+  const result = await copyDeepTree(from, to);
+  if (result.exitCode === 0) return;
+  if (/no space left|quota exceeded|wrote only/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
   throw failure("copy the files of the sandbox", result.stderr);
 }
 
@@ -51,6 +72,14 @@ export async function removeTree(dir: string): Promise<void> {
   if (!lstatSync(dir, { throwIfNoEntry: false })) return;
   const result = await run("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
   if (result.exitCode !== 0) throw failure("remove files", result.stderr);
+}
+
+/** Removes files below a folder whose names begin like this, following no link. */
+export async function removeByPrefix(dir: string, prefixes: readonly string[]): Promise<void> {
+  if (prefixes.length === 0) return;
+  const names = prefixes.flatMap((prefix, index) => [...(index > 0 ? ["-o"] : []), "-name", `${prefix}*`]);
+  const result = await run("find", [dir, "-xdev", "-type", "f", "(", ...names, ")", "-delete"], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("leave out files of unfinished uploads", result.stderr);
 }
 
 function failure(action: string, stderr: string): SandgateError {

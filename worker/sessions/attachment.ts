@@ -1,5 +1,5 @@
 /** One client of a session, as the worker sees it: a stream in both directions with the gateway that has its socket. */
-import { type ErrorCode, SandgateError } from "../../shared/errors.ts";
+import { SandgateError } from "../../shared/errors.ts";
 import type { StreamTarget } from "../../shared/schemas/messages.ts";
 import type { SessionNotice } from "../../shared/schemas/sessions.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/session/frames.ts";
@@ -88,8 +88,9 @@ export class Attachment implements StreamEnd {
   }
 
   /** Ends it because of an error, or with a reason that says more than the error's code. */
-  fail(error: { code: ErrorCode; message: string }, reason?: keyof typeof closeReasons): void {
-    this.finish({ type: "closed", code: error.code, message: error.message, ...(reason ? { reason } : {}) });
+  fail(error: Pick<SandgateError, "code" | "message" | "reason">, closing?: keyof typeof closeReasons): void {
+    const reasons = { ...(error.reason ? { error_reason: error.reason } : {}), ...(closing ? { reason: closing } : {}) };
+    this.finish({ type: "closed", code: error.code, message: error.message, ...reasons });
   }
 
   take(header: FrameHeader, payload: Uint8Array): void {

@@ -1,5 +1,6 @@
 /** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
 import { SandgateError } from "../../shared/errors.ts";
+import type { ExecutionStatus } from "../../shared/schemas/api.ts";
 import type { StreamTarget } from "../../shared/schemas/messages.ts";
 import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
 import type { ClientMessage } from "../../shared/session/messages.ts";
@@ -24,8 +25,15 @@ export interface SessionSettings {
 
 /** How it ended, for the log. */
 export interface SessionEnd {
+  readonly status: Exclude<ExecutionStatus, "running">;
   readonly exitCode: number;
   readonly error: string | undefined;
+}
+
+/** Why it is being ended by us. */
+interface Stop {
+  readonly kind: "asked" | "timeout" | "limit";
+  readonly reason: string;
 }
 
 export interface SessionEvents {
@@ -36,6 +44,7 @@ export interface SessionEvents {
 }
 
 const sigkillExitCode = 137;
+const timeoutExitCode = 124;
 
 export class Session implements Activity, AttachmentEvents {
   readonly kind = "session";
@@ -51,12 +60,12 @@ export class Session implements Activity, AttachmentEvents {
   /** Of its terminal; undefined without one. */
   #size: Size | undefined;
   #command: Interactive | undefined;
-  /** Why it is being ended by us. */
-  #reason: string | undefined;
+  #stop: Stop | undefined;
   #killing: Promise<void> | undefined;
   #input = { accepted: 0, taken: 0, told: 0 };
   #detached: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
+  #timeout: NodeJS.Timeout | undefined;
   #trafficAtMs = Date.now();
 
   constructor(call: SessionStartCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
@@ -87,11 +96,14 @@ export class Session implements Activity, AttachmentEvents {
   run(command: Interactive, first: Attachment): void {
     this.#command = command;
     // Nobody but this client could know the session.
-    if (first.closed) this.#kill("its client went away before it had started");
+    if (first.closed) this.#kill({ kind: "limit", reason: "its client went away before it had started" });
     if (this.ended) this.#kill();
     this.#welcome(first, 0);
     void this.#follow(command);
     if (this.#settings.idleMs > 0) this.#watchIdle(this.#settings.idleMs);
+    const { timeout_ms } = this.call;
+    if (timeout_ms === undefined) return;
+    this.#timeout = setTimeout(() => this.#kill({ kind: "timeout", reason: `the command was ended after ${timeout_ms / 1_000} s, its timeout` }), timeout_ms);
   }
 
   /** The client that starts the session; it hears nothing before `run`. */
@@ -111,7 +123,7 @@ export class Session implements Activity, AttachmentEvents {
     this.#audience.add(attachment);
     const former = this.#writer;
     if (!read_only && !this.ended && (takeover || !former)) this.#writer = attachment;
-    if (former && this.#writer !== former) former.fail({ code: "conflict", message: "another client has taken the session over" }, "takenOver");
+    if (former && this.#writer !== former) former.fail(new SandgateError("conflict", "another client has taken the session over"), "takenOver");
     this.#welcome(attachment, since);
   }
 
@@ -123,7 +135,7 @@ export class Session implements Activity, AttachmentEvents {
 
   /** Ends its processes as a limit would: the exit code is that of a killed command, the reason goes with it. */
   killFor(reason: string): void {
-    this.#kill(reason);
+    this.#kill({ kind: "limit", reason });
   }
 
   /** The command was given so much of its input. */
@@ -144,11 +156,11 @@ export class Session implements Activity, AttachmentEvents {
 
   input(from: Attachment, bytes: Uint8Array): void {
     if (this.ended) return;
-    if (from !== this.#writer) return from.fail({ code: "forbidden", message: "this client may only read" });
+    if (from !== this.#writer) return from.fail(new SandgateError("forbidden", "this client may only read"));
     this.#trafficAtMs = Date.now();
     const { accepted, taken } = this.#input;
     if (accepted + bytes.length - taken > inputBytesMax) {
-      return from.fail({ code: "rate_limited", message: `the command has not taken the last ${accepted - taken} bytes of its input` }, "inputOverflow");
+      return from.fail(new SandgateError("rate_limited", `the command has not taken the last ${accepted - taken} bytes of its input`), "inputOverflow");
     }
     this.#input.accepted += bytes.length;
     this.#command?.input.write(bytes);
@@ -167,7 +179,7 @@ export class Session implements Activity, AttachmentEvents {
     if (message.type === "resize") this.#resize(command, message);
     else if (message.type === "stdin_close") command.input.end();
     else if (message.type === "signal") void command.signal(signalOf(message.signal)).catch(() => {});
-    else if (message.type === "kill") this.#kill();
+    else if (message.type === "kill") this.#kill({ kind: "asked", reason: "its client asked to end it" });
   }
 
   #resize(command: Interactive, { cols, rows }: Size): void {
@@ -182,7 +194,17 @@ export class Session implements Activity, AttachmentEvents {
     const offset = Math.max(since, this.#audience.start);
     this.#input.told = this.#input.taken;
     const writer = attachment === this.#writer;
-    attachment.tell({ type: "started", session_id, tty: terminal !== undefined, ...this.#size, writer, offset, input_offset: this.#input.accepted });
+    attachment.tell({
+      type: "started",
+      session_id,
+      tty: terminal !== undefined,
+      ...this.#size,
+      writer,
+      offset,
+      output_offset: this.#audience.end,
+      input_offset: this.#input.accepted,
+      detach_timeout: this.#settings.detachMs / 1_000,
+    });
     if (since < offset) attachment.tell({ type: "gap", from: since, to: offset });
     this.#audience.serve(attachment, offset);
   }
@@ -193,19 +215,19 @@ export class Session implements Activity, AttachmentEvents {
     const { detachMs } = this.#settings;
     this.#detached = setTimeout(() => {
       if (this.ended) this.#events.gone(this);
-      else this.#kill(`nobody was attached for ${detachMs / 1_000} s`);
+      else this.#kill({ kind: "limit", reason: `nobody was attached for ${detachMs / 1_000} s` });
     }, detachMs);
     if (this.ended) this.#detached.unref();
   }
 
   #watchIdle(idleMs: number): void {
     const leftMs = this.#trafficAtMs + idleMs - Date.now();
-    if (leftMs <= 0) return this.#kill(`there was no input and no output for ${idleMs / 1_000} s`);
+    if (leftMs <= 0) return this.#kill({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` });
     this.#idle = setTimeout(() => this.#watchIdle(idleMs), leftMs);
   }
 
-  #kill(reason?: string): void {
-    this.#reason ??= reason;
+  #kill(stop?: Stop): void {
+    this.#stop ??= stop;
     if (this.#command) this.#killing ??= this.#command.kill().finally(() => this.#audience.takeLast());
   }
 
@@ -221,11 +243,11 @@ export class Session implements Activity, AttachmentEvents {
       this.#lose(SandgateError.from(error));
     } finally {
       clearTimeout(this.#idle);
+      clearTimeout(this.#timeout);
       command.close();
     }
     const { outcome } = this.#audience;
-    const lost = outcome?.type === "closed" ? outcome.message : undefined;
-    this.#events.ended(this, { exitCode: lost ? -1 : exitCode, error: lost ?? this.#reason });
+    this.#events.ended(this, outcome?.type === "closed" ? { status: "error", exitCode: -1, error: outcome.message } : this.#endOf(exitCode));
     if (this.#audience.size === 0) this.#await();
   }
 
@@ -246,8 +268,16 @@ export class Session implements Activity, AttachmentEvents {
     this.#writer?.tell({ type: "input_ack", offset: this.#input.taken });
   }
 
-  #finish(exitCode: number): void {
-    this.#audience.close({ type: "exit", exit_code: exitCode, ...this.#signalOf(exitCode), ...(this.#reason ? { reason: this.#reason } : {}) });
+  #endOf(exitCode: number): SessionEnd {
+    const isLate = this.#stop?.kind === "timeout";
+    return { status: isLate ? "timeout" : "completed", exitCode: isLate ? timeoutExitCode : exitCode, error: this.#stop?.reason };
+  }
+
+  #finish(ownExitCode: number): void {
+    const { status, exitCode } = this.#endOf(ownExitCode);
+    // Whoever asked for the end knows why.
+    const reason = this.#stop && this.#stop.kind !== "asked" ? { reason: this.#stop.reason } : {};
+    this.#audience.close({ type: "exit", exit_code: exitCode, ...(status === "completed" ? this.#signalOf(exitCode) : {}), ...reason });
   }
 
   /** The exit code of an interactive shell is that of its last command, so only for a command it tells of a signal. */

@@ -52,14 +52,14 @@ export class Sessions {
   async discard(session: Session, sandbox: LiveSandbox, reason: SandgateError): Promise<void> {
     this.#kept.delete(session.call.session_id);
     sandbox.activities.delete(session);
-    await this.note(session, { exitCode: -1, error: reason.message });
+    await this.note(session, { status: "error", exitCode: -1, error: reason.message });
   }
 
   /** @throws {SandgateError} `not_found`, also for a session of another sandbox. */
   find(sessionId: string, sandboxId: string): Session {
     const kept = this.#kept.get(sessionId);
     if (kept?.session.call.sandbox_id !== sandboxId) {
-      throw new SandgateError("not_found", `Session not found: ${sessionId}. It has ended, or its worker was started anew.`);
+      throw new SandgateError("not_found", `Session not found: ${sessionId}. It has ended, or its worker was started anew.`, { reason: "no_such_session" });
     }
     return kept.session;
   }
@@ -84,13 +84,18 @@ export class Sessions {
   }
 
   #refuseTooMany({ sandbox_id, account_id }: SessionStartCall): void {
-    const { sessionsPerSandbox, sessionsPerAccount } = this.#context.config;
+    const { config, counters } = this.#context;
+    const { sessionsPerSandbox, sessionsPerAccount } = config;
+    const refuse = (words: string): never => {
+      counters.refuse("sessions");
+      throw new SandgateError("rate_limited", words);
+    };
     const busy = [...this.#kept.values()].flatMap(({ session }) => (session.isBusy ? [session.call] : []));
     if (busy.filter((call) => call.sandbox_id === sandbox_id).length >= sessionsPerSandbox) {
-      throw new SandgateError("rate_limited", `the sandbox already has ${sessionsPerSandbox} sessions, which is its limit`);
+      refuse(`the sandbox already has ${sessionsPerSandbox} sessions, which is its limit`);
     }
     if (busy.filter((call) => call.account_id === account_id).length >= sessionsPerAccount) {
-      throw new SandgateError("rate_limited", `the account already has ${sessionsPerAccount} sessions on this worker, which is its limit`);
+      refuse(`the account already has ${sessionsPerAccount} sessions on this worker, which is its limit`);
     }
   }
 }
@@ -107,7 +112,7 @@ function entryOf({ call, createdAtMs, stdout, stderr }: Session, end: SessionEnd
     command: call.command ?? loginShell,
     ...(call.working_dir ? { working_dir: call.working_dir } : {}),
     source: "session",
-    status: end ? (end.exitCode === -1 ? "error" : "completed") : "running",
+    status: end?.status ?? "running",
     exit_code: end?.exitCode ?? -1,
     started_at_ms: createdAtMs,
     execution_time_ms: end ? Date.now() - createdAtMs : 0,

@@ -1,0 +1,55 @@
+/**
+ * What only a worker's own records know of a sandbox, kept a second time, as a file of its own: variables, and what a
+ * restored one was made from. Everything else could be found again in the directory.
+ */
+import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { SandboxRecord } from "./store.ts";
+
+export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root">;
+
+export class Facts {
+  readonly #dir: string;
+  /** As they are on disk. */
+  readonly #written = new Map<string, string>();
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** Resolves when they are on disk. Most sandboxes have nothing of this kind, and need no file. */
+  async put({ id, env_vars, root }: SandboxRecord): Promise<void> {
+    if (!root && Object.keys(env_vars).length === 0) return;
+    const text = JSON.stringify({ env_vars, ...(root ? { root } : {}) } satisfies SandboxFacts);
+    if (this.#written.get(id) === text) return;
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    const partial = `${this.#fileOf(id)}.partial`;
+    const file = await open(partial, "w", 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    renameSync(partial, this.#fileOf(id));
+    this.#written.set(id, text);
+  }
+
+  of(id: string): SandboxFacts {
+    try {
+      return JSON.parse(readFileSync(this.#fileOf(id), "utf8")) as SandboxFacts;
+    } catch {
+      return { env_vars: {} };
+    }
+  }
+
+  remove(id: string): void {
+    this.#written.delete(id);
+    rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #fileOf(id: string): string {
+    return join(this.#dir, `${id}.json`);
+  }
+}

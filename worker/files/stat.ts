@@ -1,0 +1,21 @@
+/** Says what stands at a path. */
+import { SandgateError } from "../../shared/errors.ts";
+import type { StatReply } from "../../shared/schemas/messages.ts";
+import type { Container } from "../runtime/container.ts";
+import type { OciRuntime } from "../runtime/oci.ts";
+import { runTool } from "./tool.ts";
+
+const look = `
+[ -e "$1" ] || exit 44
+if [ -d "$1" ]; then type=directory; elif [ -f "$1" ]; then type=file; else type=other; fi
+stat -L -c "$type %s %a %Y" -- "$1"
+`;
+
+/** Links are followed. @throws {SandgateError} `not_found` when there is nothing, `unprocessable`. */
+export async function statFile(oci: OciRuntime, container: Container, path: string): Promise<StatReply> {
+  const [, type, size, mode = "", seconds] =
+    /^(file|directory|other) (\d{1,15}) ([0-7]{1,4}) (-?\d{1,12})\n$/.exec(await runTool(oci, container, look, [path], path)) ?? [];
+  // The programs are the sandbox's own, which may say anything.
+  if (type === undefined) throw new SandgateError("unprocessable", `the file could not be accessed: ${path}`, { reason: "inaccessible" });
+  return { type: type as StatReply["type"], size: Number(size), mode: mode.padStart(3, "0"), modified_at_ms: Number(seconds) * 1_000 };
+}
