@@ -4,6 +4,8 @@
  */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { hostAndPort } from "./host.ts";
+import { localRegistry, nameOf, parseImage, parseRegistry } from "./image.ts";
 import { detachTimeoutMaxS, ringBytesDefault } from "./session/protocol.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,17 +56,42 @@ const choice = <T extends string>(name: string, fallback: T, options: readonly T
   parse: (value) => options.find((option) => option === value),
 });
 
-const list = (name: string, about: string): Setting<readonly string[]> => ({
+const list = (name: string, about: string): Setting<readonly string[]> => listOf(name, "a comma-separated list", (item) => item, about);
+
+/** A list whose items are checked and brought into one form; one bad item makes all of it bad. */
+const listOf = (name: string, takes: string, parseItem: (item: string) => string | undefined, about: string): Setting<readonly string[]> => ({
   name,
   fallback: [],
   about,
-  takes: "a comma-separated list",
-  parse: (value) =>
-    value
-      .split(",")
-      .map((item) => item.trim())
-      .filter(Boolean),
+  takes,
+  parse: (value) => {
+    const items = value.split(",").map((item) => item.trim());
+    const parsed = items.filter(Boolean).map(parseItem);
+    return parsed.includes(undefined) ? undefined : (parsed as string[]);
+  },
 });
+
+const hosts = (name: string, about: string): Setting<readonly string[]> =>
+  listOf(
+    name,
+    "a comma-separated list of host names or addresses, each with a port or without, such as sandboxes.example.com",
+    (item) => (hostAndPort(item) ? item : undefined),
+    about,
+  );
+
+/** An image by its whole name; undefined for what is no name of one. */
+const imageName = (text: string): string | undefined => {
+  try {
+    return nameOf(parseImage(text));
+  } catch {
+    return undefined;
+  }
+};
+
+const localImageName = (text: string): string | undefined => {
+  const name = imageName(text);
+  return name?.startsWith(`${localRegistry}/`) ? name : undefined;
+};
 
 const MiB = 1024 * 1024;
 const dataHome = (environment: Environment): string =>
@@ -82,10 +109,11 @@ export const settings = {
   user: text("SANDGATE_USER", "sandgate", "The unprivileged user that runs the parts when started as root."),
   host: text("SANDGATE_HOST", "127.0.0.1", "The address that the gateway listens on."),
   port: integer("SANDGATE_PORT", 8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
-  metricsPort: integer("SANDGATE_METRICS_PORT", 9464, 0, 65535, "Loopback port of /metrics (Prometheus text); 0 turns it off."),
+  metricsHost: text("SANDGATE_METRICS_HOST", "127.0.0.1", "The address of /metrics, which asks for no key: only what may read it should reach it."),
+  metricsPort: integer("SANDGATE_METRICS_PORT", 9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
   natsUrl: text("SANDGATE_NATS_URL", "", "An existing NATS server with JetStream; when empty one is started and owned.", true),
   natsPort: integer("SANDGATE_NATS_PORT", 0, 0, 65535, "Loopback port of the owned NATS server; 0 takes a free one."),
-  bootstrapApiKey: text("SANDGATE_BOOTSTRAP_API_KEY", "", "API key of the first account; made and kept when empty.", true),
+  bootstrapApiKey: text("SANDGATE_BOOTSTRAP_API_KEY", "", "API key of the first account, kept in the file api-key; made when empty.", true),
   workerId: text("SANDGATE_WORKER_ID", "", "Name of this worker in the fleet; made and kept when empty."),
   logLevel: choice("SANDGATE_LOG_LEVEL", "info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),
   corsOrigins: list("SANDGATE_CORS_ORIGINS", "Browser origins that may call the API; none when empty."),
@@ -94,6 +122,10 @@ export const settings = {
     "",
     "The address under which browsers reach the gateway, such as https://sandboxes.example.com behind a proxy; with https its cookies are Secure.",
   ),
+  allowedHosts: hosts(
+    "SANDGATE_ALLOWED_HOSTS",
+    "More names under which the gateway may be called, beside localhost, the machine's own addresses, SANDGATE_HOST and the host of SANDGATE_PUBLIC_URL; a call with another Host gets 400. A name with a port allows only that port.",
+  ),
   trustProxy: flag("SANDGATE_TRUST_PROXY", false, "Take the client's address from the last X-Forwarded-For entry, as a proxy before the gateway sets it."),
   accessLog: flag("SANDGATE_ACCESS_LOG", false, "Write a log line for every call, not only for those that change something."),
 
@@ -101,7 +133,13 @@ export const settings = {
   firstAccountOperator: flag("SANDGATE_FIRST_ACCOUNT_OPERATOR", false, "Whether the first account that signs up becomes an operator."),
   keysPerAccount: integer("SANDGATE_KEYS_PER_ACCOUNT", 5, 1, 1_000, "Active API keys of one account."),
   sessionMs: integer("SANDGATE_SESSION_MS", 604_800_000, 60_000, 2_592_000_000, "How long a browser stays logged in."),
-  loginFailuresPerAccount: integer("SANDGATE_LOGIN_FAILURES_PER_ACCOUNT", 10, 1, 10_000, "Wrong passwords for one account in 5 minutes; more get 429."),
+  loginFailuresPerAccount: integer(
+    "SANDGATE_LOGIN_FAILURES_PER_ACCOUNT",
+    10,
+    1,
+    10_000,
+    "Wrong passwords for one account from one address, or from a browser that has logged in before, in 5 minutes; more get 429. All other addresses together have ten times as many.",
+  ),
   authFailuresPerAddress: integer(
     "SANDGATE_AUTH_FAILURES_PER_ADDRESS",
     60,
@@ -119,13 +157,39 @@ export const settings = {
   ),
   enterpriseSandboxes: integer("SANDGATE_ENTERPRISE_SANDBOXES", 10_000, 0, 1_000_000, "Sandboxes for a key of the enterprise tier without numbers of its own."),
 
-  defaultImage: text(
-    "SANDGATE_DEFAULT_IMAGE",
-    "localhost/sandgate/default:latest",
-    'Image meant by "default"; built from Debian packages unless it names a registry.',
+  defaultImage: {
+    name: "SANDGATE_DEFAULT_IMAGE",
+    fallback: "localhost/sandgate/default:latest",
+    takes: "the name of a container image",
+    about: 'Image meant by "default"; built from Debian packages unless it names a registry.',
+    parse: imageName,
+  } as Setting<string>,
+  defaultImageId: text(
+    "SANDGATE_DEFAULT_IMAGE_ID",
+    "",
+    "Set by the start itself: the id of the default image, which stays the same whatever is given its name.",
+  ),
+  localImages: listOf(
+    "SANDGATE_LOCAL_IMAGES",
+    "a comma-separated list of names such as localhost/tools:latest",
+    localImageName,
+    "Images of this machine that callers may ask for by name beside the default one; no other name under localhost/ is taken.",
+  ),
+  privateRegistries: listOf(
+    "SANDGATE_PRIVATE_REGISTRIES",
+    "a comma-separated list of registries such as registry.lan:5000",
+    parseRegistry,
+    "Registries that are trusted and may have private addresses; all others must be on the internet.",
   ),
   aptMirror: text("SANDGATE_APT_MIRROR", "", "Debian mirror for building the default image; taken from the machine's apt sources when empty."),
   imagePull: flag("SANDGATE_IMAGE_PULL", true, "Whether images that are not on the worker are pulled from their registry."),
+  imagesBytesMax: integer(
+    "SANDGATE_IMAGES_BYTES_MAX",
+    20 * 1024 * MiB,
+    1 * MiB,
+    1024 * 1024 * MiB,
+    "Disk for images of registries; when a new one does not fit, those not used for longest go.",
+  ),
   imagePullTimeoutMs: integer("SANDGATE_IMAGE_PULL_TIMEOUT_MS", 600_000, 1_000, 3_600_000, "Longest time for one image pull."),
 
   bodyBytesMax: integer("SANDGATE_BODY_BYTES_MAX", 1 * MiB, 1_024, 64 * MiB, "Largest JSON request body."),
@@ -219,7 +283,7 @@ export class ConfigError extends Error {
 }
 
 /** Set in the shells of people who call the API; they say nothing to the parts, which must not get to know the key. */
-export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SANDGATE_API_KEY", "SANDGATE_KEY"]);
+export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SANDGATE_API_KEY"]);
 
 /**
  * Reads and checks all settings.
@@ -238,9 +302,23 @@ export function loadConfig(environment: Environment = process.env): Config {
   return Object.freeze({ ...config, storageDir: config.storageDir || join(config.dataDir, "containers") });
 }
 
-/** Programs that this process starts from now on have it in their environment, so that they can be told from those of others. */
+/**
+ * Programs that this process starts from now on have it in their environment, so that they can be told from those of others;
+ * and of the settings nothing else, because some are secrets.
+ */
 export function markPrograms(workerId: string): void {
+  for (const { name } of Object.values(settings)) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
+}
+
+const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
+
+/** The proxies that programs of this process go through, by the names of their variables. */
+export function proxies(environment: Environment = process.env): ReadonlyMap<string, URL> {
+  const given = proxyVariables.map((name) => [name, environment[name] ?? ""] as const);
+  // Without a scheme it is one of HTTP.
+  const urls = given.map(([name, text]) => [name, text.includes("://") ? text : `http://${text}`, text] as const);
+  return new Map(urls.flatMap(([name, url, text]) => (text && URL.canParse(url) ? [[name, new URL(url)] as const] : [])));
 }
 
 function readSetting<T>(setting: Setting<T>, environment: Environment): T {

@@ -40,6 +40,48 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   insufficient_storage: 507,
 };
 
+/**
+ * What exactly is not there or cannot be done, for programs: `not_found` and `unprocessable` always say it, other codes
+ * never. A closed set as well.
+ */
+export const reasonsOf = {
+  not_found: [
+    "no_such_path",
+    "no_such_sandbox",
+    "no_such_snapshot",
+    "no_such_file",
+    "no_such_session",
+    "no_such_account",
+    "no_such_key",
+    "no_such_worker",
+    "no_such_image",
+  ],
+  unprocessable: [
+    "is_directory",
+    "not_a_directory",
+    "not_a_file",
+    "exists",
+    "permission_denied",
+    "inaccessible",
+    "bad_archive",
+    "no_such_working_dir",
+    "no_such_program",
+    "invalid_image",
+    "image_not_found",
+    "image_not_allowed",
+    "registry_unreachable",
+    "registry_not_allowed",
+    "storage_too_small",
+    "not_supported",
+  ],
+} as const satisfies Partial<Record<ErrorCode, readonly string[]>>;
+
+/** The codes that come with a reason. */
+export type ReasonedCode = keyof typeof reasonsOf;
+export type ReasonOf<C extends ReasonedCode> = (typeof reasonsOf)[C][number];
+export type ErrorReason = ReasonOf<ReasonedCode>;
+export const errorReasons: readonly ErrorReason[] = Object.values(reasonsOf).flat();
+
 const retryAfterDefaultS: Partial<Record<ErrorCode, number>> = {
   rate_limited: 1,
   sandbox_limit_reached: 5,
@@ -50,19 +92,31 @@ const retryAfterDefaultS: Partial<Record<ErrorCode, number>> = {
 export interface WireError {
   readonly code: ErrorCode;
   readonly message: string;
+  readonly reason?: ErrorReason;
   readonly retry_after_s?: number;
+}
+
+interface Details {
+  readonly cause?: unknown;
+  readonly retryAfterS?: number;
 }
 
 /** The only error class whose message reaches a caller. */
 export class SandgateError extends Error {
   override name = "SandgateError";
   readonly code: ErrorCode;
+  /** Present for the codes of `reasonsOf`. */
+  readonly reason: ErrorReason | undefined;
   /** Whole seconds for the `Retry-After` header; present for every code that asks the client to come back. */
   readonly retryAfterS: number | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfterS?: number } = {}) {
+  constructor(code: Exclude<ErrorCode, ReasonedCode>, message: string, details?: Details);
+  constructor(code: "not_found", message: string, details: Details & { readonly reason: ReasonOf<"not_found"> });
+  constructor(code: "unprocessable", message: string, details: Details & { readonly reason: ReasonOf<"unprocessable"> });
+  constructor(code: ErrorCode, message: string, options: Details & { readonly reason?: ErrorReason } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.reason = options.reason;
     this.retryAfterS = options.retryAfterS ?? retryAfterDefaultS[code];
   }
 
@@ -71,16 +125,23 @@ export class SandgateError extends Error {
   }
 
   toWire(): WireError {
-    return { code: this.code, message: this.message, ...(this.retryAfterS ? { retry_after_s: this.retryAfterS } : {}) };
+    const reason = this.reason ? { reason: this.reason } : {};
+    return { code: this.code, message: this.message, ...reason, ...(this.retryAfterS ? { retry_after_s: this.retryAfterS } : {}) };
   }
 
-  static fromWire(wire: WireError): SandgateError {
-    return new SandgateError(wire.code, wire.message, wire.retry_after_s ? { retryAfterS: wire.retry_after_s } : {});
+  static fromWire({ code, message, reason, retry_after_s }: WireError): SandgateError {
+    const details = { ...(reason ? { reason } : {}), ...(retry_after_s ? { retryAfterS: retry_after_s } : {}) };
+    // Whoever made it has had the reason that its code asks for.
+    return new SandgateError(...([code, message, details] as ConstructorParameters<typeof SandgateError>));
   }
 
   /** Any thrown value as an error for the caller: what is not ours is a defect and tells nothing of itself. */
   static from(error: unknown): SandgateError {
     if (error instanceof SandgateError) return error;
+    // The same for every file that could not be written.
+    if (isDiskFull(error)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause: error });
     return new SandgateError("internal_error", "an internal error occurred; the request id identifies it in the logs", { cause: error });
   }
 }
+
+const isDiskFull = (error: unknown): boolean => error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");

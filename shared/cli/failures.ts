@@ -1,10 +1,7 @@
 /** The ways in which a command ends other than well. */
 
-/**
- * As sandgate-admin has them. Of an `exec`: `own` is docker's for what failed before or beside the command, `late`
- * that of timeout(1) and of the API.
- */
-export const exitCodes = { done: 0, failed: 1, usage: 2, late: 124, own: 125 } as const;
+/** As sandgate-admin has them. Of an `exec`: `own` is docker's for what failed before or beside the command. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, own: 125 } as const;
 
 /** It could not be done; the message is for the person. */
 export class CliError extends Error {

@@ -3,6 +3,7 @@ import type { Sandgate } from "../client/index.ts";
 import type { SandboxHandle } from "../client/sandbox.ts";
 import type { Snapshot } from "../client/snapshot.ts";
 import { CliError } from "./failures.ts";
+import { say } from "./output.ts";
 
 interface Named {
   readonly id: string;
@@ -15,7 +16,17 @@ const prefixMin = 2;
 /** An id is believed without a call. @throws {CliError} when there is none of this name, or there are several */
 export async function findSandbox(client: Sandgate, name: string): Promise<SandboxHandle> {
   if (name.startsWith("sb_") && name.length === idLength.sandbox) return client.sandbox(name);
-  return client.sandbox(pick("sandbox", await client.sandboxes.list().all(), name).id);
+  return client.sandbox(pick("sandbox", await client.sandboxes.find(name), name).id);
+}
+
+/** Says so where a new sandbox has a name that others have too: later commands need its id then. */
+export async function warnOfNamesakes(client: Sandgate, { id, name }: Named): Promise<void> {
+  // The sandbox is there, whatever becomes of this.
+  const found = await client.sandboxes.find(name).catch(() => []);
+  const others = found.filter((one) => one.name === name && one.id !== id).map((one) => one.id);
+  if (others.length === 0) return;
+  const are = others.length === 1 ? "another sandbox is" : `${others.length} other sandboxes are`;
+  say(`sandgate: ${are} called ${name} as well (${others.join(", ")}): use ids to tell them apart; this one is ${id}`);
 }
 
 /** @throws {CliError} when there is none of this name, or there are several */

@@ -60,8 +60,21 @@ const spans = [
 /** An ISO time as people read it in a list. */
 export function ago(time: string): string {
   const seconds = (Date.now() - Date.parse(time)) / 1_000;
-  const span = spans.find(([, size]) => seconds >= size);
-  return span ? `${Math.floor(seconds / span[1])} ${span[0]} ago` : "just now";
+  const unit = spans.find(([, size]) => seconds >= size);
+  return unit ? `${Math.floor(seconds / unit[1])} ${unit[0]} ago` : "just now";
+}
+
+const spanUnits = [
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+] as const;
+
+/** Seconds as people say them. */
+export function span(seconds: number): string {
+  const [unit, size] = spanUnits.find(([, one]) => seconds >= one && seconds % one === 0) ?? ["second", 1];
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
 }
 
 const sizes = ["B", "KiB", "MiB", "GiB", "TiB"] as const;

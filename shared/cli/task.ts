@@ -17,7 +17,12 @@ export interface Task {
 
 /** @throws {CliError} when there is no key */
 export async function taskOf({ json, url }: CommonOptions): Promise<Task> {
-  return { client: new Sandgate(await findAccess(url)), out: new Output(json ?? false) };
+  return { client: new Sandgate({ ...(await findAccess(url)), onRateLimited: tellWait }), out: new Output(json ?? false) };
+}
+
+/** Commands go on by themselves: what one does may take more calls than a minute allows. */
+function tellWait(waitMs: number): void {
+  say(`sandgate: the limit of requests is reached; going on in ${Math.ceil(waitMs / 1_000)} s`);
 }
 
 /** Does it for each; one that fails holds up no other. @throws {Told} when any has */

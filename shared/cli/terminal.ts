@@ -1,10 +1,11 @@
 /** The person's terminal, or pipes, at one end of a session. */
-import { spawnSync } from "node:child_process";
+import { QuestionFinder } from "../client/session/questions.ts";
 import type { Session } from "../client/session/session.ts";
 import type { SessionEnd } from "../client/session/types.ts";
 import { DetachKeys } from "./detach-keys.ts";
 import { exitCodes } from "./failures.ts";
-import { say } from "./output.ts";
+import { Keyboard } from "./keyboard.ts";
+import { say, span } from "./output.ts";
 import { print } from "./writing.ts";
 
 interface Conversation {
@@ -14,6 +15,9 @@ interface Conversation {
   readonly json: boolean;
 }
 
+/** Of a command that a signal has ended, and above. */
+const killedExitCode = 128;
+
 /** Undefined where there is none. */
 export function terminalSize(): { cols: number; rows: number } | undefined {
   const { columns, rows } = process.stdout;
@@ -22,29 +26,40 @@ export function terminalSize(): { cols: number; rows: number } | undefined {
 
 /** Passes everything on in both directions until the command ends or the person leaves. Returns the exit code. */
 export async function converse(session: Session, { sandboxId, reads, json }: Conversation): Promise<number> {
-  const isRaw = session.tty && reads && process.stdin.isTTY === true;
-  if (isRaw) rawTerminal();
   const size = (): void => {
     const now = terminalSize();
     if (now && session.isWriter) session.resize(now.cols, now.rows);
   };
   if (session.tty) process.stdout.on("resize", size);
   if (session.tty) size();
-  passSignals(session);
   let isLeft = false;
   const leave = (): void => {
     isLeft = true;
     session.detach();
   };
-  // What cannot be written is told by the session's end.
-  if (reads && session.isWriter) passInput(session, isRaw, leave).catch(() => {});
-  await passOutput(session, json);
-  restoreTerminal();
+  const interrupt = passSignals(session, leave);
+  const keyboard = takeKeyboard(session, { reads, leave, interrupt });
+  if (!keyboard && reads && session.isWriter) passInput(session).catch(() => {});
+  const questions = keyboard && session.tty ? new Questions() : undefined;
+  let isTidy = false;
+  try {
+    await passOutput(session, json, questions);
+    isTidy = !isLeft && (await session.exited).exit_code < killedExitCode;
+  } finally {
+    await keyboard?.close({ isAnswering: questions?.wereAsked ?? false, isTidy: isTidy || !session.tty });
+  }
   if (isLeft) {
-    say(`\nThe session goes on for a while; this joins it again: sandgate attach ${sandboxId} ${session.id}`);
+    tellHowToJoin(session, sandboxId);
     return exitCodes.done;
   }
   return ended(await session.exited, json);
+}
+
+function tellHowToJoin({ id, isWriter, detachTimeoutS }: Session, sandboxId: string): void {
+  const howLong = isWriter ? ` for ${span(detachTimeoutS)} when nobody is attached to it` : "";
+  // The cursor may stand anywhere in a line, and the terminal may not have been ours to bring back.
+  const end = process.stderr.isTTY ? "\r\n" : "\n";
+  process.stderr.write(`${end}The session goes on${howLong}; this joins it again: sandgate attach ${sandboxId} ${id}${end}`);
 }
 
 function ended(end: SessionEnd, json: boolean): number {
@@ -53,42 +68,70 @@ function ended(end: SessionEnd, json: boolean): number {
   return end.exit_code;
 }
 
-async function passOutput(session: Session, json: boolean): Promise<void> {
+/** Whether programs have asked the terminal anything. */
+class Questions {
+  readonly #finder = new QuestionFinder();
+  wereAsked = false;
+
+  look(bytes: Uint8Array): void {
+    if (!this.wereAsked) this.wereAsked = this.#finder.read(bytes).some(({ isQuestion }) => isQuestion);
+  }
+}
+
+async function passOutput(session: Session, json: boolean, questions: Questions | undefined): Promise<void> {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
   for await (const { stream, bytes } of session) {
+    if (bytes.length === 0) continue;
+    questions?.look(bytes);
     if (json) await print(process.stdout, `${JSON.stringify({ [stream]: decoders[stream].decode(bytes, { stream: true }) })}\n`);
     else await print(stream === "stdout" ? process.stdout : process.stderr, bytes);
   }
 }
 
-async function passInput(session: Session, isRaw: boolean, leave: () => void): Promise<void> {
+interface Ways {
+  readonly reads: boolean;
+  readonly leave: () => void;
+  readonly interrupt: () => void;
+}
+
+/** The person's keyboard where it is ours: with a terminal in the sandbox, and while one only watches. */
+function takeKeyboard(session: Session, { reads, leave, interrupt }: Ways): Keyboard | undefined {
+  if (process.stdin.isTTY !== true || !(session.tty || !session.isWriter)) return undefined;
   const keys = new DetachKeys();
-  for await (const typed of process.stdin as AsyncIterable<Buffer>) {
-    const { bytes, isDetach } = isRaw ? keys.read(typed) : { bytes: typed, isDetach: false };
-    await session.write(bytes);
-    if (isDetach) return leave();
-  }
+  const isHeard = reads && session.isWriter;
+  if (!session.isWriter) say(`${reads ? "Another client writes to this session: you" : "You"} only watch; Ctrl-C or ctrl-p ctrl-q leaves.`);
+  return new Keyboard(session.tty, async (typed) => {
+    const { bytes, isDetach } = keys.read(typed);
+    if (isHeard) await session.write(bytes);
+    else if (isInterrupt(typed)) interrupt();
+    if (isDetach) leave();
+  });
+}
+
+/** Ctrl-C, also as terminals tell it that a program has asked for more about keys. */
+const isInterrupt = (typed: Uint8Array): boolean =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what terminals send
+  /\u0003|\u001b\[99;5(:1)?u|\u001b\[27;5;99~/.test(Buffer.from(typed).toString("latin1"));
+
+async function passInput(session: Session): Promise<void> {
+  for await (const typed of process.stdin as AsyncIterable<Buffer>) await session.write(typed);
   await session.closeStdin();
 }
 
-/** Without a terminal, Ctrl-C is for the command; a second one, and a terminal that is closed, end it. */
-function passSignals(session: Session): void {
+/**
+ * Without a terminal, Ctrl-C is for the command; a second one, and a terminal that is closed, end it. Who only watches
+ * leaves by all of them.
+ *
+ * @returns what Ctrl-C does
+ */
+function passSignals(session: Session, leave: () => void): () => void {
   let interrupts = 0;
-  process.on("SIGINT", () => {
+  const end = (): void => (session.isWriter ? session.kill() : leave());
+  const interrupt = (): void => {
     if (interrupts++ === 0 && session.isWriter) session.signal("SIGINT");
-    else session.kill();
-  });
-  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => session.kill());
-}
-
-function rawTerminal(): void {
-  process.stdin.setRawMode(true);
-  // Node leaves line ends to the terminal, but they are the business of the one in the sandbox. Taken back with the raw mode.
-  spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
-  // However the process ends, the person gets the terminal back as it was.
-  process.once("exit", restoreTerminal);
-}
-
-function restoreTerminal(): void {
-  if (process.stdin.isTTY && process.stdin.isRaw) process.stdin.setRawMode(false);
+    else end();
+  };
+  process.on("SIGINT", interrupt);
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, end);
+  return interrupt;
 }

@@ -18,6 +18,11 @@ export interface ClientOptions {
   timeoutMs?: number | undefined;
   /** How often calls that can be repeated are sent again, 2 when absent. */
   maxRetries?: number | undefined;
+  /**
+   * With this, calls that the server refuses for its rate (429), and has therefore not begun, wait as long as it asks and
+   * are sent again, however often; only uploads of a stream that can be read once are not. Told of every wait.
+   */
+  onRateLimited?: ((waitMs: number) => void) | undefined;
   /** In place of the client's own HTTP. */
   fetch?: typeof globalThis.fetch | undefined;
   /** An API key gives all rights of its account to everybody who sees it, so browsers get none by accident. */
@@ -35,7 +40,7 @@ export class SandgateClient {
   readonly #connection: Connection;
 
   /** @throws {SandgateError} when there is no key, or the address is none */
-  constructor(platform: Platform, { apiKey, baseUrl, timeoutMs, maxRetries, fetch, dangerouslyAllowBrowser }: ClientOptions) {
+  constructor(platform: Platform, { apiKey, baseUrl, timeoutMs, maxRetries, onRateLimited, fetch, dangerouslyAllowBrowser }: ClientOptions) {
     const environment = clientEnvironment();
     if (platform.isBrowser && !dangerouslyAllowBrowser) {
       throw new SandgateError("an API key must not get into a browser: use session() with a token, or set dangerouslyAllowBrowser");
@@ -48,6 +53,7 @@ export class SandgateClient {
       apiKey: key,
       timeoutMs: timeoutMs ?? timeoutDefaultMs,
       maxRetries: maxRetries ?? retriesDefault,
+      onRateLimited,
       transport: fetch ? fetchTransport(fetch) : platform.transport(),
       platform,
     });

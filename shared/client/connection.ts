@@ -2,7 +2,7 @@
 import { slowTimeoutMs, split } from "./call-options.ts";
 import { APIConnectionError, APIConnectionTimeoutError, APIError, errorOfAnswer, NotFoundError, SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
-import { isUncertain, retryPauseMs } from "./retry.ts";
+import { isUncertain, rateWaitMs, retryPauseMs } from "./retry.ts";
 import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
 import { type Limit, limit, pause } from "./waiting.ts";
 
@@ -29,7 +29,8 @@ export interface Call {
   readonly path: string;
   readonly query?: Query;
   readonly json?: object | undefined;
-  readonly bytes?: ByteStream | Uint8Array;
+  /** Made anew for every try where it is a function; other streams can be sent once. */
+  readonly bytes?: ByteStream | (() => ByteStream);
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether sending it twice does no harm. */
   readonly repeatable: boolean;
@@ -43,6 +44,7 @@ export interface ConnectionSettings {
   readonly apiKey: string | undefined;
   readonly timeoutMs: number;
   readonly maxRetries: number;
+  readonly onRateLimited: ((waitMs: number) => void) | undefined;
   readonly transport: Transport;
   readonly platform: Platform;
 }
@@ -111,19 +113,48 @@ export class Connection {
     return apiKey === undefined ? {} : { "x-api-key": apiKey };
   }
 
-  async #retrying<T>(call: Call, once: (limits: Limit) => Promise<T>): Promise<T> {
-    const { signal, timeoutMs = call.timeoutMs ?? this.settings.timeoutMs, maxRetries = this.settings.maxRetries } = call.options;
-    for (let attempt = 0; ; attempt++) {
-      const limits = limit(signal, timeoutMs);
+  /**
+   * Where the client is to be patient, waits as long as a server asks that has refused for its rate, and tries again.
+   *
+   * @param once a try; one that was refused so has done nothing
+   */
+  async whenAllowed<T>(once: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (;;) {
       try {
-        return await once(limits);
-      } catch (thrown) {
-        limits.release();
-        const error = this.#translate(thrown, call, limits, timeoutMs);
+        return await once();
+      } catch (error) {
+        const { onRateLimited } = this.settings;
+        const waitMs = onRateLimited && rateWaitMs(error);
+        if (waitMs === undefined) throw error;
+        onRateLimited?.(waitMs);
+        await pause(waitMs, signal);
+      }
+    }
+  }
+
+  async #retrying<T>(call: Call, once: (limits: Limit) => Promise<T>): Promise<T> {
+    const { signal, maxRetries = this.settings.maxRetries } = call.options;
+    const isSentOnce = call.bytes !== undefined && typeof call.bytes !== "function";
+    const attemptOnce = () => this.#attempt(call, once);
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await (isSentOnce ? attemptOnce() : this.whenAllowed(attemptOnce, signal));
+      } catch (error) {
         const waitMs = call.repeatable && attempt < maxRetries ? retryPauseMs(error, attempt) : undefined;
         if (waitMs === undefined) throw error;
         await pause(waitMs, signal);
       }
+    }
+  }
+
+  async #attempt<T>(call: Call, once: (limits: Limit) => Promise<T>): Promise<T> {
+    const { signal, timeoutMs = call.timeoutMs ?? this.settings.timeoutMs } = call.options;
+    const limits = limit(signal, timeoutMs);
+    try {
+      return await once(limits);
+    } catch (thrown) {
+      limits.release();
+      throw this.#translate(thrown, call, limits, timeoutMs);
     }
   }
 
@@ -150,7 +181,7 @@ export class Connection {
       method,
       url: this.url(path, query),
       headers: { accept: "application/json", ...this.authentication(), ...type, ...headers },
-      body: bytes ?? (json && JSON.stringify(json)),
+      body: (typeof bytes === "function" ? bytes() : bytes) ?? (json && JSON.stringify(json)),
       signal,
     };
   }

@@ -1,5 +1,5 @@
 /** Everything that the client throws on its own account. An abort throws the reason of its signal, as `fetch` does. */
-import { type ErrorCode, statusOf } from "../errors.ts";
+import { type ErrorCode, type ErrorReason, statusOf } from "../errors.ts";
 
 /** Any failure of the client; `cause` has what is behind it. */
 export class SandgateError extends Error {
@@ -10,6 +10,7 @@ export class SandgateError extends Error {
 interface AnswerParts {
   readonly status?: number | undefined;
   readonly code?: string | undefined;
+  readonly reason?: ErrorReason | undefined;
   readonly headers?: Headers | undefined;
   readonly requestId?: string | undefined;
 }
@@ -21,14 +22,17 @@ export class APIError extends SandgateError {
   readonly status: number | undefined;
   /** The API's own code, such as `not_found`. */
   readonly code: string | undefined;
+  /** What exactly is not there or cannot be done, such as `no_such_file`: with the codes `not_found` and `unprocessable`. */
+  readonly reason: ErrorReason | undefined;
   readonly headers: Headers | undefined;
   /** Identifies the call in the server's logs. */
   readonly requestId: string | undefined;
 
-  constructor(message: string, { status, code, headers, requestId }: AnswerParts = {}, cause?: unknown) {
+  constructor(message: string, { status, code, reason, headers, requestId }: AnswerParts = {}, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.status = status;
     this.code = code;
+    this.reason = reason;
     this.headers = headers;
     this.requestId = requestId;
   }
@@ -99,18 +103,24 @@ function classOf(status: number): typeof APIError {
 
 /** The error of an answer with an error status. @param text its body */
 export function errorOfAnswer(status: number, headers: Headers, text: string): APIError {
-  const { code, message, request_id } = envelope(text);
+  const { code, reason, message, request_id } = envelope(text);
   const requestId = headers.get("x-request-id") ?? request_id;
-  return new (classOf(status))(message ?? `the server answered with status ${status}`, { status, code, headers, requestId });
+  return new (classOf(status))(message ?? `the server answered with status ${status}`, { status, code, reason, headers, requestId });
+}
+
+interface StreamError {
+  readonly message: string;
+  readonly code?: string | undefined;
+  readonly reason?: ErrorReason | undefined;
 }
 
 /** The error that ends a stream whose answer had begun well. Its status is the one that belongs to the code. */
-export function errorOfStream(message: string, code: string | undefined, headers: Headers | undefined): APIError {
+export function errorOfStream({ message, code, reason }: StreamError, headers?: Headers): APIError {
   const status = code === undefined ? undefined : (statusOf as Readonly<Record<string, number>>)[code satisfies ErrorCode | string];
-  return new (classOf(status ?? 500))(message, { status: status ?? 500, code, headers, requestId: headers?.get("x-request-id") ?? undefined });
+  return new (classOf(status ?? 500))(message, { status: status ?? 500, code, reason, headers, requestId: headers?.get("x-request-id") ?? undefined });
 }
 
-function envelope(text: string): { code?: string; message?: string; request_id?: string } {
+function envelope(text: string): { code?: string; reason?: ErrorReason; message?: string; request_id?: string } {
   try {
     return (JSON.parse(text) as { error?: object } | null)?.error ?? {};
   } catch {

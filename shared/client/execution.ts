@@ -1,4 +1,5 @@
 /** A command whose output is read while it runs. */
+import type { ErrorReason } from "../errors.ts";
 import { APIConnectionError, errorOfStream, SandgateError } from "./errors.ts";
 import type { WireAnswer } from "./transport.ts";
 import type { OutputChunk } from "./types.ts";
@@ -21,6 +22,7 @@ interface Line {
   readonly exit_code?: number;
   readonly error?: string;
   readonly code?: string;
+  readonly reason?: ErrorReason;
 }
 
 const left = (): SandgateError => new SandgateError("the command was ended, because its output is not read any more");
@@ -109,8 +111,8 @@ export class Execution implements AsyncIterable<OutputChunk> {
 }
 
 /** @throws {APIError} for a line that tells of one */
-function endOf({ exit_code, error, code }: Line, headers: Headers): ExecutionEnd | undefined {
-  if (error !== undefined) throw errorOfStream(error, code, headers);
+function endOf({ exit_code, error, code, reason }: Line, headers: Headers): ExecutionEnd | undefined {
+  if (error !== undefined) throw errorOfStream({ message: error, code, reason }, headers);
   return exit_code === undefined ? undefined : { exit_code };
 }
 

@@ -1,4 +1,5 @@
 /** What `sandgate/client` has in Node and in browsers. */
+export type { ErrorCode, ErrorReason } from "../errors.ts";
 export type { ClientOptions } from "./client.ts";
 export type { CallOptions, MakeOptions } from "./connection.ts";
 export {
@@ -16,7 +17,7 @@ export {
   UnprocessableEntityError,
 } from "./errors.ts";
 export type { Execution, ExecutionEnd, OutputHandlers } from "./execution.ts";
-export type { DownloadOptions, UploadOptions } from "./files.ts";
+export type { ArchiveOptions, DownloadOptions, UploadOptions } from "./files.ts";
 export type { List } from "./pages.ts";
 export type { ExecuteAsyncOptions, ExecuteOptions, Sandbox, SandboxHandle } from "./sandbox.ts";
 export type { Sandboxes } from "./sandboxes.ts";

@@ -1,15 +1,18 @@
 /** Files in and out of a sandbox. */
 import { untimed } from "./call-options.ts";
-import type { CallOptions, Connection } from "./connection.ts";
+import type { CallOptions, Connection, Query } from "./connection.ts";
 import { SandgateError } from "./errors.ts";
-import { bytesOf, counted, Download, type OnProgress, saveTo, type UploadSource } from "./transfer.ts";
+import { type Content, contentOf, counted, Download, type OnProgress, saveTo, type UploadSource } from "./transfer.ts";
 import type { ByteStream } from "./transport.ts";
-import type { UploadResult } from "./types.ts";
+import type { ArchiveResult, FileInfo, UploadResult } from "./types.ts";
 
-export interface UploadOptions extends CallOptions {
+export interface ArchiveOptions extends CallOptions {
+  onProgress?: OnProgress | undefined;
+}
+
+export interface UploadOptions extends ArchiveOptions {
   /** Octal, such as `"755"`. */
   mode?: string | undefined;
-  onProgress?: OnProgress | undefined;
 }
 
 export interface DownloadOptions extends CallOptions {
@@ -40,13 +43,24 @@ export class Files {
   }
 
   upload(path: string, source: UploadSource, options: UploadOptions): Promise<UploadResult> {
-    const { bytes, size } = bytesOf(source);
-    return this.#send(path, bytes, size, options);
+    return this.#send({ path, mode: options.mode }, contentOf(source), options);
   }
 
   async uploadFile(localPath: string, path: string, options: UploadOptions): Promise<UploadResult> {
-    const { bytes, size } = await this.#connection.settings.platform.readFile(localPath);
-    return this.#send(path, bytes, size, options);
+    const { readFile } = this.#connection.settings.platform;
+    const { size } = await readFile(localPath);
+    async function* bytes(): AsyncGenerator<Uint8Array> {
+      yield* (await readFile(localPath)).bytes;
+    }
+    return this.#send({ path, mode: options.mode }, { bytes, size }, options);
+  }
+
+  uploadArchive(path: string, source: UploadSource, options: ArchiveOptions): Promise<ArchiveResult> {
+    return this.#send({ path, archive: "tar" }, contentOf(source), options);
+  }
+
+  stat(path: string, options: CallOptions): Promise<FileInfo> {
+    return this.#connection.json({ method: "GET", path: `${this.#path}/stat`, query: { path }, repeatable: true, options });
   }
 
   async download(path: string, { archive, onProgress, ...options }: DownloadOptions): Promise<Download> {
@@ -62,15 +76,17 @@ export class Files {
     return saveTo(() => this.#connection.settings.platform.writeFile(localPath), content);
   }
 
-  #send(path: string, bytes: ByteStream, size: number | undefined, { mode, onProgress, ...options }: UploadOptions): Promise<UploadResult> {
+  #send<T>(query: Query, { bytes, size }: Content, { onProgress, ...options }: ArchiveOptions): Promise<T> {
+    const { signal, timeoutMs, maxRetries } = options;
+    const sent = (stream: ByteStream): ByteStream => counted(fromSource(stream), size, onProgress);
     return this.#connection.json({
       method: "POST",
       path: `${this.#path}/upload`,
-      query: { path, mode },
-      bytes: counted(fromSource(bytes), size, onProgress),
+      query,
+      bytes: typeof bytes === "function" ? () => sent(bytes()) : sent(bytes),
       headers: size === undefined ? {} : { "content-length": String(size) },
       repeatable: false,
-      options,
+      options: { signal, timeoutMs, maxRetries },
       timeoutMs: untimed,
     });
   }

@@ -1,5 +1,6 @@
 /** When a call may be sent once more, and after which time. */
-import { APIConnectionError, APIError } from "./errors.ts";
+import type { ErrorCode } from "../errors.ts";
+import { APIConnectionError, APIError, RateLimitError } from "./errors.ts";
 
 const firstPauseMs = 500;
 const pauseMaxMs = 8_000;
@@ -21,6 +22,13 @@ export function retryPauseMs(error: unknown, attempt: number): number | undefine
   const asked = error.retryAfterMs;
   if (asked === undefined) return Math.min(pauseMaxMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
   return asked > retryAfterMaxMs ? undefined : asked + Math.random() * jitterMs;
+}
+
+/** How long a server asks to wait that has refused a call for its rate, in milliseconds; undefined for every other error. */
+export function rateWaitMs(error: unknown): number | undefined {
+  if (!(error instanceof RateLimitError) || error.code !== ("rate_limited" satisfies ErrorCode)) return undefined;
+  const asked = error.retryAfterMs;
+  return asked === undefined || asked > retryAfterMaxMs ? undefined : asked + Math.random() * jitterMs;
 }
 
 /** Whether the server may have carried out the call although it answered with this, or not at all. */

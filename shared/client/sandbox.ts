@@ -4,7 +4,7 @@ import { slowTimeoutMs, split } from "./call-options.ts";
 import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
-import { type DownloadOptions, Files, type UploadOptions } from "./files.ts";
+import { type ArchiveOptions, type DownloadOptions, Files, type UploadOptions } from "./files.ts";
 import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
 import type { Session } from "./session/session.ts";
 import { Snapshot } from "./snapshot.ts";
@@ -108,6 +108,16 @@ export class SandboxHandle {
   /** Uploads a file of this machine. Not in browsers. */
   uploadFile(localPath: string, path: string, options: UploadOptions = {}): Promise<Api.UploadResult> {
     return this.#files.uploadFile(localPath, path, options);
+  }
+
+  /** Unpacks a tar archive, also a compressed one, in a folder, which is made where it is missing. @param path absolute, in the sandbox */
+  uploadArchive(path: string, source: UploadSource, options: ArchiveOptions = {}): Promise<Api.ArchiveResult> {
+    return this.#files.uploadArchive(path, source, options);
+  }
+
+  /** What stands at a path; links are followed. @throws {NotFoundError} when there is nothing */
+  stat(path: string, options: CallOptions = {}): Promise<Api.FileInfo> {
+    return this.#files.stat(path, options);
   }
 
   /** Reads a file, or a folder with `archive: "tar"`. */

@@ -33,6 +33,12 @@ export class Sandboxes {
     }, pageSize);
   }
 
+  /** Those that a name may mean: by their id, their name, or the beginning of their id. At most 100, newest first. */
+  async find(name: string, options: CallOptions = {}): Promise<Sandbox[]> {
+    const call = { method: "GET", path: "/v1/sandboxes/find", query: { name }, repeatable: true, options } as const;
+    return (await this.#connection.json<{ data: SandboxInfo[] }>(call)).data.map((info) => new Sandbox(this.#connection, info));
+  }
+
   async get(id: string, options: CallOptions = {}): Promise<Sandbox> {
     const path = `/v1/sandboxes/${encodeURIComponent(id)}`;
     return new Sandbox(this.#connection, await this.#connection.json<SandboxInfo>({ method: "GET", path, repeatable: true, options }));

@@ -3,8 +3,24 @@ import type { LocalFile } from "./platform.ts";
 import type { ByteStream } from "./transport.ts";
 import { readable } from "./transport-fetch.ts";
 
-/** What can be uploaded; a string is the file's text. A Node stream is an async iterable. */
-export type UploadSource = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
+/**
+ * What can be uploaded; a string is the file's text. A Node stream is an async iterable. A function gives the same bytes
+ * each time, so that an upload that was refused can be sent again.
+ */
+export type UploadSource =
+  | string
+  | Uint8Array
+  | ArrayBuffer
+  | Blob
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array | string>
+  | (() => AsyncIterable<Uint8Array | string>);
+
+/** What is sent, and how many bytes there are where that is known. */
+export interface Content {
+  readonly bytes: ByteStream | (() => ByteStream);
+  readonly size: number | undefined;
+}
 
 /** Called as bytes are on their way; the total is undefined where nobody knows it beforehand. */
 export type OnProgress = (doneBytes: number, totalBytes: number | undefined) => void;
@@ -12,17 +28,17 @@ export type OnProgress = (doneBytes: number, totalBytes: number | undefined) => 
 /** Large pieces are sent in parts, so that progress is seen. */
 const pieceBytes = 64 * 1024;
 
-/** The bytes of a source, and how many there are where that is known. */
-export function bytesOf(source: UploadSource): { bytes: ByteStream; size: number | undefined } {
+export function contentOf(source: UploadSource): Content {
   if (typeof source === "string") return whole(new TextEncoder().encode(source));
   if (source instanceof Uint8Array) return whole(source);
   if (source instanceof ArrayBuffer) return whole(new Uint8Array(source));
-  if (source instanceof Blob) return { bytes: piecesOf(source.stream()), size: source.size };
+  if (source instanceof Blob) return { bytes: () => piecesOf(source.stream()), size: source.size };
+  if (typeof source === "function") return { bytes: () => piecesOf(source()), size: undefined };
   return { bytes: piecesOf(source), size: undefined };
 }
 
-function whole(bytes: Uint8Array): { bytes: ByteStream; size: number } {
-  return { bytes: piecesOf([bytes]), size: bytes.length };
+function whole(bytes: Uint8Array): Content {
+  return { bytes: () => piecesOf([bytes]), size: bytes.length };
 }
 
 async function* piecesOf(source: Uint8Array[] | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {

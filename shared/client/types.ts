@@ -153,6 +153,25 @@ export interface UploadResult {
   path: string;
   /** Bytes. */
   size: number;
+  /** Files and folders of an archive. */
+  files?: number;
+}
+
+/** What was unpacked. */
+export interface ArchiveResult extends UploadResult {
+  files: number;
+}
+
+/** What stands at a path in a sandbox. */
+export interface FileInfo {
+  path: string;
+  type: "file" | "directory" | "other";
+  /** Bytes of a file. */
+  size: number;
+  /** Octal, such as `"644"`. */
+  mode: string;
+  /** ISO 8601 UTC. */
+  modified_at: string;
 }
 
 interface UsageNow {

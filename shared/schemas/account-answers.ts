@@ -116,6 +116,25 @@ export const WorkersAnswer = component("Workers", { data: Type.Array(Type.Union(
 export const DrainedAnswer = component("DrainedWorker", { id: text("The worker."), cordoned: flag("It takes no new sandboxes."), message });
 export const ForgottenAnswer = component("ForgottenWorker", { id: text("The worker."), message, forgotten_sandboxes: count("Taken out of the directory.") });
 
+export const ImagesAnswer = component("Images", {
+  data: Type.Array(
+    component("Image", {
+      worker_id: text("Where it is."),
+      id: text("Its own id, which no other image can have."),
+      names: Type.Array(Type.String(), { description: "Its whole names." }),
+      size_bytes: count("With the layers that it shares with others."),
+      last_used_at: nullableTime("When a sandbox was last made of it; null before the first."),
+      in_use: flag("A sandbox or snapshot needs it."),
+      default: flag("It is the one that `default` means."),
+    }),
+  ),
+});
+export const RemovedImageAnswer = component("RemovedImage", {
+  id: text("The image."),
+  message,
+  workers: Type.Array(Type.String(), { description: "Where it was." }),
+});
+
 const AdminSandboxAnswer = component("AdminSandbox", {
   ...sandboxMembers,
   account_id: text("Whose it is."),

@@ -52,8 +52,10 @@ export const AccountsQuery = Type.Object({
   email: Type.Optional(Type.String({ description: "A part of the e-mail address.", maxLength: 300 })),
 });
 export const KeysQuery = Type.Object({ ...PageQuery.properties, account_id: Type.Optional(AccountId) });
+const WorkerId = Type.String({ description: "Only on this worker.", minLength: 1, maxLength: 64 });
+export const ImagesQuery = Type.Object({ worker_id: Type.Optional(WorkerId) });
 export const SandboxesQuery = Type.Object({
   ...PageQuery.properties,
   account_id: Type.Optional(AccountId),
-  worker_id: Type.Optional(Type.String({ description: "Only on this worker.", minLength: 1, maxLength: 64 })),
+  worker_id: Type.Optional(WorkerId),
 });

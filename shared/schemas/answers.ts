@@ -3,10 +3,10 @@
  * the name under which openapi.json has the schema.
  */
 import Type, { type TProperties, type TSchema } from "typebox";
-import { errorCodes } from "../errors.ts";
+import { errorCodes, errorReasons } from "../errors.ts";
 import { sandboxStates } from "../sandbox.ts";
 import { snapshotStates } from "../snapshot.ts";
-import { ExecutionStatus, Network } from "./api.ts";
+import { ExecutionStatus, fileTypes, Network } from "./api.ts";
 
 export const text = (description: string) => Type.String({ description });
 export const count = (description: string) => Type.Integer({ description, minimum: 0 });
@@ -44,6 +44,7 @@ const Pagination = component("Pagination", {
 /** One page of a list. */
 export const pageOf = (name: string, item: TSchema) => component(name, { data: Type.Array(item), pagination: Pagination });
 export const SandboxPageAnswer = pageOf("SandboxPage", SandboxAnswer);
+export const FoundSandboxesAnswer = component("FoundSandboxes", { data: Type.Array(SandboxAnswer, { description: "Newest first." }) });
 
 export const DeletedSandboxAnswer = component("DeletedSandbox", {
   id,
@@ -77,6 +78,11 @@ export const ExecutionAnswer = component("Execution", {
 
 export const ErrorCodeAnswer = Type.Enum([...errorCodes], { component: "ErrorCode", description: "What is wrong, for programs: a closed set." });
 
+export const ErrorReasonAnswer = Type.Enum([...errorReasons], {
+  component: "ErrorReason",
+  description: "What exactly is not there or cannot be done, for programs: a closed set. Comes with the codes `not_found` and `unprocessable`.",
+});
+
 /** One line of an execution's stream. */
 export const ChunkAnswer = component(
   "StreamChunk",
@@ -86,11 +92,25 @@ export const ChunkAnswer = component(
     exit_code: Type.Optional(Type.Integer({ description: "How the command ended; only in the last line." })),
     error: Type.Optional(text("Why the stream ended without an exit code; only in the last line.")),
     code: Type.Optional(ErrorCodeAnswer),
+    reason: Type.Optional(ErrorReasonAnswer),
   },
   "One line of the stream. The last one has either `exit_code` or `error` and `code`.",
 );
 
-export const UploadedAnswer = component("UploadedFile", { message, path: text("Where the file is."), size: count("Bytes.") });
+export const UploadedAnswer = component("UploadedFile", {
+  message,
+  path: text("Where the file is, or the folder in which an archive was unpacked."),
+  size: count("Bytes."),
+  files: Type.Optional(count("Files and folders of an archive.")),
+});
+
+export const FileAnswer = component("File", {
+  path: text("The path that was asked for."),
+  type: Type.Enum([...fileTypes], { description: "Links are followed." }),
+  size: count("Bytes of a file."),
+  mode: text("In octal."),
+  modified_at: time("When it was last changed."),
+});
 
 const use = {
   cpu_percent: Type.Number({ description: "Of the sandbox's own CPUs, 0 to 100." }),
@@ -153,6 +173,7 @@ export const DeletedSnapshotAnswer = component("DeletedSnapshot", {
 export const ErrorAnswer = component("Error", {
   error: Type.Object({
     code: ErrorCodeAnswer,
+    reason: Type.Optional(ErrorReasonAnswer),
     message: text("What is wrong, for people."),
     request_id: text("The `x-request-id` of this answer, under which the server's log has it."),
   }),

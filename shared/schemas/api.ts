@@ -1,12 +1,11 @@
 /**
- * The bodies and queries of the HTTP API. Unknown fields are allowed and ignored; known ones are checked.
+ * The bodies and queries of the HTTP API. What they do not name is refused: `inputChecker` closes them.
  * `takes` and `takesEntry` are our own annotations: how a message describes what the field accepts.
  * The descriptions are those of openapi.json.
  */
-import Type from "typebox";
+import Type, { type Static } from "typebox";
 
 export const commandBytesMax = 128 * 1024;
-const envBytesMax = 64 * 1024;
 
 const Name = Type.String({
   description: "A name for people; it need not be unique.",
@@ -14,19 +13,43 @@ const Name = Type.String({
   takes: "1 to 63 characters: letters, digits, '_', '.', '-', starting with a letter or digit",
 });
 
-/** Environment variables: names as POSIX has them, values without NUL. */
-export const EnvVars = Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }), Type.String({ pattern: "^[^\\u0000]*$", maxLength: envBytesMax }), {
-  additionalProperties: false,
-  description: "Environment variables.",
-  takesEntry: `a string without NUL of at most ${envBytesMax} characters, under a name of letters, digits and '_'`,
-});
+/** Environment variables as they are kept and passed on; `EnvVars` is what a caller may give. */
+export const Environment = Type.Record(Type.String(), Type.String());
+export type Environment = Static<typeof Environment>;
 
-// A reference as `[registry[:port]/]path[:tag][@digest]`; the first character keeps it from being read as an option.
+/**
+ * A sandbox's variables, those of one command and the command itself go to the kernel together, which takes 2 MiB with a
+ * stack of 8 MiB, and 128 KiB for one of them.
+ */
+const variables = { countMax: 1_000, nameMax: 255, bytesMax: 64 * 1024, bytesMaxOfAll: 256 * 1024 } as const;
+
+/** Whether there are no more variables, and no longer ones, than a sandbox or a command may have. */
+export function isFitting(environment: Environment): boolean {
+  const encoder = new TextEncoder();
+  const bytes = (text: string): number => encoder.encode(text).length;
+  const values = Object.values(environment).map(bytes);
+  const names = Object.keys(environment).map(bytes);
+  const total = [...names, ...values].reduce((sum, size) => sum + size, 0);
+  return values.length <= variables.countMax && values.every((size) => size <= variables.bytesMax) && total <= variables.bytesMaxOfAll;
+}
+
+/** Names as POSIX has them, values without NUL. */
+const Variables = Type.Record(
+  Type.String({ pattern: `^[A-Za-z_][A-Za-z0-9_]{0,${variables.nameMax - 1}}$` }),
+  Type.String({ pattern: "^[^\\u0000]*$", maxLength: variables.bytesMax }),
+  {
+    additionalProperties: false,
+    maxProperties: variables.countMax,
+    description: "Environment variables.",
+    takes: `an object of at most ${variables.countMax} variables, with at most ${variables.bytesMax} bytes each and ${variables.bytesMaxOfAll} together`,
+    takesEntry: `a string without NUL of at most ${variables.bytesMax} characters, under a name of at most ${variables.nameMax} letters, digits and '_'`,
+  },
+);
+export const EnvVars = Type.Refine(Variables, isFitting, () => "too many or too long");
+
+/** What a reference is, `shared/image.ts` says: one that is none is not a malformed request, and gets a reason. */
 const Image = Type.String({
-  pattern: "^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$",
-  minLength: 1,
-  maxLength: 255,
-  description: 'A container image; "default" is a general-purpose Linux.',
+  description: 'A container image; "default" is a general-purpose Linux. Without a registry it is one of Docker Hub.',
   takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',
 });
 
@@ -130,6 +153,7 @@ export const FilePath = Type.String({
   maxLength: 4_096,
   takes: "an absolute path of at most 4096 characters without NUL",
 });
+export const fileTypes = ["file", "directory", "other"] as const;
 export const FileMode = Type.String({
   description: "The file's mode; 644 when absent.",
   pattern: "^0?[0-7]{3,4}$",
@@ -143,8 +167,21 @@ export const DownloadQuery = Type.Object({
   path: FilePath,
   archive: Type.Optional(Type.Literal("tar", { description: "Send a folder, as a tar archive.", takes: '"tar"' })),
 });
-export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), mode: Type.Optional(FileMode) });
-export const UploadTarget = Type.Object({ path: FilePath, mode: Type.Optional(FileMode) });
+const Unpack = Type.Literal("tar", { description: "The file is a tar archive, to be unpacked in the folder `path`.", takes: '"tar"' });
+export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), mode: Type.Optional(FileMode), archive: Type.Optional(Unpack) });
+export const UploadTarget = Type.Object({ path: FilePath, mode: Type.Optional(FileMode), archive: Type.Optional(Unpack) });
+export type UploadTarget = Static<typeof UploadTarget>;
+export const StatQuery = Type.Object({ path: FilePath });
+
+/** A sandbox as people name it. */
+export const FindQuery = Type.Object({
+  name: Type.String({
+    description: "An id, a name, or the beginning of an id, with or without `sb_`.",
+    minLength: 1,
+    maxLength: 64,
+    takes: "a string of 1 to 64 characters",
+  }),
+});
 
 export const PageQuery = Type.Object({
   page: Type.Optional(Type.Integer({ description: "Which page.", default: 1, minimum: 1, maximum: 1_000_000, takes: "a whole number from 1" })),

@@ -1,9 +1,9 @@
 /** Everything that crosses NATS between gateways and workers: calls, their replies, directory entries, heartbeats. */
 import Type, { type Static } from "typebox";
-import { errorCodes } from "../errors.ts";
+import { errorCodes, errorReasons } from "../errors.ts";
 import { sandboxStates } from "../sandbox.ts";
 import { snapshotStates } from "../snapshot.ts";
-import { EnvVars, ExecutionStatus, FileMode, FilePath } from "./api.ts";
+import { Environment, ExecutionStatus, FilePath, fileTypes, UploadTarget } from "./api.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 const Count = Type.Integer({ minimum: 0 });
@@ -47,7 +47,7 @@ export const CreateCall = Type.Object({
   memory: Count,
   storage: Count,
   network: Access,
-  env_vars: EnvVars,
+  env_vars: Environment,
   wait: Type.Boolean(),
   /** Comes back in the directory entry, so that the sandbox is known for the one that was reserved. */
   reservation_id: Type.Optional(Id),
@@ -69,7 +69,7 @@ export const ExecuteCall = Type.Object({
   source: Type.Union([Type.Literal("sync"), Type.Literal("stream")]),
   command: Type.String(),
   working_dir: Type.Optional(Type.String()),
-  env: EnvVars,
+  env: Environment,
   timeout_ms: Millis,
   /** Bytes of each stream that are sent; the rest is read and dropped. Absent: everything is sent. */
   keep_bytes: Type.Optional(Count),
@@ -83,6 +83,7 @@ export const ExecutionEnd = Type.Object({
   exit_code: Type.Integer(),
   error: Type.Optional(Type.String()),
   code: Type.Optional(Type.Enum([...errorCodes])),
+  reason: Type.Optional(Type.Enum([...errorReasons])),
   stdout_bytes: Count,
   stderr_bytes: Count,
   stdout_truncated: Type.Boolean(),
@@ -105,15 +106,25 @@ export type UploadCall = Static<typeof UploadCall>;
 /** The reply to an upload call: where to send the bytes. */
 export const UploadAccepted = StreamTarget;
 /** The end frame of an upload's stream. */
-export const UploadEnd = Type.Object({ path: FilePath, mode: Type.Optional(FileMode) });
+export const UploadEnd = UploadTarget;
 export type UploadEnd = Static<typeof UploadEnd>;
 /** What the worker sends back over the stream when the file is in place. */
-export const UploadDone = Type.Object({ size: Count });
+export const UploadDone = Type.Object({
+  size: Count,
+  /** Files and folders of an archive. */
+  files: Type.Optional(Count),
+});
 export type UploadDone = Static<typeof UploadDone>;
 
 export const DownloadCall = Type.Object({ ...caller, sandbox_id: Id, path: FilePath, archive: Type.Boolean(), to: StreamTarget });
 export type DownloadCall = Static<typeof DownloadCall>;
 export const DownloadAccepted = Type.Object({ size: Type.Optional(Count) });
+
+export const StatCall = Type.Object({ ...caller, sandbox_id: Id, path: FilePath });
+export type StatCall = Static<typeof StatCall>;
+/** What stands at a path; the mode in octal. */
+export const StatReply = Type.Object({ type: Type.Enum([...fileTypes]), size: Count, mode: Type.String(), modified_at_ms: Type.Integer() });
+export type StatReply = Static<typeof StatReply>;
 
 export const StatusCall = Type.Object({ ...caller, sandbox_id: Id, from_ms: Millis, to_ms: Millis });
 export type StatusCall = Static<typeof StatusCall>;
@@ -172,7 +183,7 @@ export const Manifest = Type.Object({
   memory: Count,
   storage: Count,
   network: Access,
-  env_vars: EnvVars,
+  env_vars: Environment,
 });
 export type Manifest = Static<typeof Manifest>;
 
@@ -225,7 +236,7 @@ export const RestoreCall = Type.Object({
   cpu: Count,
   memory: Count,
   storage: Count,
-  env_vars: EnvVars,
+  env_vars: Environment,
   wait: Type.Boolean(),
   reservation_id: Id,
   /** The gateway that holds the reservation. */
@@ -240,11 +251,43 @@ export type DeleteSnapshotCall = Static<typeof DeleteSnapshotCall>;
 export const DrainCall = Type.Object({ request_id: Id, on: Type.Boolean() });
 export type DrainCall = Static<typeof DrainCall>;
 
+/** What is in the image store of a worker. */
+export const ImagesCall = Type.Object({ request_id: Id });
+export type ImagesCall = Static<typeof ImagesCall>;
+const ImageEntry = Type.Object({
+  id: Type.String(),
+  names: Type.Array(Type.String()),
+  size_bytes: Count,
+  /** When a sandbox was last made of it by name; absent before the first time. */
+  used_at_ms: Type.Optional(Millis),
+  in_use: Type.Boolean(),
+  default: Type.Boolean(),
+});
+export type ImageEntry = Static<typeof ImageEntry>;
+export const ImagesReply = Type.Object({ images: Type.Array(ImageEntry) });
+/** Removes an image that nothing needs. */
+export const RemoveImageCall = Type.Object({ request_id: Id, id: Type.String() });
+export type RemoveImageCall = Static<typeof RemoveImageCall>;
+
 export const Empty = Type.Object({});
 
 /** One answer of the host probe. `ok: false` is a limit or feature that this host lacks. */
 export const HostCheck = Type.Object({ name: Type.String(), value: Type.String(), ok: Type.Boolean(), note: Type.Optional(Type.String()) });
 export type HostCheck = Static<typeof HostCheck>;
+
+/** Times by how long they were: see `shared/histogram.ts`. */
+const Observed = Type.Object({ counts: Type.Array(Count), sum: Type.Number() });
+
+/** What a worker has counted since its start: see `worker/counters.ts`. Times are in seconds. */
+export const WorkerMetrics = Type.Object({
+  create: Observed,
+  start: Observed,
+  run: Observed,
+  pause: Observed,
+  pool: Type.Object({ size: Count, hits: Count, misses: Count }),
+  refused: Type.Record(Type.String(), Count),
+});
+export type WorkerMetrics = Static<typeof WorkerMetrics>;
 
 /** A heartbeat. `peer` is new at every start of a process; `worker.id` is kept over restarts. */
 export const Presence = Type.Object({
@@ -272,6 +315,7 @@ export const Presence = Type.Object({
       rss_bytes: Count,
       /** Snapshots since the worker's start, and how long their sandboxes stood still, in all and at most. */
       snapshots: Type.Optional(Type.Object({ taken: Count, pause_ms_total: Type.Number(), pause_ms_max: Type.Number(), archive_pending_bytes: Count })),
+      metrics: Type.Optional(WorkerMetrics),
       accepts: Type.Boolean(),
       host: Type.Array(HostCheck),
     }),

@@ -1,9 +1,9 @@
 /** What crosses NATS for live sessions: calls to workers, their replies, and what a worker says on the stream of an attachment. */
 import Type, { type Static } from "typebox";
-import { errorCodes } from "../errors.ts";
+import { errorCodes, errorReasons } from "../errors.ts";
 import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../session/messages.ts";
 import { closeReasons } from "../session/protocol.ts";
-import { EnvVars } from "./api.ts";
+import { Environment } from "./api.ts";
 import { StreamTarget } from "./messages.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
@@ -17,9 +17,11 @@ export const SessionStartCall = Type.Object({
   /** Absent: the login shell. */
   command: Type.Optional(Type.String()),
   terminal: Type.Optional(Type.Object({ cols: Count, rows: Count })),
-  env: EnvVars,
+  env: Environment,
   working_dir: Type.Optional(Type.String()),
   detach_ms: Count,
+  /** Absent: it may take as long as it likes. */
+  timeout_ms: Type.Optional(Count),
   to: StreamTarget,
 });
 export type SessionStartCall = Static<typeof SessionStartCall>;
@@ -56,6 +58,7 @@ export const ClosedNotice = Type.Object({
   /** Absent: as the error code says. */
   reason: Type.Optional(Type.Enum(Object.keys(closeReasons) as (keyof typeof closeReasons)[])),
   code: Type.Enum([...errorCodes]),
+  error_reason: Type.Optional(Type.Enum([...errorReasons])),
   message: Type.String(),
 });
 export type ClosedNotice = Static<typeof ClosedNotice>;

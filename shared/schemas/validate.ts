@@ -13,24 +13,72 @@ interface Fault {
   params: Record<string, unknown>;
 }
 
+/** More values than any call has; what has more is not looked at further. */
+const valuesMax = 4_096;
+/** A name in a message is shown up to here. */
+const shownMax = 100;
+
+/**
+ * For what comes from callers: as `checker`, and fields that the schema does not name are refused, also inside of others.
+ * Not for what crosses NATS, where a newer process may say more than an older one knows.
+ */
+export function inputChecker<S extends TSchema>(schema: S): { readonly schema: S; readonly check: Check<Static<S>> } {
+  const strict = closed(schema) as S;
+  const check = checker(strict);
+  return {
+    schema: strict,
+    check: (value) => {
+      refuseTooMany(value);
+      return check(value);
+    },
+  };
+}
+
+/** The schema with all of its objects closed. */
+function closed(schema: TSchema): TSchema {
+  const { anyOf, properties } = schema as { anyOf?: TSchema[]; properties?: Record<string, TSchema> };
+  if (anyOf) return { ...schema, anyOf: anyOf.map(closed) };
+  if (!properties) return schema;
+  return { ...schema, additionalProperties: false, properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, closed(one)])) };
+}
+
+/** To find and explain what is wrong with very many values takes long. */
+function refuseTooMany(value: unknown): void {
+  const waiting: unknown[] = [value];
+  for (let count = 0; waiting.length > 0; ) {
+    const one = waiting.pop();
+    if (typeof one !== "object" || one === null) continue;
+    const inside = Object.values(one);
+    count += inside.length;
+    if (count > valuesMax) throw new SandgateError("invalid_request", `the request must have at most ${valuesMax} fields`);
+    waiting.push(...inside);
+  }
+}
+
 /** Compiles a schema once; the returned function is cheap to call per request. */
 export function checker<S extends TSchema>(schema: S): Check<Static<S>> {
   const compiled = Compile(schema);
   return (value) => {
     if (compiled.Check(value)) return value as Static<S>;
-    const fault = compiled.Errors(value)[0] as Fault | undefined;
+    const faults = compiled.Errors(value) as Fault[];
+    // Of a union the first fault is that another alternative was not meant.
+    const fault = faults.find(isUnknownField) ?? faults[0];
     throw new SandgateError("invalid_request", fault ? explain(fault, schema) : "the request is not valid");
   };
 }
 
+const isUnknownField = ({ keyword, schemaPath }: Fault): boolean => keyword === "boolean" && schemaPath.endsWith("/additionalProperties");
+
 function explain(fault: Fault, root: TSchema): string {
-  const field = fault.instancePath.slice(1).replaceAll("/", ".").replaceAll("~1", "/").replaceAll("~0", "~");
+  const path = fault.instancePath.slice(1).replaceAll("/", ".").replaceAll("~1", "/").replaceAll("~0", "~");
+  const field = path.length > shownMax ? `${path.slice(0, shownMax)}…` : path;
   if (fault.keyword === "required") {
     const missing = (fault.params.requiredProperties as string[])[0];
     return `Missing required field: ${field ? `${field}.` : ""}${missing}`;
   }
   const schema = schemaAt(root, fault.instancePath);
   const name = field || "the request";
+  if (isUnknownField(fault) && !schema?.takes) return `Unknown field: ${field}`;
   if (schema?.takes) return `${name} must be ${schema.takes}`;
   if (schema?.type) return `${name} must be ${bounds(schema)}`;
   return `${name} is not valid`;

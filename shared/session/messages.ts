@@ -1,8 +1,8 @@
-/** Control messages of live sessions: JSON in text frames. Unknown fields are ignored, unknown types refused. */
+/** Control messages of live sessions: JSON in text frames. Unknown types are refused, and unknown fields of what a client sends. */
 import Type, { type Static } from "typebox";
-import { errorCodes } from "../errors.ts";
+import { errorCodes, errorReasons } from "../errors.ts";
 import { commandBytesMax, EnvVars } from "../schemas/api.ts";
-import { detachTimeoutMaxS } from "./protocol.ts";
+import { detachTimeoutMaxS, timeoutMaxS } from "./protocol.ts";
 
 const sideMax = 65_535;
 const Side = Type.Integer({ minimum: 1, maximum: sideMax, takes: `between 1 and ${sideMax} (a whole number)` });
@@ -23,6 +23,8 @@ export const StartMessage = Type.Object({
   detach_timeout: Type.Optional(
     Type.Integer({ minimum: 0, maximum: detachTimeoutMaxS, takes: `between 0 and ${detachTimeoutMaxS} (a whole number of seconds)` }),
   ),
+  /** Seconds until the command and all that it started are killed; absent: never. */
+  timeout: Type.Optional(Type.Integer({ minimum: 1, maximum: timeoutMaxS, takes: `between 1 and ${timeoutMaxS} (a whole number of seconds)` })),
 });
 export type StartMessage = Static<typeof StartMessage>;
 
@@ -77,15 +79,19 @@ export const StartedMessage = Type.Object({
   writer: Type.Boolean(),
   /** Of the first byte of output that is sent next; what is missing before it is told by `gap`. */
   offset: Offset,
+  /** Where the output ends now: what comes before this offset was made before this client came. */
+  output_offset: Offset,
   /** Bytes of input that the session has accepted in all. A client that lost its socket sends what comes after. */
   input_offset: Offset,
+  /** Seconds that the session outlives its last socket. */
+  detach_timeout: Type.Number({ minimum: 0 }),
 });
 export type StartedMessage = Static<typeof StartedMessage>;
 
 /** The command has ended. Comes once, after all of its output. */
 export const ExitMessage = Type.Object({
   type: Type.Literal("exit"),
-  /** The command's, or 128+n when signal n ended it. */
+  /** The command's, 128+n when signal n ended it, or 124 when its `timeout` was over. */
   exit_code: Type.Integer(),
   /** Such as `SIGKILL`. */
   signal: Type.Optional(Type.String()),
@@ -95,7 +101,12 @@ export const ExitMessage = Type.Object({
 export type ExitMessage = Static<typeof ExitMessage>;
 
 /** Why the socket is closed right after this. */
-export const ErrorMessage = Type.Object({ type: Type.Literal("error"), code: Type.Enum([...errorCodes]), message: Type.String() });
+export const ErrorMessage = Type.Object({
+  type: Type.Literal("error"),
+  code: Type.Enum([...errorCodes]),
+  reason: Type.Optional(Type.Enum([...errorReasons])),
+  message: Type.String(),
+});
 export type ErrorMessage = Static<typeof ErrorMessage>;
 
 /** Output from offset `from` up to, not including, `to` is not kept any more. */

@@ -26,6 +26,8 @@ export const ringBytesDefault = 1024 * 1024;
 export const detachTimeoutDefaultS = 60;
 /** The longest time that `detach_timeout` may ask for, in seconds. */
 export const detachTimeoutMaxS = 3_600;
+/** The longest time that `timeout` may give a session, in seconds. */
+export const timeoutMaxS = 604_800;
 /** How often the server pings, in milliseconds. A socket that has shown no sign of life between two pings is closed. */
 export const pingMs = 30_000;
 /** How long a client may take for its first message, in milliseconds. */

@@ -1,9 +1,12 @@
 /** What a client has sent, checked. */
+import type { TSchema } from "typebox";
 import { SandgateError } from "../errors.ts";
-import { checker } from "../schemas/validate.ts";
+import { inputChecker } from "../schemas/validate.ts";
 import { type ClientMessage, clientMessages } from "./messages.ts";
 
-const checks = new Map(Object.entries(clientMessages).map(([type, schema]) => [type, checker(schema) as (value: unknown) => ClientMessage]));
+const checks = new Map(
+  Object.entries(clientMessages).map(([type, schema]) => [type, inputChecker(schema as TSchema).check as (value: unknown) => ClientMessage]),
+);
 
 /** A text frame as a message. @throws {SandgateError} `invalid_request` naming what is wrong. */
 export function readClientMessage(text: string): ClientMessage {

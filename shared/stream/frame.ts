@@ -3,12 +3,17 @@
  * Bytes of an execution are NDJSON lines made for the client, so a gateway passes them on unread.
  */
 import Type, { type Static } from "typebox";
-import { errorCodes, SandgateError } from "../errors.ts";
+import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
 import { decodeJson } from "../nats.ts";
 import { checker } from "../schemas/validate.ts";
 
 const Sequence = Type.Integer({ minimum: 0 });
-const Failure = Type.Object({ code: Type.Enum([...errorCodes]), message: Type.String() });
+const Failure = Type.Object({
+  code: Type.Enum([...errorCodes]),
+  message: Type.String(),
+  reason: Type.Optional(Type.Enum([...errorReasons])),
+  retry_after_s: Type.Optional(Type.Number()),
+});
 
 const Header = Type.Object({
   /** Data, end and fail frames of one stream are numbered from 0 without a hole. */

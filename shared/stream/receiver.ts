@@ -64,14 +64,14 @@ export class StreamReceiver implements StreamEnd {
     this.#close();
     this.#queue.length = 0;
     this.#put({ kind: "error", error: reason });
-    this.#tell({ cancel: { code: reason.code, message: reason.message } });
+    this.#tell({ cancel: reason.toWire() });
   }
 
   take(header: FrameHeader, payload: Uint8Array): void {
     if (this.#closed || header.seq === undefined) return;
     if (header.seq !== this.#expected) return this.#broken(`expected frame ${this.#expected}, got ${header.seq}`);
     this.#expected++;
-    if (header.fail) return this.#finish({ kind: "error", error: new SandgateError(header.fail.code, header.fail.message) });
+    if (header.fail) return this.#finish({ kind: "error", error: SandgateError.fromWire(header.fail) });
     if (header.end) {
       if (header.end.bytes !== this.#receivedBytes) return this.#broken(`expected ${header.end.bytes} bytes, got ${this.#receivedBytes}`);
       return this.#finish({ kind: "end", summary: header.end.summary });
@@ -83,7 +83,7 @@ export class StreamReceiver implements StreamEnd {
   abort(error: SandgateError): void {
     if (this.#closed) return;
     // A sender that was only out of reach for a while must not go on for nobody.
-    this.#tell({ cancel: { code: error.code, message: error.message } });
+    this.#tell({ cancel: error.toWire() });
     this.#finish({ kind: "error", error });
   }
 

@@ -51,12 +51,12 @@ export class StreamSender implements StreamEnd {
 
   /** The last frame: something broke. */
   fail(error: SandgateError): void {
-    this.#finish({ fail: { code: error.code, message: error.message } });
+    this.#finish({ fail: error.toWire() });
   }
 
   take(header: FrameHeader): void {
     if (header.credit !== undefined) this.#grant(header.credit);
-    if (header.cancel) this.abort(new SandgateError(header.cancel.code, header.cancel.message));
+    if (header.cancel) this.abort(SandgateError.fromWire(header.cancel));
   }
 
   abort(error: SandgateError): void {

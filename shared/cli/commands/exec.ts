@@ -4,7 +4,7 @@ import type { SandboxHandle } from "../../client/sandbox.ts";
 import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { findSandbox, pick } from "../names.ts";
-import { ago, oneLine, say } from "../output.ts";
+import { ago, oneLine } from "../output.ts";
 import { type CommonOptions, exit, taskOf } from "../task.ts";
 import { converse, terminalSize } from "../terminal.ts";
 import { commandLine, variable, whole } from "../values.ts";
@@ -45,19 +45,11 @@ async function run(sandbox: SandboxHandle, words: readonly string[], options: Ex
     ...(tty ? terminalSize() : {}),
     ...(workdir ? { working_dir: workdir } : {}),
     ...(env || tty ? { env: { ...(tty ? { TERM: "xterm-256color" } : {}), ...env } } : {}),
+    ...(timeout === undefined ? {} : { timeout }),
     detach_timeout: options.detachTimeout ?? (tty ? detachTimeoutS : lostTimeoutS),
   });
   if (!interactive && !tty) await session.closeStdin();
-  let isLate = false;
-  const end = (): void => {
-    isLate = true;
-    session.kill();
-  };
-  const timer = timeout === undefined ? undefined : setTimeout(end, timeout * 1_000);
-  const exitCode = await converse(session, { sandboxId: sandbox.id, reads: interactive ?? false, json: json ?? false });
-  clearTimeout(timer);
-  if (isLate) say(`sandgate: the command was ended after ${timeout} s`);
-  return isLate ? exitCodes.late : exitCode;
+  return converse(session, { sandboxId: sandbox.id, reads: interactive ?? false, json: json ?? false });
 }
 
 async function attach(name: string, id: string, options: CommonOptions & { since?: number; readOnly?: true; takeover: boolean }): Promise<void> {

@@ -4,7 +4,7 @@ import { NotFoundError } from "../../client/errors.ts";
 import { command } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
-import { findSandbox } from "../names.ts";
+import { findSandbox, warnOfNamesakes } from "../names.ts";
 import { ago } from "../output.ts";
 import { type CommonOptions, forEach, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
@@ -23,7 +23,7 @@ async function create(image: string | undefined, options: CreateOptions): Promis
   const { name, cpus, memory, storage, env, network, wait } = options;
   if (network !== undefined && network !== "none" && network !== "outbound") throw new UsageError("--network takes none or outbound");
   const { client, out } = await taskOf(options);
-  const { info } = await client.sandboxes.create({
+  const made = await client.sandboxes.create({
     ...(image === undefined ? {} : { image }),
     ...(name === undefined ? {} : { name }),
     resources: resources({ cpus, memory, storage }),
@@ -31,7 +31,8 @@ async function create(image: string | undefined, options: CreateOptions): Promis
     ...(network ? { network: { access: network } } : {}),
     wait_for_ready: wait,
   });
-  out.show(info, () => out.line(info.id));
+  out.show(made.info, () => out.line(made.id));
+  if (name !== undefined) await warnOfNamesakes(client, made);
 }
 
 /** Those that were given. */
@@ -95,7 +96,7 @@ const isUnknown = (error: unknown): boolean => error instanceof Error && error.m
 export function sandboxCommands(): Command[] {
   return [
     command("create [IMAGE]", "make a sandbox and print its id")
-      .option("-n, --name <name>", "its name (else one is made up)")
+      .option("-n, --name <name>", "its name (else one is made up); others may have the same")
       .option("--cpus <n>", "CPUs, 1 to 32", whole("--cpus", 1))
       .option("-m, --memory <size>", "memory: MiB, or such as 2g", memory)
       .option("--storage <gb>", "storage in GB, 1 to 1000", whole("--storage", 1))
@@ -105,8 +106,8 @@ export function sandboxCommands(): Command[] {
       .action(create),
     command("ls", "list sandboxes").alias("ps").option("-q, --quiet", "only ids").action(list),
     command("rm [SANDBOX...]", "delete sandboxes with their files")
-      .option("-f, --force", "do not ask, and do not mind what is not there")
-      .option("-a, --all", "all of the account")
+      .option("-f, --force", "with --all: do not ask; with names: sandboxes that are not there are no error")
+      .option("-a, --all", "all of the account, after asking")
       .option("--snapshot [name]", "take a last snapshot of each")
       .action(remove),
   ];

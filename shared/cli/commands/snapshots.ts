@@ -4,7 +4,7 @@ import { NotFoundError } from "../../client/errors.ts";
 import { command } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
-import { findSandbox, findSnapshot } from "../names.ts";
+import { findSandbox, findSnapshot, warnOfNamesakes } from "../names.ts";
 import { ago, bytesText } from "../output.ts";
 import { type CommonOptions, forEach, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
@@ -34,14 +34,16 @@ async function clone(name: string, options: MakeOptions): Promise<void> {
   const wanted = { ...common(options), ...(snapshotName ? { snapshot_name: snapshotName } : {}), resources: resources({ cpus, memory }) };
   const { sandbox, snapshot } = await (await findSandbox(client, name)).clone(wanted);
   out.show({ sandbox: sandbox.info, snapshot: snapshot.info }, () => out.line(sandbox.id));
+  if (options.name) await warnOfNamesakes(client, sandbox);
 }
 
 async function restore(name: string, options: MakeOptions): Promise<void> {
   const { client, out } = await taskOf(options);
   const { env, cpus, memory, storage } = options;
   const wanted = { ...common(options), ...(env ? { env_vars: env } : {}), resources: resources({ cpus, memory, storage }) };
-  const { info } = await (await findSnapshot(client, name)).restore(wanted);
-  out.show(info, () => out.line(info.id));
+  const made = await (await findSnapshot(client, name)).restore(wanted);
+  out.show(made.info, () => out.line(made.id));
+  if (options.name) await warnOfNamesakes(client, made);
 }
 
 function common({ name, image, wait }: MakeOptions): { name?: string; image?: string; wait_for_ready: boolean } {
@@ -107,8 +109,8 @@ export function snapshotCommands(): Command[] {
       .action(list)
       .addCommand(
         command("rm [SNAPSHOT...]", "delete snapshots; sandboxes made from them live on")
-          .option("-f, --force", "do not ask, and do not mind what is not there")
-          .option("-a, --all", "all of the account")
+          .option("-f, --force", "with --all: do not ask; with names: snapshots that are not there are no error")
+          .option("-a, --all", "all of the account, after asking")
           .action((names: string[], options: CommonOptions, self: Command) => remove(names, { ...self.parent?.opts(), ...options })),
       ),
   ];

@@ -2,16 +2,17 @@
 import type { Command } from "commander";
 import { NotFoundError } from "../../client/errors.ts";
 import type { Sandgate } from "../../client/index.ts";
-import type { LogEntry, SandboxUsage } from "../../client/types.ts";
+import type { LogEntry, Logs, LogsQuery, SandboxUsage } from "../../client/types.ts";
 import { pause } from "../../client/waiting.ts";
 import { command } from "../command.ts";
+import { UsageError } from "../failures.ts";
+import { follow } from "../follow.ts";
 import { findSandbox } from "../names.ts";
 import { clean, type Output, oneLine } from "../output.ts";
 import { type CommonOptions, taskOf } from "../task.ts";
 import { moment, whole } from "../values.ts";
 
 const watchMs = 5_000;
-const followMs = 2_000;
 
 interface Stat extends Omit<SandboxUsage, "history"> {
   readonly id: string;
@@ -73,21 +74,17 @@ interface LogOptions extends CommonOptions {
 }
 
 async function logs(name: string | undefined, options: LogOptions): Promise<void> {
+  const { since, until, limit } = options;
+  if (options.follow && until) throw new UsageError("--follow goes on until Ctrl-C: leave --until away");
   const { client, out } = await taskOf(options);
   const sandbox = name === undefined ? {} : { sandbox_id: (await findSandbox(client, name)).id };
-  const span = { ...(options.since ? { from: options.since } : {}), ...(options.until ? { to: options.until } : {}) };
-  const answer = await client.sandboxes.logs({ ...sandbox, ...span, limit: options.limit });
+  const read = (query: LogsQuery): Promise<Logs> => client.sandboxes.logs({ ...sandbox, ...query });
+  const answer = await read({ ...(since ? { from: since } : {}), ...(until ? { to: until } : {}), limit });
   // The oldest first, as in every log.
-  const entries = [...answer.logs].reverse();
-  if (!options.follow) return out.show(answer, () => print(out, entries, options));
-  const seen = new Set<string>();
-  for (let fresh = entries; ; fresh = [...(await client.sandboxes.logs({ ...sandbox, limit: 1_000 })).logs].reverse()) {
-    for (const entry of fresh.filter(({ request_id, execution_id }) => !seen.has(execution_id ?? request_id))) {
-      seen.add(entry.execution_id ?? entry.request_id);
-      if (out.isJson) out.line(JSON.stringify(entry));
-      else printOne(out, entry, options);
-    }
-    await pause(followMs);
+  if (!options.follow) return out.show(answer, () => print(out, [...answer.logs].reverse(), options));
+  for await (const entry of follow(read, answer, since)) {
+    if (out.isJson) out.line(JSON.stringify(entry));
+    else printOne(out, entry, options);
   }
 }
 
@@ -101,15 +98,19 @@ function print(out: Output, entries: readonly LogEntry[], options: LogOptions): 
         entry.sandbox_id,
         entry.source,
         entry.status,
-        entry.exit_code,
-        `${entry.execution_time_ms} ms`,
-        oneLine(entry.command),
+        entry.status === "running" ? "-" : entry.exit_code,
+        entry.status === "running" ? "-" : `${entry.execution_time_ms} ms`,
+        `${oneLine(entry.command)}${reasonOf(entry)}`,
       ]),
     );
 }
 
+/** What ended a command that did not end by itself. */
+const reasonOf = ({ error }: LogEntry): string => (error ? `  [${oneLine(error, 200)}]` : "");
+
 function printOne(out: Output, entry: LogEntry, { output }: LogOptions): void {
-  out.line(clean(`${entry.timestamp}  ${entry.status} (${entry.exit_code})  ${oneLine(entry.command, 100)}`));
+  const how = entry.status === "running" ? "running" : `${entry.status} (${entry.exit_code})`;
+  out.line(clean(`${entry.timestamp}  ${how}  ${oneLine(entry.command, 100)}${reasonOf(entry)}`));
   if (output) for (const text of [entry.stdout, entry.stderr]) if (text) out.line(clean(text.replace(/\n$/, "")).replace(/^/gm, "    "));
 }
 
@@ -120,8 +121,8 @@ export function usageCommands(): Command[] {
       .option("--since <time>", "from this time on, or so long ago, such as 10m (else an hour)", moment("--since"))
       .option("--until <time>", "up to this time", moment("--until"))
       .option("-n, --limit <n>", "the newest n", whole("--limit", 1), 100)
-      .option("-o, --output", "with what they printed (up to 4 KiB of each)")
-      .option("-f, --follow", "go on as commands run, until Ctrl-C")
+      .option("-o, --output", "with what they printed (up to 4 KiB of each stream)")
+      .option("-f, --follow", "go on as commands begin and end, until Ctrl-C")
       .action(logs),
   ];
 }

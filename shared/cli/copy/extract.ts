@@ -9,8 +9,18 @@ import { CliError } from "../failures.ts";
 import { say } from "../output.ts";
 import type { Copied } from "./upload.ts";
 
-/** @param folder a real path. @throws {CliError} for an archive that means harm */
+/** @param folder a real path. @throws {CliError} for an archive that means harm, or has paths longer than this system takes */
 export async function extractTo(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
+  try {
+    return await extractAll(folder, archive);
+  } catch (error) {
+    // Its own message has the whole path, thousands of characters.
+    if (!(error instanceof Error && "code" in error && error.code === "ENAMETOOLONG")) throw error;
+    throw new CliError("the folder has a path that is too long for this system, and was copied in part; `-` as the target gives all of it as an archive");
+  }
+}
+
+async function extractAll(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
   const unpacked = { files: 0, bytes: 0, skipped: 0 };
   const folders: { path: string; header: Header }[] = [];
   for await (const entry of entriesOf(archive)) {

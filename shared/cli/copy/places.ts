@@ -1,8 +1,9 @@
 /** The two ends of a copy. */
 import { posix } from "node:path";
+import { NotFoundError } from "../../client/errors.ts";
 import type { SandboxHandle } from "../../client/sandbox.ts";
+import type { ErrorReason } from "../../errors.ts";
 import { CliError, UsageError } from "../failures.ts";
-import { quoted } from "../values.ts";
 
 /** `SANDBOX:PATH`, a path of this machine, or `-` for standard input or output. */
 export type Place =
@@ -23,12 +24,12 @@ export type Kind = "file" | "folder" | "nothing";
 
 /** What stands at a path in the sandbox. Links are followed. */
 export async function remoteKind(sandbox: SandboxHandle, path: string): Promise<Kind> {
-  const at = quoted(path);
-  const { stdout, exit_code, stderr } = await sandbox.execute(`if [ -d ${at} ]; then echo folder; elif [ -e ${at} ]; then echo file; else echo nothing; fi`);
-  const kind = stdout.trim();
-  if (exit_code !== 0 || (kind !== "file" && kind !== "folder" && kind !== "nothing"))
-    throw new CliError(`${path} cannot be looked at: ${stderr.trim() || exit_code}`);
-  return kind;
+  try {
+    return (await sandbox.stat(path)).type === "directory" ? "folder" : "file";
+  } catch (error) {
+    if (error instanceof NotFoundError && error.reason === ("no_such_file" satisfies ErrorReason)) return "nothing";
+    throw error;
+  }
 }
 
 /** `DIR/.` means what is in the folder, and not the folder itself. */

@@ -1,5 +1,4 @@
 /** Files and folders into a sandbox. A folder goes as one archive that is unpacked there, so that modes and links stay. */
-import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,11 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { type Pack, pack } from "tar-stream";
 import type { SandboxHandle } from "../../client/sandbox.ts";
 import type { OnProgress } from "../../client/transfer.ts";
-import { CliError } from "../failures.ts";
 import { say } from "../output.ts";
-import { quoted } from "../values.ts";
-
-const unpackTimeoutS = 300;
+import { Again } from "./again.ts";
 
 export interface Copied {
   readonly files: number;
@@ -31,41 +27,27 @@ export async function uploadFile(sandbox: SandboxHandle, local: string, path: st
 export async function uploadFolder(sandbox: SandboxHandle, local: string, path: string, onProgress: OnProgress): Promise<Copied> {
   const entries = await walk(local);
   const totalBytes = entries.reduce((sum, { size }) => sum + size, 0);
-  const stream = pack();
-  const done = { files: 0, bytes: 0, skipped: 0 };
-  // What it throws ends the archive, and thereby the upload.
-  const packing = fill(stream, local, entries, (change) => {
-    done[change.what] += change.by;
-    onProgress(done.bytes, totalBytes);
-  }).catch((error: Error) => stream.destroy(error));
-  await unpack(sandbox, stream as AsyncIterable<Uint8Array>, path);
-  await packing;
+  let done = { files: 0, bytes: 0, skipped: 0 };
+  const archive = (): AsyncIterable<Uint8Array> => {
+    const stream = pack();
+    const now = { files: 0, bytes: 0, skipped: 0 };
+    done = now;
+    // What it throws ends the archive, and thereby the upload.
+    void fill(stream, local, entries, (change) => {
+      now[change.what] += change.by;
+      onProgress(now.bytes, totalBytes);
+    }).catch((error: Error) => stream.destroy(error));
+    return stream as AsyncIterable<Uint8Array>;
+  };
+  await sandbox.uploadArchive(path, archive);
   return done;
 }
 
 /** @param archive tar, as it is or compressed in a way that the sandbox's `tar` knows. @param path a folder that is there */
 export async function uploadArchive(sandbox: SandboxHandle, archive: AsyncIterable<Uint8Array>, path: string, onProgress: OnProgress): Promise<Copied> {
-  return { ...(await unpack(sandbox, archive, path, onProgress)), skipped: 0 };
-}
-
-/** Files and folders that were in the archive, and its own bytes. */
-async function unpack(
-  sandbox: SandboxHandle,
-  bytes: AsyncIterable<Uint8Array>,
-  path: string,
-  onProgress?: OnProgress,
-): Promise<{ files: number; bytes: number }> {
-  const folder = `/tmp/.sandgate-copy-${randomBytes(8).toString("hex")}`;
-  const [archive, list, at] = [`${folder}/archive`, `${folder}/list`, quoted(path)];
-  try {
-    const { size } = await sandbox.upload(archive, bytes, { mode: "600", onProgress });
-    const command = `mkdir -p -- ${at} && tar -x -v -p -f ${archive} -C ${at} > ${list} && wc -l < ${list}`;
-    const { exit_code, stdout, stderr, status } = await sandbox.execute(command, { timeout: unpackTimeoutS });
-    if (exit_code !== 0) throw new CliError(`the archive could not be unpacked in the sandbox: ${stderr.trim() || status}`);
-    return { files: Number(stdout), bytes: size };
-  } finally {
-    await sandbox.execute(`rm -rf -- ${folder}`).catch(() => {});
-  }
+  const source = new Again(archive);
+  const { files, size } = await sandbox.uploadArchive(path, () => source.read(), { onProgress });
+  return { files, bytes: size, skipped: 0 };
 }
 
 interface Entry {

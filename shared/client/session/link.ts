@@ -30,7 +30,7 @@ export async function openLink(dial: Dial, first: StartMessage | AttachMessage, 
   let told: SandgateError | undefined;
   let heard: LinkListener | undefined;
   const read = (message: ServerMessage): void => {
-    if (message.type === "error") told = errorOfStream(message.message, message.code, undefined);
+    if (message.type === "error") told = errorOfStream(message);
     else if (message.type === "started" && !heard) {
       // At once, because output may follow in the same packet.
       heard = listener(message);

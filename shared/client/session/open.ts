@@ -26,12 +26,17 @@ export interface SessionStart {
   working_dir?: string | undefined;
   /** Whole seconds that the session outlives its last connection: 0 to 3600, 60 when absent. */
   detach_timeout?: number | undefined;
+  /** Whole seconds until it is ended with everything it started, with exit code 124; never when absent. */
+  timeout?: number | undefined;
 }
 
 export interface SessionOptions extends SessionStart, OpenOptions {}
 
 export interface AttachOptions extends OpenOptions {
-  /** Output from this offset on is sent again where it is still kept; without it only new output comes. */
+  /**
+   * Output from this offset on is sent again where it is still kept, of a terminal without the questions that programs
+   * have asked it; without `since` only new output comes.
+   */
   since?: number | undefined;
   /** Take the pen from the client that writes. */
   takeover?: boolean | undefined;
@@ -66,9 +71,9 @@ function dialer(connection: Connection, sandboxId: string, { signal, timeoutMs }
   // Once it runs, the signal is for the command: to be told so it needs its connection.
   let own = signal;
   return () => {
-    const opening = platform.openSocket({ url, headers: connection.authentication(), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own });
+    const target = { url, headers: connection.authentication(), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own };
     own = undefined;
-    return opening;
+    return connection.whenAllowed(() => platform.openSocket(target), target.signal);
   };
 }
 

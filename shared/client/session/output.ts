@@ -3,6 +3,7 @@
 import { decodeOutput } from "../../session/frames.ts";
 import { channels } from "../../session/protocol.ts";
 import { type Deferred, deferred } from "../waiting.ts";
+import { Replay } from "./replay.ts";
 import type { SessionOutput } from "./types.ts";
 
 /** The server is told what was read when it is this much. */
@@ -16,13 +17,18 @@ export class Output {
   #news: Deferred<void> | undefined;
 
   readonly #onGap: ((from: number, to: number) => void) | undefined;
+  readonly #replay: Replay;
   #received: number;
   #acked: number;
 
-  /** @param offset of the first byte that is wanted */
-  constructor(offset: number, onGap: ((from: number, to: number) => void) | undefined) {
+  /**
+   * @param offset of the first byte that is wanted
+   * @param oldUntil what comes before this offset is a terminal's output that is shown once more
+   */
+  constructor(offset: number, oldUntil: number, onGap: ((from: number, to: number) => void) | undefined) {
     this.#received = offset;
     this.#acked = offset;
+    this.#replay = new Replay(oldUntil);
     this.#onGap = onGap;
   }
 
@@ -40,7 +46,8 @@ export class Output {
     const fresh = bytes.subarray(Math.max(0, this.#received - offset));
     if (fresh.length === 0) return;
     this.#received = offset + bytes.length;
-    this.#waiting.push({ stream: channel === channels.stdout ? "stdout" : "stderr", bytes: fresh, offset: this.#received - fresh.length });
+    const stream = channel === channels.stdout ? "stdout" : "stderr";
+    this.#waiting.push(...this.#replay.take({ stream, bytes: fresh, offset: this.#received - fresh.length }));
     this.#wake();
   }
 
@@ -49,6 +56,7 @@ export class Output {
     if (to <= this.#received) return;
     const begin = Math.max(from, this.#received);
     this.#received = to;
+    this.#waiting.push(...this.#replay.release());
     this.#onGap?.(begin, to);
   }
 
@@ -63,6 +71,7 @@ export class Output {
   /** No more will come. */
   end(end: End): void {
     this.#end ??= end;
+    this.#waiting.push(...this.#replay.release());
     this.#wake();
   }
 

@@ -20,12 +20,14 @@ const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.f
 
 /**
  * Output comes by iterating over the session, once, and no faster than it is read; a session whose output nobody reads
- * comes to a stop. What was written is sent again after a lost connection where it had not arrived, and never twice.
+ * comes to a stop. Whoever joins a terminal is shown its former output without the questions that programs have asked it. What was written is sent again after a lost connection where it had not arrived, and never twice.
  */
 export class Session implements AsyncIterable<SessionOutput> {
   readonly id: string;
   /** Whether it has a terminal. */
   readonly tty: boolean;
+  /** Seconds that it outlives its last connection. */
+  readonly detachTimeoutS: number;
   /** The exit code. Output has to be read for it to come; `wait` does both. Rejects when the session was lost or left. */
   readonly exited: Promise<SessionEnd>;
   readonly #dial: Dial;
@@ -47,15 +49,17 @@ export class Session implements AsyncIterable<SessionOutput> {
   /** To be sent when there is a connection. */
   #later: ClientMessage[] = [];
 
-  private constructor(dial: Dial, settings: SessionSettings, started: StartedMessage, since = started.offset) {
+  private constructor(dial: Dial, settings: SessionSettings, started: StartedMessage, joined: AttachMessage | undefined) {
     this.#dial = dial;
     this.#settings = settings;
     this.id = started.session_id;
     this.tty = started.tty;
+    this.detachTimeoutS = started.detach_timeout;
     this.#isWriter = started.writer;
     this.#size = sizeOf(started);
     // What is missing up to the first byte that comes is told as a gap.
-    this.#output = new Output(since, settings.onGap);
+    const oldUntil = joined && started.tty ? started.output_offset : 0;
+    this.#output = new Output(joined?.since ?? started.offset, oldUntil, settings.onGap);
     this.#input = new Input(started.input_offset);
     this.exited = this.#end.promise;
     this.exited.catch(() => {});
@@ -65,7 +69,7 @@ export class Session implements AsyncIterable<SessionOutput> {
   static async open(dial: Dial, first: StartMessage | AttachMessage, settings: SessionSettings): Promise<Session> {
     let session: Session | undefined;
     const link = await openLink(dial, first, (started) => {
-      session = new Session(dial, settings, started, first.type === "attach" ? first.since : undefined);
+      session = new Session(dial, settings, started, first.type === "attach" ? first : undefined);
       return session.#listener();
     });
     // It is there: the link opens when it has been made.

@@ -3,6 +3,7 @@
 export interface SessionOutput {
   /** A terminal has only `stdout`. */
   readonly stream: "stdout" | "stderr";
+  /** Empty where something was left out. */
   readonly bytes: Uint8Array;
   /** Of the first byte, in all output of the session. */
   readonly offset: number;

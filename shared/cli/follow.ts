@@ -1,0 +1,76 @@
+/** The log as it grows: what begins, and how what runs ends. */
+import type { LogEntry, Logs, LogsQuery } from "../client/types.ts";
+import { pause } from "../client/waiting.ts";
+
+const pauseMs = 3_000;
+const limitMax = 1_000;
+/** So late at most an entry comes that began earlier than others that are known. */
+const lateMs = 60_000;
+
+type Read = (query: LogsQuery) => Promise<Logs>;
+
+const idOf = ({ execution_id, request_id }: LogEntry): string => execution_id ?? request_id;
+
+/** Entries as they are to be shown: those of `first`, the oldest first, then news. Never ends. */
+export async function* follow(read: Read, first: Logs, from: string | undefined): AsyncGenerator<LogEntry, never> {
+  const known = new Known();
+  yield* known.newsOf(first.logs);
+  // What is older than the rows that were asked for is not wanted later either.
+  let since = first.total > first.logs.length ? first.logs.at(-1)?.timestamp : from;
+  for (;;) {
+    await pause(pauseMs);
+    yield* known.newsOf(await whole(read, since));
+    const running = known.nextBefore(since);
+    if (running) yield* known.newsOf((await read({ from: running, to: running, limit: limitMax })).logs);
+    since = later(since, known.newest);
+    known.forgetBefore(since);
+  }
+}
+
+/** All from a time on, newest first. */
+async function whole(read: Read, from: string | undefined): Promise<LogEntry[]> {
+  const entries: LogEntry[] = [];
+  for (let to: string | undefined; ; ) {
+    const { logs, total } = await read({ ...(from ? { from } : {}), ...(to ? { to } : {}), limit: limitMax });
+    entries.push(...logs);
+    const oldest = logs.at(-1)?.timestamp;
+    if (total <= logs.length || oldest === to) return entries;
+    to = oldest;
+  }
+}
+
+function later(since: string | undefined, newest: string | undefined): string | undefined {
+  if (newest === undefined) return since;
+  const time = new Date(Date.parse(newest) - lateMs).toISOString();
+  return since === undefined || time > since ? time : since;
+}
+
+/** What has been shown, and of what the end is still to be shown. */
+class Known {
+  readonly #entries = new Map<string, LogEntry>();
+  #asked = 0;
+
+  /** The newest time of all. */
+  newest: string | undefined;
+
+  /** @param logs newest first, as the API has them */
+  newsOf(logs: readonly LogEntry[]): LogEntry[] {
+    const news = logs.filter((entry) => {
+      const shown = this.#entries.get(idOf(entry));
+      this.#entries.set(idOf(entry), entry);
+      if (this.newest === undefined || entry.timestamp > this.newest) this.newest = entry.timestamp;
+      return !shown || (shown.status === "running" && entry.status !== "running");
+    });
+    return news.reverse();
+  }
+
+  /** The time of one that runs and that a look at what is new does not find; each in its turn. */
+  nextBefore(since: string | undefined): string | undefined {
+    const running = [...this.#entries.values()].filter(({ status, timestamp }) => status === "running" && since !== undefined && timestamp < since);
+    return running[this.#asked++ % running.length]?.timestamp;
+  }
+
+  forgetBefore(since: string | undefined): void {
+    for (const [id, { status, timestamp }] of this.#entries) if (status !== "running" && since !== undefined && timestamp < since) this.#entries.delete(id);
+  }
+}
