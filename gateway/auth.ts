@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import type { Config } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
+import { hostAndPort } from "../shared/host.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/records.ts";
 import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../shared/tiers.ts";
 import type { Records } from "./accounts/records.ts";
@@ -108,9 +109,7 @@ export class Authenticator {
   refuseForeignPage(exchange: Exchange): void {
     const origin = exchange.header("origin");
     const site = exchange.header("sec-fetch-site");
-    const isOwn = origin
-      ? origin === this.#publicOrigin || hostOf(origin) === exchange.header("host")
-      : site === "" || site === "same-origin" || site === "none";
+    const isOwn = origin ? origin === this.#publicOrigin || isAt(origin, exchange.header("host")) : site === "" || site === "same-origin" || site === "none";
     if (!isOwn) throw new SandgateError("forbidden", "This call must come from Sandgate's own pages.");
   }
 
@@ -158,10 +157,13 @@ export class Authenticator {
   }
 }
 
-function hostOf(origin: string): string | undefined {
-  try {
-    return new URL(origin).host;
-  } catch {
-    return undefined; // Such as "null", which sandboxed frames send.
-  }
+const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** Whether a page's origin is the host that its call went to: one of ours, since others are refused before. */
+function isAt(origin: string, host: string): boolean {
+  if (!URL.canParse(origin)) return false; // Such as "null", which sandboxed frames send.
+  const { protocol, hostname, port } = new URL(origin);
+  const called = hostAndPort(host);
+  const standard = defaultPorts[protocol];
+  return standard !== undefined && called?.name === hostname && String(called.port ?? standard) === (port || standard);
 }

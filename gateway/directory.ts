@@ -7,7 +7,7 @@ import type { SandboxEntry } from "../shared/schemas/messages.ts";
 
 const pollMs = 50;
 
-const notFound = (id: string): SandgateError => new SandgateError("not_found", `Sandbox not found: ${id.slice(0, 64)}`);
+const notFound = (id: string): SandgateError => new SandgateError("not_found", `Sandbox not found: ${id.slice(0, 64)}`, { reason: "no_such_sandbox" });
 
 export class SandboxDirectory {
   readonly #mirror: BucketMirror<SandboxEntry>;

@@ -78,12 +78,12 @@ export class Idempotency {
     const key = exchange.header("idempotency-key");
     if (!key) {
       const { status, body } = await task.run(newId("reservation"));
-      return exchange.sendJsonText(status, body);
+      return exchange.sendJsonText(status, `${body}\n`);
     }
     if (!keyPattern.test(key)) throw new SandgateError("invalid_request", "the Idempotency-Key must be 1 to 255 printable ASCII characters");
     const name = digest(`${task.accountId}\n${key}`);
     const { answer, isReplay } = await this.#once(exchange, name, digest(canonical(task.wanted)), task);
-    exchange.sendJsonText(answer.status, answer.body, isReplay ? { "idempotency-replayed": "true" } : undefined);
+    exchange.sendJsonText(answer.status, `${answer.body}\n`, isReplay ? { "idempotency-replayed": "true" } : undefined);
   }
 
   async #once(exchange: Exchange, name: string, fingerprint: string, task: Task): Promise<{ answer: Answer; isReplay: boolean }> {

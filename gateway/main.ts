@@ -28,7 +28,9 @@ import type { GatewayContext } from "./context.ts";
 import { loadDashboard } from "./dashboard/files.ts";
 import { SandboxDirectory } from "./directory.ts";
 import { Dispatcher } from "./dispatch.ts";
+import { notFound } from "./handlers/pages.ts";
 import type { Exchange } from "./http/exchange.ts";
+import { Hosts } from "./http/hosts.ts";
 import { listen } from "./http/server.ts";
 import { Idempotency, IdempotencyRecord, idempotencyMs } from "./idempotency.ts";
 import { AddressLimit } from "./limit/addresses.ts";
@@ -125,17 +127,23 @@ async function main(): Promise<void> {
     activity.count(caller, granted);
     use.note(caller);
   });
+  const hosts = new Hosts(config);
   const metrics = new Metrics(context, () => admission.inProgress);
   if (config.metricsPort) {
-    const metricsServer = await metrics.listen(config.metricsPort);
+    const metricsServer = await metrics.listen(config.metricsHost, config.metricsPort, hosts);
+    if (!isLoopback(config.metricsHost)) {
+      log.warn({ event: "metrics_exposed", host: config.metricsHost }, "/metrics asks for no key: whoever reaches SANDGATE_METRICS_HOST can read it");
+    }
     lifecycle.onStop("metrics", () => void metricsServer.close());
   }
   const pipeline: Pipeline = { context, admission, limits, log };
   const server = await listen(config.host, config.port, {
     routes,
     corsOrigins: config.corsOrigins,
+    hosts,
     log,
     handle: (exchange, route) => handle(pipeline, exchange, route),
+    notFound: (exchange) => notFound(context, exchange),
     observe: (exchange) => metrics.observe(exchange),
     ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
@@ -149,6 +157,8 @@ async function main(): Promise<void> {
   // What was compiled for this start is there for the next one, also when this process is killed.
   flushCompileCache();
 }
+
+const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
 
 /** Other gateways answer the first heartbeat at once: they must be known before calls are counted here. */
 async function meetPeers(bus: Bus, peers: PeerWatch): Promise<void> {

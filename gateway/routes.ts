@@ -4,6 +4,7 @@ import {
   AccountChange,
   AccountsQuery,
   DrainBody,
+  ImagesQuery,
   KeyBody,
   KeyChange,
   KeysQuery,
@@ -19,32 +20,35 @@ import {
   DownloadQuery,
   ExecuteAsyncBody,
   ExecuteBody,
+  FindQuery,
   LogsQuery,
   PageQuery,
   RestoreBody,
   SessionQuery,
   SnapshotBody,
+  StatQuery,
   StatusQuery,
   UploadQuery,
 } from "../shared/schemas/api.ts";
-import { type Check, checker } from "../shared/schemas/validate.ts";
+import { type Check, inputChecker } from "../shared/schemas/validate.ts";
 import { SessionTokenBody } from "../shared/session/messages.ts";
 import type { Caller } from "./auth.ts";
 import type { GatewayContext } from "./context.ts";
 import { endKey, getAccount, getUsage, listKeys, makeKey } from "./handlers/account.ts";
 import { changeAccount, getAnyAccount, listAccounts } from "./handlers/admin/accounts.ts";
+import { listImages, removeImage } from "./handlers/admin/images.ts";
 import { changeKey, endAnyKey, listAllKeys } from "./handlers/admin/keys.ts";
 import { deleteAnySandbox, listAllSandboxes } from "./handlers/admin/sandboxes.ts";
 import { drainWorker, forgetWorker, listWorkers } from "./handlers/admin/workers.ts";
 import { authSettings, changePassword, logIn, logOut, signUp } from "./handlers/auth.ts";
 import { cloneSandbox } from "./handlers/clone.ts";
 import { execute, executeAsync } from "./handlers/execute.ts";
-import { download, upload } from "./handlers/files.ts";
+import { download, stat, upload } from "./handlers/files.ts";
 import { health, readiness } from "./handlers/health.ts";
 import { asset, favicon, page, pagePaths } from "./handlers/pages.ts";
 import { openApi, reference } from "./handlers/reference.ts";
 import { restoreSnapshot } from "./handlers/restore.ts";
-import { createSandbox, deleteAllSandboxes, deleteSandbox, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
+import { createSandbox, deleteAllSandboxes, deleteSandbox, findSandboxes, getSandbox, listSandboxes } from "./handlers/sandboxes.ts";
 import { listSessions, makeSessionToken, openSession } from "./handlers/sessions.ts";
 import { createSnapshot, deleteAllSnapshots, deleteSnapshot, getSnapshot, listSnapshots } from "./handlers/snapshots.ts";
 import { sandboxLogs, sandboxStatus } from "./handlers/usage.ts";
@@ -128,12 +132,14 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
     path,
     allowance,
     socket,
-    query: { schema: query, check: checker(query) },
-    body: body === "file" ? body : { schema: body, check: checker(body) },
+    query: inputChecker(query),
+    body: body === "file" ? body : inputChecker(body),
     handle: handle as CallRoute["handle"],
   };
 }
 
+/** What tells a client how to do what it is about to do: a command that needs two calls counts as one. */
+const toLookUp = { allowance: "lookups" } as const;
 const forAnyone = { access: "anyone" } as const;
 const forPeople = { access: "person", allowance: "pages" } as const;
 const forAccounts = { access: "account", allowance: "pages" } as const;
@@ -142,6 +148,7 @@ const forOperators = { access: "operator", allowance: "pages" } as const;
 export const routes: readonly Route[] = [
   route("POST", "/v1/sandboxes/create", { body: CreateBody, docs: sandboxes.create }, createSandbox),
   route("GET", "/v1/sandboxes/list", { query: PageQuery, docs: sandboxes.list }, listSandboxes),
+  route("GET", "/v1/sandboxes/find", { query: FindQuery, docs: sandboxes.find }, findSandboxes, toLookUp),
   route("GET", "/v1/sandboxes/logs", { query: LogsQuery, docs: sandboxes.logs }, sandboxLogs),
   route("DELETE", "/v1/sandboxes/delete-all", { docs: sandboxes.removeAll }, deleteAllSandboxes),
   route("GET", "/v1/sandboxes/:id", { docs: sandboxes.get }, getSandbox),
@@ -154,6 +161,7 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/sandboxes/:id/sessions", { docs: sessions.list }, listSessions),
   route("POST", "/v1/sandboxes/:id/upload", { query: UploadQuery, body: "file", docs: files.upload }, upload),
   route("GET", "/v1/sandboxes/:id/download", { query: DownloadQuery, docs: files.download }, download),
+  route("GET", "/v1/sandboxes/:id/stat", { query: StatQuery, docs: files.stat }, stat, toLookUp),
   route("POST", "/v1/sandboxes/:id/snapshot", { body: SnapshotBody, docs: snapshots.take }, createSnapshot),
   route("POST", "/v1/sandboxes/:id/clone", { body: CloneBody, docs: snapshots.clone }, cloneSandbox),
   route("GET", "/v1/snapshots/list", { query: PageQuery, docs: snapshots.list }, listSnapshots),
@@ -180,6 +188,8 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/admin/workers", { docs: admin.listWorkers }, listWorkers, forOperators),
   route("POST", "/v1/admin/workers/:id/drain", { body: DrainBody, docs: admin.drainWorker }, drainWorker, forOperators),
   route("DELETE", "/v1/admin/workers/:id", { docs: admin.forgetWorker }, forgetWorker, forOperators),
+  route("GET", "/v1/admin/images", { query: ImagesQuery, docs: admin.listImages }, listImages, forOperators),
+  route("DELETE", "/v1/admin/images/:id", { query: ImagesQuery, docs: admin.removeImage }, removeImage, forOperators),
   route("GET", "/v1/admin/sandboxes", { query: SandboxesQuery, docs: admin.listSandboxes }, listAllSandboxes, forOperators),
   route("DELETE", "/v1/admin/sandboxes/:id", { docs: admin.deleteSandbox }, deleteAnySandbox, forOperators),
   { access: "open", method: "GET", path: "/healthz", answer: health, docs: operations.health },

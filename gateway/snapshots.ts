@@ -5,7 +5,7 @@ import type { BucketMirror } from "../shared/mirror.ts";
 import type { SnapshotEntry } from "../shared/schemas/messages.ts";
 import { newestFirst } from "./accounts/view.ts";
 
-const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`);
+const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`, { reason: "no_such_snapshot" });
 
 /** Its worker was away when it was deleted: nobody sees it any more. */
 const isDeleted = ({ status }: SnapshotEntry): boolean => status === "deleting";

@@ -91,4 +91,4 @@ export async function revokeKey(records: Records, id: string, accountId?: string
   return stored;
 }
 
-export const keyNotFound = (id: string): SandgateError => new SandgateError("not_found", `API key not found: ${id.slice(0, 64)}`);
+export const keyNotFound = (id: string): SandgateError => new SandgateError("not_found", `API key not found: ${id.slice(0, 64)}`, { reason: "no_such_key" });

@@ -3,6 +3,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { hashKey } from "../auth.ts";
+import { cookieLine, cookieOf } from "../http/cookies.ts";
 import type { Records } from "./records.ts";
 
 const cookieName = "sandgate_session";
@@ -12,19 +13,19 @@ const sweepMs = 600_000;
 export class Sessions {
   readonly #records: Records;
   readonly #lifeMs: number;
-  readonly #isSecure: boolean;
+  readonly #publicUrl: string;
   readonly #timer = setInterval(() => this.#sweep(), sweepMs);
 
   constructor(records: Records, { sessionMs, publicUrl }: Config) {
     this.#records = records;
     this.#lifeMs = sessionMs;
-    this.#isSecure = publicUrl.startsWith("https:");
+    this.#publicUrl = publicUrl;
     this.#timer.unref();
   }
 
   /** The session of a `Cookie` header, unless it is over, and what it is kept under. */
   find(cookieHeader: string): { readonly id: string; readonly session: SessionRecord } | undefined {
-    const token = tokenOf(cookieHeader);
+    const token = cookieOf(cookieHeader, cookieName);
     if (token === undefined) return undefined;
     const id = hashKey(token);
     const session = this.get(id);
@@ -56,13 +57,13 @@ export class Sessions {
 
   /** Logs the browser out. @returns the `Set-Cookie` header that makes it forget. */
   async end(cookieHeader: string): Promise<string> {
-    const token = tokenOf(cookieHeader);
+    const token = cookieOf(cookieHeader, cookieName);
     if (token !== undefined) await this.#records.sessions.delete(hashKey(token));
     return this.#cookie("", 0);
   }
 
   #cookie(value: string, maxAgeS: number): string {
-    return `${cookieName}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${this.#isSecure ? "; Secure" : ""}`;
+    return cookieLine(cookieName, value, maxAgeS, this.#publicUrl);
   }
 
   #sweep(): void {
@@ -75,12 +76,4 @@ export class Sessions {
 export function hasCsrfToken(session: SessionRecord, given: string): boolean {
   const [expected, actual] = [Buffer.from(session.csrf_token), Buffer.from(given)];
   return expected.length === actual.length && timingSafeEqual(expected, actual);
-}
-
-function tokenOf(cookieHeader: string): string | undefined {
-  for (const part of cookieHeader.split(";")) {
-    const [name, value] = part.trim().split("=", 2);
-    if (name === cookieName && value) return value;
-  }
-  return undefined;
 }

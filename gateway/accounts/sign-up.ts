@@ -1,6 +1,5 @@
 /** Making an account with a login. */
 import type { Config } from "../../shared/config.ts";
-import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 import type { Records } from "./records.ts";
@@ -16,14 +15,15 @@ export interface NewLogin {
   readonly password: string;
 }
 
-export const alreadyRegistered = (): SandgateError => new SandgateError("conflict", "This e-mail address is already registered.");
-
 /**
- * Stores an account of the tier beta and its login.
- *
- * @throws {SandgateError} `conflict` when somebody else, on whatever gateway, has just taken the e-mail address.
+ * Stores an account of the tier beta and its login. Undefined when the e-mail address is taken, on whatever gateway; that
+ * takes as long.
  */
-export async function makeAccount(records: Records, { firstAccountOperator }: Config, { loginKey, email, name, password }: NewLogin) {
+export async function makeAccount(
+  records: Records,
+  { firstAccountOperator }: Config,
+  { loginKey, email, name, password }: NewLogin,
+): Promise<AccountRecord | undefined> {
   const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
   const now = Date.now();
   const account: AccountRecord = { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: now };
@@ -31,10 +31,11 @@ export async function makeAccount(records: Records, { firstAccountOperator }: Co
   // First the account, so that no login ever leads nowhere.
   await records.accounts.put(account.id, account);
   if (!(await records.logins.create(loginKey, login))) {
-    await records.accounts.delete(account.id);
-    throw alreadyRegistered();
+    // Not waited for: the time until the answer must not tell that there was something to undo.
+    records.accounts.delete(account.id).catch(() => {});
+    return undefined;
   }
-  return { login, account: mayBeFirst ? await asFirstOperator(records, account, login) : account };
+  return mayBeFirst ? asFirstOperator(records, account, login) : account;
 }
 
 /** Of several first accounts made at the same time one becomes the operator: the one whose entry the server takes. */

@@ -2,11 +2,10 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
-import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
+import { knownDevice } from "../accounts/devices.ts";
 import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
-import { alreadyRegistered, makeAccount } from "../accounts/sign-up.ts";
+import { makeAccount } from "../accounts/sign-up.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../routes.ts";
 import { noStore, sessionAnswer } from "./account.ts";
 
@@ -15,19 +14,22 @@ export function authSettings({ config }: GatewayContext, { exchange }: Call<unkn
   exchange.sendJson(200, { sign_up: config.signUp });
 }
 
-/** @throws {SandgateError} `forbidden` where signing up is closed, `conflict` for an e-mail address that is taken. */
+/**
+ * Makes an account unless the e-mail address has one. The answer is the same and takes as long: who is registered here is
+ * nobody else's business. Logging in shows whether it was made.
+ *
+ * @throws {SandgateError} `forbidden` where signing up is closed, `rate_limited`.
+ */
 export async function signUp(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof SignUpBody>>): Promise<void> {
   const { config, records, passwords, signUps } = context;
   if (!config.signUp) throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.");
   const email = body.email.trim();
   refuseAddressAsPassword("password", body.password, email);
-  const loginKey = loginKeyOf(email);
-  await refuseRegistered(context, exchange, loginKey);
   signUps.take(exchange.address(config.trustProxy));
   const name = body.name?.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
-  const { account, login } = await makeAccount(records, config, { loginKey, email, name, password: await passwords.hash(body.password) });
-  exchange.audited = { account: account.id, target: account.id };
-  await enter(context, exchange, 201, { account, loginKey, login });
+  const account = await makeAccount(records, config, { loginKey: loginKeyOf(email), email, name, password: await passwords.hash(body.password) });
+  if (account) exchange.audited = { account: account.id, target: account.id };
+  exchange.sendJson(200, { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" }, noStore);
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
@@ -38,7 +40,9 @@ export async function logIn(context: GatewayContext, { exchange, body }: Call<un
   if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
   exchange.audited = { account: account.id };
   if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
-  await enter(context, exchange, 200, { account, loginKey, login });
+  const { session, cookie } = await context.sessions.start(loginKey, login);
+  const cookies = [cookie, knownDevice(exchange.header("cookie"), login, context.config)].filter((one) => one !== undefined);
+  exchange.sendJson(200, sessionAnswer(context, account, session), { ...noStore, "set-cookie": cookies });
 }
 
 export async function logOut({ sessions }: GatewayContext, { exchange }: Call<unknown, unknown>): Promise<void> {
@@ -65,30 +69,11 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   await sessions.end(exchange.header("cookie"));
   const { session, cookie } = await sessions.start(loginKey, changed);
   const answer = { message: "Password changed; all other sessions of this account have ended", csrf_token: session.csrf_token };
-  exchange.sendJson(200, answer, { ...noStore, "set-cookie": cookie });
+  const cookies = [cookie, knownDevice("", changed, context.config)].filter((one) => one !== undefined);
+  exchange.sendJson(200, answer, { ...noStore, "set-cookie": cookies });
 }
 
 const wrongPassword = (): SandgateError => new SandgateError("forbidden", "The current password is wrong.");
-
-interface Entering {
-  readonly account: AccountRecord;
-  readonly loginKey: string;
-  readonly login: LoginRecord;
-}
-
-async function enter(context: GatewayContext, exchange: Exchange, status: number, { account, loginKey, login }: Entering): Promise<void> {
-  const { session, cookie } = await context.sessions.start(loginKey, login);
-  exchange.sendJson(status, sessionAnswer(context, account, session), { ...noStore, "set-cookie": cookie });
-}
-
-/** Asking which addresses are registered counts as guessing. @throws {SandgateError} `conflict` or `rate_limited`. */
-async function refuseRegistered({ records, failures, config }: GatewayContext, exchange: Exchange, loginKey: string): Promise<void> {
-  const address = exchange.address(config.trustProxy);
-  failures.refuseExhausted(address);
-  if (!(await records.logins.read(loginKey))) return;
-  failures.take(address);
-  throw alreadyRegistered();
-}
 
 function refuseAddressAsPassword(field: string, password: string, email: string): void {
   if (email && password.trim().toLowerCase() === email.toLowerCase()) throw new SandgateError("invalid_request", `${field} must not be the e-mail address`);

@@ -8,7 +8,7 @@ import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
 import type { Call } from "../routes.ts";
 import { type RestoreFor, restore, restoreTimeout, type SandboxWanted } from "./restore.ts";
-import { present, withReservation } from "./sandboxes.ts";
+import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
 
 interface Clone {
@@ -18,6 +18,7 @@ interface Clone {
 
 export async function cloneSandbox(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof CloneBody>>): Promise<void> {
   const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
+  refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
   const answerWith = ({ sandbox, snapshot }: Clone): Answer => {
     context.sandboxes.noteCreated(sandbox);

@@ -8,7 +8,7 @@ import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "..
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Exchange } from "../http/exchange.ts";
+import { type Exchange, jsonLine } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";
 import type { Call } from "../routes.ts";
 import { OutputCollector } from "./output-collector.ts";
@@ -39,7 +39,7 @@ export async function execute(context: GatewayContext, call: Call<unknown, Stati
     const lines = receiver.read();
     let next = await lines.next();
     for (; !next.done; next = await lines.next()) await collector.add(next.value);
-    await sendResult(context, call.exchange, JSON.stringify(presentResult(executionId, checkEnd(next.value), collector)));
+    await sendResult(context, call.exchange, jsonLine(presentResult(executionId, checkEnd(next.value), collector)));
   } finally {
     receiver.cancel(clientGone());
     collector.release();
@@ -118,19 +118,19 @@ async function writeLines(receiver: StreamReceiver, writer: BodyWriter): Promise
     for (const line of lastLines(checkEnd(next.value))) await writer.write(line);
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    await writer.write(ndjson({ error: error.message, code: error.code })).catch(() => {});
+    await writer.write(ndjson({ error: error.message, code: error.code, reason: error.reason })).catch(() => {});
   }
   writer.end();
 }
 
 /** Exactly one of an exit code and an error ends a stream; a reason for being killed comes before the exit code. */
 function lastLines(end: ExecutionEnd): Uint8Array[] {
-  if (end.status === "error") return [ndjson({ error: end.error ?? "the execution failed", code: end.code ?? "internal_error" })];
+  if (end.status === "error") return [ndjson({ error: end.error ?? "the execution failed", code: end.code ?? "internal_error", reason: end.reason })];
   const reason = end.error ? [ndjson({ stderr: `sandgate: ${end.error}\n` })] : [];
   return [...reason, ndjson({ exit_code: end.exit_code })];
 }
 
-const ndjson = (value: object): Uint8Array => Buffer.from(`${JSON.stringify(value)}\n`);
+const ndjson = (value: object): Uint8Array => Buffer.from(jsonLine(value));
 
 function presentResult(id: string, end: ExecutionEnd, output: OutputCollector): object {
   return {

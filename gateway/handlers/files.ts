@@ -1,8 +1,8 @@
-/** upload and download: bytes pass through, at the speed of the slower side. */
+/** upload, download and stat: bytes pass through, at the speed of the slower side. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
-import { type DownloadQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/api.ts";
-import { DownloadAccepted, UploadAccepted, UploadDone } from "../../shared/schemas/messages.ts";
+import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/api.ts";
+import { DownloadAccepted, StatReply, UploadAccepted, UploadDone } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
@@ -18,7 +18,8 @@ const chunkBytesMax = 64 * 1024;
 
 const checkAccepted = checker(UploadAccepted);
 const checkDone = checker(UploadDone);
-const checkTarget = checker(UploadTarget);
+const checkTargetFields = checker(UploadTarget);
+const checkStat = checker(StatReply);
 const checkSize = checker(DownloadAccepted);
 
 const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
@@ -26,7 +27,7 @@ const clientGone = (): SandgateError => new SandgateError("unavailable", "the cl
 interface FileSource {
   readonly bytes: AsyncIterable<Buffer>;
   /** Where the file goes; known for certain only when all bytes were read. */
-  readonly target: () => Promise<{ path: string; mode?: string }>;
+  readonly target: () => Promise<UploadTarget>;
 }
 
 export async function upload(context: GatewayContext, call: Call<Static<typeof UploadQuery>, unknown>): Promise<void> {
@@ -44,11 +45,18 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
     const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
     const sender = new StreamSender(context.hub, target);
     const sent = sendFile(source, sender, { bytesMax, tooLarge, stallMs: context.config.streamStallMs });
-    const [{ path }, { size }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);
-    exchange.sendJson(200, { message: "File uploaded", path, size });
+    const [{ path }, { size, files }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);
+    exchange.sendJson(200, { message: files === undefined ? "File uploaded" : "Archive unpacked", path, size, ...(files === undefined ? {} : { files }) });
   } finally {
     outcome.cancel(clientGone());
   }
+}
+
+/** @throws {SandgateError} `invalid_request`. */
+function checkTarget(fields: unknown): UploadTarget {
+  const target = checkTargetFields(fields);
+  if (target.archive && target.mode) throw new SandgateError("invalid_request", "mode is for a file; the files of an archive have their own");
+  return target;
 }
 
 /** The body as a file: multipart, or the bytes themselves with `?path=`. @throws {SandgateError} `invalid_request`. */
@@ -57,14 +65,21 @@ async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, 
   const type = contentType.split(";")[0]?.trim().toLowerCase();
   if (type === "multipart/form-data") {
     const form = await openMultipart(exchange.body, contentType);
-    if (form.fields.path !== undefined) checkTarget({ ...query, ...form.fields });
-    return { bytes: form.file, target: async () => checkTarget({ ...query, ...(await form.finished) }) };
+    if (form.fields.path !== undefined) checkTarget(together(query, form.fields));
+    return { bytes: form.file, target: async () => checkTarget(together(query, await form.finished)) };
   }
   if (type && type !== "application/octet-stream") {
     throw new SandgateError("invalid_request", "the Content-Type must be multipart/form-data or application/octet-stream");
   }
   const target = checkTarget(query);
   return { bytes: exchange.body.chunks(), target: async () => target };
+}
+
+/** What the address and the form say of the file. @throws {SandgateError} `invalid_request` where both say the same. */
+function together(query: Static<typeof UploadQuery>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+  const twice = Object.keys(fields).find((name) => Object.hasOwn(query, name));
+  if (twice) throw new SandgateError("invalid_request", `${twice} must come only once: in the form, or as a query parameter`);
+  return { ...query, ...fields };
 }
 
 interface SendLimits {
@@ -106,7 +121,7 @@ async function writeInTime(sender: StreamSender, chunk: Buffer, stallMs: number)
 }
 
 /** The worker's word on how it went; what broke on our side comes first. */
-async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): Promise<{ size: number }> {
+async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): Promise<UploadDone> {
   try {
     const end = await outcome.read().next();
     return checkDone(end.value);
@@ -120,6 +135,13 @@ async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): 
     ]);
     throw own ?? error;
   }
+}
+
+export async function stat(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof StatQuery>, unknown>): Promise<void> {
+  const { worker_id } = await context.sandboxes.find(id, by.account_id);
+  const call = { ...by, sandbox_id: id, path: query.path };
+  const { modified_at_ms, ...info } = await context.workers.call(context.workers.worker(worker_id), "stat", call, checkStat, startTimeoutMs);
+  exchange.sendJson(200, { path: query.path, ...info, modified_at: new Date(modified_at_ms).toISOString() });
 }
 
 export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<void> {

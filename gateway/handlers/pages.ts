@@ -19,15 +19,28 @@ export const pagePaths = [
 ] as const;
 
 const assetsPrefix = "/assets/";
+const callsPrefix = "/v1/";
 
 export function page({ dashboard }: GatewayContext, exchange: Exchange): void {
   sendAsset(exchange, dashboard.page);
 }
 
-/** @throws {SandgateError} `not_found`. */
-export function asset({ dashboard }: GatewayContext, exchange: Exchange): void {
-  const file = dashboard.assets.get(exchange.path.slice(assetsPrefix.length));
-  if (!file) throw new SandgateError("not_found", "no such path");
+/** People who have followed a link to nowhere get the page, which says so; programs, and all that ask for a call, get an error. */
+export function notFound({ dashboard: { page } }: GatewayContext, exchange: Exchange): void {
+  if (isNavigation(exchange) && !exchange.path.startsWith(callsPrefix)) return exchange.send(404, page.contentType, page.body, pageHeaders);
+  exchange.sendError(new SandgateError("not_found", "no such path", { reason: "no_such_path" }));
+}
+
+/** Whether a browser wants to show the answer as a page. */
+function isNavigation(exchange: Exchange): boolean {
+  const isRead = exchange.method === "GET" || exchange.method === "HEAD";
+  const isShown = ["", "navigate"].includes(exchange.header("sec-fetch-mode"));
+  return isRead && isShown && /\btext\/html\b/i.test(exchange.header("accept"));
+}
+
+export function asset(context: GatewayContext, exchange: Exchange): void {
+  const file = context.dashboard.assets.get(exchange.path.slice(assetsPrefix.length));
+  if (!file) return notFound(context, exchange);
   sendAsset(exchange, file, assetHeaders);
 }
 

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { NoResponder } from "../../shared/nats.ts";
-import type { RestoreBody } from "../../shared/schemas/api.ts";
+import { isFitting, type RestoreBody } from "../../shared/schemas/api.ts";
 import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Caller } from "../auth.ts";
@@ -10,7 +10,7 @@ import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
 import { onlyItsOwn, workersFor } from "../placement.ts";
 import type { Call } from "../routes.ts";
-import { presentJson, withReservation } from "./sandboxes.ts";
+import { presentJson, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 /** Another worker than the snapshot's own copies its layers from the object store first. */
 const restoreTimeoutMs = 600_000;
@@ -39,6 +39,7 @@ export interface RestoreFor {
 
 export async function restoreSnapshot(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof RestoreBody>>): Promise<void> {
   const { name, image, resources, env_vars, wait_for_ready: wait = true } = body;
+  refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };
   const answerWith = (entry: SandboxEntry): Answer => {
     context.sandboxes.noteCreated(entry);
@@ -74,6 +75,7 @@ export async function restore(
   const { id, manifest } = snapshot;
   const settings = settingsOf(manifest, wanted);
   refuseTooSmall(manifest, settings.storage);
+  if (!isFitting(settings.env_vars)) throw new SandgateError("invalid_request", "env_vars are too many or too long together with those of the snapshot");
   const { name, image, wait } = wanted;
   const made = { name, snapshot_id: id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
@@ -99,7 +101,7 @@ export function refuseTooSmall({ layers }: Pick<Manifest, "layers">, storageGB: 
   const usedBytes = layers.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   if (storageGB * bytesPerGB >= usedBytes) return;
   const usedGB = Math.ceil((usedBytes / bytesPerGB) * 10) / 10;
-  throw new SandgateError("unprocessable", `storage of ${storageGB} GB is less than the ${usedGB} GB that the snapshot uses`);
+  throw new SandgateError("unprocessable", `storage of ${storageGB} GB is less than the ${usedGB} GB that the snapshot uses`, { reason: "storage_too_small" });
 }
 
 function refuseNotReady({ status }: SnapshotEntry): void {

@@ -1,8 +1,9 @@
-/** create, list, get, delete, delete-all. */
+/** create, list, find, get, delete, delete-all. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { type CreateBody, type DeleteBody, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
+import { wantedImage } from "../../shared/image.ts";
+import { type CreateBody, type DeleteBody, type FindQuery, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
 import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Caller } from "../auth.ts";
@@ -15,6 +16,7 @@ import { takeSnapshot } from "./snapshots.ts";
 const pageSizeDefault = 20;
 /** Above the largest page, so that page and size make one number. */
 const pageSizeMax = 1_000;
+const foundMax = 100;
 const createTimeoutMs = 120_000;
 const deleteTimeoutMs = 60_000;
 
@@ -43,6 +45,7 @@ export function presentJson(entry: SandboxEntry): string {
 
 export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<void> {
   const { body, by, caller, exchange } = call;
+  refuseBadImage(context, body.image);
   const wanted = {
     ...(body.name ? { name: body.name } : {}),
     image: body.image,
@@ -73,6 +76,11 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
   });
 }
 
+/** Before anything is made; where an image is to be had, and whether that place is allowed, the worker finds out. @throws {SandgateError} `unprocessable`. */
+export function refuseBadImage({ config }: GatewayContext, image: string | undefined): void {
+  if (image !== undefined) wantedImage(image, config);
+}
+
 /** Makes a sandbox in a place that is reserved until it is there. @throws {SandgateError} also `sandbox_limit_reached`. */
 export async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
   const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
@@ -92,6 +100,8 @@ export function listSandboxes(context: GatewayContext, { exchange, caller, query
   exchange.sendJsonText(200, pageOf(context.sandboxes.ofAccount(caller.account.id), page, page_size));
 }
 
+const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating";
+
 // A list is made anew when one of its sandboxes changes; until then its pages are the same bytes.
 const pagesOf = new WeakMap<readonly SandboxEntry[], Map<number, Uint8Array>>();
 const pagesKeptMax = 16;
@@ -101,16 +111,24 @@ function pageOf(list: readonly SandboxEntry[], page: number, size: number): Uint
   const name = page * pageSizeMax + size;
   const known = pages.get(name);
   if (known) return known;
-  const shown = list.filter(({ status }) => status === "running" || status === "creating");
+  const shown = list.filter(isShown);
   const data = shown
     .slice((page - 1) * size, page * size)
     .map(presentJson)
     .join(",");
   const pagination = JSON.stringify({ page, page_size: size, total_items: shown.length, total_pages: Math.ceil(shown.length / size) });
-  const body = Buffer.from(`{"data":[${data}],"pagination":${pagination}}`);
+  const body = Buffer.from(`{"data":[${data}],"pagination":${pagination}}\n`);
   if (pages.size >= pagesKeptMax) pages.clear();
   pagesOf.set(list, pages.set(name, body));
   return body;
+}
+
+/** Those that a name may mean; more of them than this nobody wants to choose from. */
+export function findSandboxes(context: GatewayContext, { exchange, caller, query }: Call<Static<typeof FindQuery>, unknown>): void {
+  const { name } = query;
+  const isMeant = (entry: SandboxEntry): boolean => entry.name === name || entry.id.startsWith(name) || entry.id.startsWith(`sb_${name}`);
+  const found = context.sandboxes.ofAccount(caller.account.id).filter((entry) => isShown(entry) && isMeant(entry));
+  exchange.sendJson(200, { data: found.slice(0, foundMax).map(present) });
 }
 
 export async function getSandbox(context: GatewayContext, { exchange, caller, id }: Call<unknown, unknown>): Promise<void> {

@@ -16,6 +16,8 @@ export interface BodyReader {
   whole(bytesMax: number): Promise<Buffer>;
   /** The answer has begun: what is still to come is dropped as it arrives. */
   discard(): void;
+  /** Drops the body. Resolves at its end, or when that is too far away; at once when the client is gone. */
+  dropped(bytesMax: number, waitMs: number): Promise<void>;
   /** Bytes still to come, as far as the client has told; 0 for a chunked body. */
   readonly restBytes: number;
 }
@@ -33,6 +35,7 @@ export const noBody: BodyReader = {
   async *chunks() {},
   whole: async () => Buffer.alloc(0),
   discard: () => {},
+  dropped: async () => {},
 };
 
 /** The headers that say whether there is a body. */
@@ -52,6 +55,7 @@ class UwsBody implements BodyReader {
   #aborted = false;
   #discarded = false;
   #wake: (() => void) | undefined;
+  #onDropped: ((bytes: number) => void) | undefined;
 
   constructor(response: HttpResponse, { length, encoding }: Framing, onAbort: (listener: () => void) => void) {
     this.#response = response;
@@ -61,6 +65,7 @@ class UwsBody implements BodyReader {
     response.onData((chunk, isLast) => this.#take(chunk, isLast));
     onAbort(() => {
       this.#aborted = true;
+      this.#onDropped?.(0);
       this.#notify();
     });
   }
@@ -110,11 +115,29 @@ class UwsBody implements BodyReader {
     this.#notify();
   }
 
+  dropped(bytesMax: number, waitMs: number): Promise<void> {
+    this.discard();
+    if (this.finished || this.#aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#onDropped = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, waitMs);
+      let bytes = 0;
+      this.#onDropped = (more) => {
+        bytes += more;
+        if (this.finished || this.#aborted || bytes > bytesMax) done();
+      };
+    });
+  }
+
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     this.finished = isLast;
     this.#receivedBytes += chunk.byteLength;
     // uWS goes on to call back after the answer, when its response must not be touched any more.
-    if (this.#discarded) return;
+    if (this.#discarded) return this.#onDropped?.(chunk.byteLength);
     // uWS takes its memory back when this returns.
     if (chunk.byteLength > 0) {
       this.#waiting.push(Buffer.from(chunk.slice(0)));

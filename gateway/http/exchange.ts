@@ -4,25 +4,9 @@ import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { Route } from "../routes.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
+import { type Head, type ReadHeader, readHead } from "./head.ts";
 import type { SocketHandler, UserData } from "./sockets.ts";
 import { statusLine } from "./status.ts";
-
-/** Headers that the gateway reads. */
-const readHeaders = [
-  "x-api-key",
-  "cookie",
-  "content-type",
-  "content-length",
-  "transfer-encoding",
-  "idempotency-key",
-  "origin",
-  "host",
-  "sec-fetch-site",
-  "x-csrf-token",
-  "x-forwarded-for",
-  "if-none-match",
-] as const;
-type ReadHeader = (typeof readHeaders)[number];
 
 /**
  * As much of a body that an answer made needless is received and dropped. To close at once would reset the
@@ -32,9 +16,18 @@ const dropBytesMax = 64 * 1024 * 1024;
 /** A cancelled exchange has this long to say why before its connection is closed. */
 const cancelMs = 1_000;
 
+/** An answer that closes the connection waits this long for a body that is still coming. */
+const lingerMs = 2_000;
+/**
+ * More than uWebSockets.js holds back to send it together with other answers: such an answer is sent at once, and nothing
+ * that came after the request in the same packet is taken for another one.
+ */
+const answerAtOnceBytes = 16 * 1024;
+
 const jsonType = "application/json; charset=utf-8";
 
-export type Headers = Readonly<Record<string, string>>;
+/** Several values for one name are as many headers. */
+export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
 
@@ -49,6 +42,8 @@ interface Upgrade {
 export class Exchange {
   readonly requestId = newId("request");
   readonly method: string;
+  /** Why this is no request that could be answered but by `refuse`. */
+  readonly fault: string | undefined;
   readonly query: string;
   readonly startedAtMs = performance.now();
   /** Path parameters in the order of the pattern. */
@@ -70,9 +65,17 @@ export class Exchange {
   /** Why nobody wants the answer any more: the client is gone, or we cancelled. */
   unwanted: SandgateError | undefined;
   #over = false;
+  /**
+   * The connection ends with the answer. After a chunked body it does in any case: uWebSockets.js reads those so leniently
+   * that a server on the way may see another end, and what comes after it must not be taken for a request.
+   */
+  #closes: boolean;
+  /** An answer waits for the end of the body. */
+  #lingers = false;
+  #mayClose = false;
   /** Only until the server's handler returns: uWS takes it back then. */
   #request: HttpRequest | undefined;
-  #headers: Readonly<Record<ReadHeader, string>> | undefined;
+  readonly #headers: Head["headers"];
   #body: BodyReader | undefined;
   readonly #upgrade: Upgrade | undefined;
   readonly #response: HttpResponse;
@@ -89,7 +92,11 @@ export class Exchange {
     this.#response = response;
     this.#observe = observe;
     this.#request = request;
-    this.method = request.getCaseSensitiveMethod();
+    const { method, headers, fault } = readHead(request);
+    this.method = method;
+    this.#headers = headers;
+    this.fault = fault;
+    this.#closes = headers["transfer-encoding"] !== undefined;
     this.query = request.getQuery() ?? "";
     this.#upgrade = context && upgradeOf(request, context);
     this.params = paramCount === 0 ? none : Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
@@ -98,7 +105,6 @@ export class Exchange {
   /** To be called when the server's handler returns: what is not answered by then goes on without uWS's request. */
   detach(): void {
     if (!this.#over) {
-      this.#headers = copyHeaders(this.#request);
       this.#response.onAborted(() => this.#abort());
       this.body; // Its first bytes come right after this and must find somebody.
     }
@@ -106,7 +112,7 @@ export class Exchange {
   }
 
   header(name: ReadHeader): string {
-    return this.#headers?.[name] ?? this.#request?.getHeader(name) ?? "";
+    return this.#headers[name] ?? "";
   }
 
   /** The path as it was sent; only until the first wait. */
@@ -156,23 +162,45 @@ export class Exchange {
     this.onDone(() => clearTimeout(timer));
   }
 
-  /** A whole answer at once. The connection is kept unless too much of the request's body is still to come. */
+  /** A whole answer at once. The connection is kept unless it ends with this, or too much of the request's body is still to come. */
   send(status: number, contentType: string, body: string | Uint8Array, headers?: Headers): void {
-    if (this.aborted || this.status) return;
+    if (this.aborted || this.status || this.#lingers) return;
+    if (this.#closes && !this.#mayClose) return this.#linger(() => this.send(status, contentType, body, headers));
     this.corked(() => {
       this.begin(status, contentType, headers);
-      if (status === 204 || status === 304) this.#response.endWithoutBody();
+      if (status === 204 || status === 304) this.#endEmpty();
       else if (this.method === "HEAD") this.#endHead(Buffer.byteLength(body));
-      else this.#response.end(body, this.body.restBytes > dropBytesMax);
+      else if (!this.body.finished && (this.#closes || this.body.restBytes > dropBytesMax)) this.#endEarly(body);
+      else this.#response.end(body, this.#closes);
     });
     this.finished();
   }
 
-  sendJson(status: number, body: unknown, headers?: Headers): void {
-    this.sendJsonText(status, JSON.stringify(body), headers);
+  /** Answers with an error and ends the connection, before anything else that has come on it is looked at. */
+  refuse(error: SandgateError): void {
+    this.status = error.status;
+    this.errorCode = error.code;
+    const text = JSON.stringify(this.#envelope(error));
+    this.#response.writeStatus(statusLine(error.status)).writeHeader("x-request-id", this.requestId).writeHeader("content-type", jsonType);
+    this.#response.end(`${text.padEnd(answerAtOnceBytes)}\n`, true);
+    this.finished();
   }
 
-  /** JSON that is text, or its bytes, already. */
+  /** Whether the connection ends with the answer. */
+  get closes(): boolean {
+    return this.#closes;
+  }
+
+  /** From now on the connection ends with the answer. */
+  closeAfter(): void {
+    this.#closes = true;
+  }
+
+  sendJson(status: number, body: unknown, headers?: Headers): void {
+    this.sendJsonText(status, jsonLine(body), headers);
+  }
+
+  /** JSON that is text, or its bytes, already; with the newline at its end. */
   sendJsonText(status: number, text: string | Uint8Array, headers?: Headers): void {
     this.send(status, jsonType, text, headers);
   }
@@ -196,9 +224,8 @@ export class Exchange {
   /** The error envelope. */
   sendError(error: SandgateError, headers: Headers = {}): void {
     const retry: Headers = error.retryAfterS === undefined ? {} : { "retry-after": String(Math.ceil(error.retryAfterS)) };
-    const body = { error: { code: error.code, message: error.message, request_id: this.requestId } };
     this.errorCode = error.code;
-    this.sendJson(error.status, body, { ...retry, ...headers });
+    this.sendJson(error.status, this.#envelope(error), { ...retry, ...headers });
   }
 
   /** An answer to HEAD: the headers that GET would have. */
@@ -218,8 +245,8 @@ export class Exchange {
     const response = this.#response.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
     if (contentType) response.writeHeader("content-type", contentType);
     if (this.rateLimit) response.writeHeader("ratelimit-policy", this.rateLimit.policy).writeHeader("ratelimit", this.rateLimit.state);
-    for (const name in this.commonHeaders) response.writeHeader(name, this.commonHeaders[name] as string);
-    for (const name in headers) response.writeHeader(name, headers[name] as string);
+    for (const name in this.commonHeaders) writeHeader(response, name, this.commonHeaders[name]);
+    for (const name in headers) writeHeader(response, name, headers[name]);
   }
 
   /** Writes in one go. As long as the server's handler has not returned, uWS does that by itself. */
@@ -244,7 +271,41 @@ export class Exchange {
   /** Told the length itself, uWS takes the answer for unfinished and drops the connection's next request. */
   #endHead(totalBytes: number | undefined): void {
     if (totalBytes !== undefined) this.#response.writeHeader("content-length", String(totalBytes));
+    this.#endEmpty();
+  }
+
+  /** uWebSockets.js would need the length of what there is not to close the connection by itself. */
+  #endEmpty(): void {
+    if (this.#closes) this.#response.writeHeader("connection", "close").pause();
     this.#response.endWithoutBody();
+  }
+
+  /**
+   * While the client still sends, to close would reset the connection before it has read the answer. So nothing more is read:
+   * it sees that the connection ends, and if it does not close, uWebSockets.js does some seconds later.
+   */
+  #endEarly(body: string | Uint8Array): void {
+    this.#response.writeHeader("connection", "close").pause();
+    this.#response.end(body);
+  }
+
+  /**
+   * What the client still sends is taken first, within limits: to close earlier would reset the connection, and the answer
+   * be lost. Then what has been read with the request must be through: while no answer is given, uWebSockets.js closes
+   * the connection at a second request in it.
+   */
+  #linger(answer: () => void): void {
+    this.#lingers = true;
+    const goOn = (): void => {
+      this.#lingers = false;
+      this.#mayClose = true;
+      answer();
+    };
+    void this.body.dropped(dropBytesMax, lingerMs).then(() => setImmediate(goOn));
+  }
+
+  #envelope({ code, reason, message }: SandgateError): object {
+    return { error: { code, reason, message, request_id: this.requestId } };
   }
 
   #abort(): void {
@@ -261,8 +322,12 @@ export class Exchange {
 
 const none: readonly string[] = [];
 
-function copyHeaders(request: HttpRequest | undefined): Readonly<Record<ReadHeader, string>> {
-  return Object.fromEntries(readHeaders.map((name) => [name, request?.getHeader(name) ?? ""])) as Record<ReadHeader, string>;
+/** A line of its own, so that a shell's prompt comes after it. */
+export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+function writeHeader(response: HttpResponse, name: string, value: string | readonly string[] | undefined): void {
+  if (typeof value === "string") response.writeHeader(name, value);
+  else for (const one of value ?? []) response.writeHeader(name, one);
 }
 
 function upgradeOf(request: HttpRequest, context: us_socket_context_t): Upgrade {

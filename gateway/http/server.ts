@@ -5,15 +5,19 @@ import type { Logger } from "../../shared/log.ts";
 import type { Route } from "../routes.ts";
 import { cors } from "./cors.ts";
 import { Exchange } from "./exchange.ts";
+import type { Hosts } from "./hosts.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
   readonly corsOrigins: readonly string[];
+  readonly hosts: Hosts;
   readonly log: Logger;
   /** Answers an exchange by its route; never throws. */
   readonly handle: (exchange: Exchange, route: Route) => void;
+  /** Answers an exchange at a path that there is not. */
+  readonly notFound: (exchange: Exchange) => void;
   /** Sees every exchange at its beginning. */
   readonly begun?: (exchange: Exchange) => void;
   /** Sees every exchange at its end. */
@@ -63,8 +67,22 @@ function byPath(routes: readonly Route[]): Map<string, Route[]> {
 
 /** uWS wants an answer, or somebody who waits for the client's end, before this returns. */
 function serve(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
-  dispatch(exchange, routes, options);
+  if (exchange.fault === undefined) dispatch(exchange, routes, options);
+  else refuse(exchange, exchange.fault, options);
   exchange.detach();
+}
+
+function refuse(exchange: Exchange, fault: string, { begun }: ServerOptions): void {
+  begun?.(exchange);
+  exchange.refuse(new SandgateError("invalid_request", fault));
+}
+
+/** @throws {SandgateError} `invalid_request` for what is addressed to somebody else, or encoded as nobody here reads it. */
+function refuseForeign(exchange: Exchange, hosts: Hosts): void {
+  hosts.refuseForeign(exchange.header("host"));
+  const encoding = exchange.header("content-encoding");
+  if (encoding && encoding.toLowerCase() !== "identity")
+    throw new SandgateError("invalid_request", "the Content-Encoding must be identity: send the body as it is");
 }
 
 function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
@@ -73,10 +91,16 @@ function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerO
   for (const candidate of routes) if (candidate.method === method) route = candidate;
   exchange.route = route;
   options.begun?.(exchange);
+  try {
+    refuseForeign(exchange, options.hosts);
+  } catch (error) {
+    exchange.closeAfter();
+    return exchange.sendError(SandgateError.from(error));
+  }
   if (options.corsOrigins.length > 0) exchange.commonHeaders = cors(options.corsOrigins, exchange.header("origin"));
   if (route) return options.handle(exchange, route);
   const allowed = routes.flatMap((candidate) => (candidate.method === "GET" ? ["GET", "HEAD"] : [candidate.method]));
-  if (allowed.length === 0) return exchange.sendError(new SandgateError("not_found", "no such path"));
+  if (allowed.length === 0) return options.notFound(exchange);
   const allow = { allow: [...allowed, "OPTIONS"].join(", ") };
   if (exchange.method === "OPTIONS") return exchange.send(204, "", "", allow);
   exchange.sendError(new SandgateError("method_not_allowed", `${exchange.method} is not allowed here`), allow);

@@ -25,7 +25,10 @@ export class BodyWriter {
     this.#stallMs = options.stallMs;
     exchange.onAbort((reason) => this.#wait?.reject(reason));
     if (exchange.aborted) return;
-    exchange.corked(() => exchange.begin(200, options.contentType, options.headers));
+    const closing = exchange.closes ? { connection: "close" } : {};
+    exchange.corked(() => exchange.begin(200, options.contentType, { ...options.headers, ...closing }));
+    // The end of the answer can then be written by `tryEnd`, which cannot close the connection.
+    if (options.totalBytes !== undefined) this.#readNoMore();
   }
 
   /** @throws {SandgateError} when the client is gone or takes nothing, or when this is more than was announced. */
@@ -42,6 +45,7 @@ export class BodyWriter {
   end(): void {
     if (this.#exchange.aborted) return;
     if (this.#writtenBytes < (this.#totalBytes ?? 0)) return this.cut();
+    if (this.#totalBytes === undefined) this.#readNoMore();
     if (this.#totalBytes === undefined || this.#totalBytes === 0) this.#exchange.raw.cork(() => this.#exchange.raw.end());
     this.#exchange.finished();
   }
@@ -49,6 +53,14 @@ export class BodyWriter {
   /** Breaks the connection, so that the client sees that the body is not whole. */
   cut(): void {
     if (!this.#exchange.aborted && !this.#complete) this.#exchange.raw.close();
+  }
+
+  /**
+   * Of a connection that ends with this answer: what else comes is left in the kernel, the client closes, and if it does
+   * not, uWebSockets.js does some seconds later. Not earlier than must be, because without reading nobody sees a client go.
+   */
+  #readNoMore(): void {
+    if (this.#exchange.closes) this.#exchange.raw.pause();
   }
 
   async #writeChunked(chunk: Uint8Array): Promise<void> {

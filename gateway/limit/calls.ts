@@ -4,10 +4,13 @@ import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "./bucket.ts";
 import { type RateLimiter, rateLimited, type Verdict } from "./rates.ts";
 
-/** `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings costs nothing. */
-export type Allowance = "requests" | "pages";
+/**
+ * `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings
+ * costs nothing. `lookups`: for everybody, the same for what a client asks before it does what it was told to.
+ */
+export type Allowance = "requests" | "pages" | "lookups";
 
-const pagesPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
+const ownPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
 
 export class CallLimits {
   readonly #rates: RateLimiter;
@@ -21,16 +24,16 @@ export class CallLimits {
 
   /** Lets the call through, at once where nobody has to be asked. @throws {SandgateError} `rate_limited`. */
   spend(exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
-    const forPages = allowance === "pages" && caller.session !== undefined;
-    const policy = forPages ? pagesPolicy : caller.policy;
-    const verdict = this.#rates.take(forPages ? `${caller.limitKey}:pages` : caller.limitKey, policy);
-    if (verdict instanceof Promise) return verdict.then((later) => this.#apply(exchange, caller, policy, later, forPages));
-    this.#apply(exchange, caller, policy, verdict, forPages);
+    const isOwn = allowance === "lookups" || (allowance === "pages" && caller.session !== undefined);
+    const policy = isOwn ? ownPolicy : caller.policy;
+    const verdict = this.#rates.take(isOwn ? `${caller.limitKey}:${allowance}` : caller.limitKey, policy);
+    if (verdict instanceof Promise) return verdict.then((later) => this.#apply(exchange, caller, policy, later, isOwn));
+    this.#apply(exchange, caller, policy, verdict, isOwn);
   }
 
-  #apply(exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict, forPages: boolean): void {
+  #apply(exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict, isOwn: boolean): void {
     exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
-    if (!forPages) this.#count(caller, verdict.granted);
+    if (!isOwn) this.#count(caller, verdict.granted);
     if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
   }
 }

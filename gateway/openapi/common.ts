@@ -2,11 +2,11 @@
 import type { ErrorCode } from "../../shared/errors.ts";
 import type { Json } from "./schema.ts";
 
-export const introduction = `Requests and answers are JSON in UTF-8, except for files and streams. Fields and parameters that are not known are ignored.
+export const introduction = `Requests and answers are JSON in UTF-8, except for files and streams. Fields and parameters that are not known are refused.
 
 Every call carries an API key in the header \`x-api-key\`, or in the parameter \`api_key\` where no header can be set. Keys are made on the web page under Settings, API keys.
 
-Every answer carries \`x-request-id\`. Every error is \`{"error":{"code","message","request_id"}}\` with a code of a closed set. A command that fails is no error: look at its \`exit_code\`.
+Every answer carries \`x-request-id\`. Every error is \`{"error":{"code","message","request_id"}}\` with a code of a closed set; the codes \`not_found\` and \`unprocessable\` come with a \`reason\`, of a closed set too, that says what is not there or cannot be done. A command that fails is no error: look at its \`exit_code\`.
 
 Limits count per key. Every answer says in \`RateLimit\` what is left of the minute; 429 and 503 say in \`Retry-After\` when to come back.
 

@@ -7,9 +7,13 @@ export const ids = {
   session: "sess_01k9zq6m7n8p9q0r1s2t3v4w5x",
   key: "key_01k9zpx0y1z2a3b4c5d6e7f8g9",
   account: "acct_01k9zpw3x4y5z6a7b8c9d0e1f2",
+  image: "b0d40d23a9c1f5ae9d9bd1c9a5a7d0d6f3f5b7a1c2e4d6f8091a2b3c4d5e6f70",
   worker: "wk_01k9zpv5w6x7y8z9a0b1c2d3e4",
   request: "req_01k9zqb7c8d9e0f1g2h3j4k5m6",
 } as const;
+
+/** The variables of a shell in which the lines for curl look for the ids that earlier answers gave. */
+export const variables: Readonly<Record<string, string>> = Object.fromEntries(Object.entries(ids).map(([name, id]) => [id, `$${name.toUpperCase()}`]));
 
 const at = (clock: string): string => `2026-01-31T${clock}.000Z`;
 export const times = { made: at("12:00:00"), began: at("12:01:00"), ended: at("12:01:01"), now: at("12:05:00") } as const;
@@ -18,7 +22,7 @@ export const sandbox = {
   id: ids.sandbox,
   name: "nightly-report",
   status: "running",
-  image: "localhost/sandgate/default:latest",
+  image: "default",
   created_at: times.made,
   cpu: 1,
   memory: 512,

@@ -40,10 +40,19 @@ const ofOperators: Failures = {
 };
 
 const invalidField: Failures = {
-  invalid_request: { when: "A field is missing or out of bounds, or the body is not JSON. The message names it.", message: "Missing required field: image" },
+  invalid_request: {
+    when: "A field is missing, not known or out of bounds, or the body is not JSON. The message names it.",
+    message: "Missing required field: image",
+  },
 };
 const invalidQuery: Failures = {
-  invalid_request: { when: "A parameter is out of bounds. The message names it.", message: "page_size must be between 1 and 100 (a whole number)" },
+  invalid_request: {
+    when: "A parameter is not known or out of bounds. The message names it.",
+    message: "page_size must be between 1 and 100 (a whole number)",
+  },
+};
+const unknownQuery: Failures = {
+  invalid_request: { when: "A parameter or a field is not known. The message names it.", message: "Unknown query parameter: verbose" },
 };
 const tooLarge: Failures = {
   payload_too_large: { when: "The body is larger than the server takes (1 MiB by default).", message: "the request body must be at most 1048576 bytes" },
@@ -53,7 +62,7 @@ const tooLarge: Failures = {
 export function commonFailures({ access, body, method, query }: CallRoute): Failures {
   const takesBody = body !== "file" && Object.keys((body.schema as { properties?: object }).properties ?? {}).length > 0;
   return {
-    ...(takesBody ? invalidField : Object.keys(query.schema.properties).length > 0 ? invalidQuery : {}),
+    ...(takesBody ? invalidField : Object.keys(query.schema.properties).length > 0 ? invalidQuery : unknownQuery),
     ...(access === "anyone" ? ofAnyone : ofCallers),
     ...(access === "person" ? ofPeople : {}),
     ...(access === "operator" ? ofOperators : {}),
@@ -66,11 +75,31 @@ export function commonFailures({ access, body, method, query }: CallRoute): Fail
 /** Of answers that need no account. */
 export const openFailures: Failures = always;
 
-export const noSandbox: Failures = { not_found: { when: "The account has no such sandbox.", message: `Sandbox not found: ${ids.sandbox}` } };
-export const noSnapshot: Failures = { not_found: { when: "The account has no such snapshot.", message: `Snapshot not found: ${ids.snapshot}` } };
-export const noKey: Failures = { not_found: { when: "There is no such key.", message: `API key not found: ${ids.key}` } };
-export const noAccount: Failures = { not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}` } };
-export const noWorker: Failures = { not_found: { when: "Nothing is known of such a worker.", message: `Worker not found: ${ids.worker}` } };
+export const noSandbox: Failures = {
+  not_found: { when: "The account has no such sandbox.", message: `Sandbox not found: ${ids.sandbox}`, reason: "no_such_sandbox" },
+};
+export const noSnapshot: Failures = {
+  not_found: { when: "The account has no such snapshot.", message: `Snapshot not found: ${ids.snapshot}`, reason: "no_such_snapshot" },
+};
+export const noKey: Failures = { not_found: { when: "There is no such key.", message: `API key not found: ${ids.key}`, reason: "no_such_key" } };
+export const noAccount: Failures = {
+  not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}`, reason: "no_such_account" },
+};
+export const noWorker: Failures = {
+  not_found: { when: "Nothing is known of such a worker.", message: `Worker not found: ${ids.worker}`, reason: "no_such_worker" },
+};
+
+export const noImage: Failures = {
+  not_found: { when: "No worker that was asked has such an image.", message: `Image not found: ${ids.image}`, reason: "no_such_image" },
+};
+
+export const noImageHad: Failures = {
+  unprocessable: {
+    when: "The image is no name of one, is not there, may not be used, or its registry cannot be reached. The message tells which.",
+    message: "image not found: the registry docker.io has no docker.io/library/nothing:1 that anybody may pull",
+    reason: "image_not_found",
+  },
+};
 
 export const notRunning: Failures = {
   conflict: {

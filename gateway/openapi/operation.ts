@@ -1,6 +1,6 @@
 /** What openapi.json says of a route beyond its method, path and the schemas of what it takes. */
 import type { TSchema } from "typebox";
-import type { ErrorCode } from "../../shared/errors.ts";
+import type { ErrorCode, ReasonedCode, ReasonOf } from "../../shared/errors.ts";
 
 /** The groups of calls, in the order in which the reference shows them. */
 export const tags = {
@@ -11,7 +11,7 @@ export const tags = {
   Snapshots: "Point-in-time copies of sandboxes, to be restored as often as one likes.",
   Account: "Who one is, one's keys, and what is left of the limits.",
   Browser: "What the web pages do to sign up and log in. Programs use an API key instead.",
-  Operator: "For operators of the installation: accounts, keys, workers and sandboxes of everybody.",
+  Operator: "For operators of the installation: accounts, keys, workers, images and sandboxes of everybody.",
   Operations: "Whether the service works, and this reference. No key is needed.",
 } as const;
 export type Tag = keyof typeof tags;
@@ -22,7 +22,7 @@ export interface Failure {
   /** A message as it may read. */
   readonly message: string;
 }
-export type Failures = Partial<Readonly<Record<ErrorCode, Failure>>>;
+export type Failures = { readonly [C in ErrorCode]?: C extends ReasonedCode ? Failure & { readonly reason: ReasonOf<C> } : Failure };
 
 /** A body of some media type. */
 export interface Content {
@@ -47,7 +47,7 @@ export interface OperationDocs {
   /** Paragraphs, in the Markdown that openapi.json has. */
   readonly description?: string;
   /** What `{id}` stands for. */
-  readonly of?: "sandbox" | "snapshot" | "key" | "account" | "worker";
+  readonly of?: "sandbox" | "snapshot" | "key" | "account" | "worker" | "image";
   /** Example values of query parameters. */
   readonly query?: Readonly<Record<string, string | number>>;
   /** An example of a JSON body. */
@@ -63,6 +63,10 @@ export interface OperationDocs {
   readonly failures: Failures;
   /** What follows the address in the example for curl, where that cannot be told from the rest. */
   readonly curl?: string;
+  /** The command whose output curl sends. */
+  readonly input?: string;
+  /** An example for the client library, where curl cannot do it. */
+  readonly program?: string;
 }
 
 export const json = (schema: TSchema, example: unknown): readonly Content[] => [{ type: "application/json", schema, example }];

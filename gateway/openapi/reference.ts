@@ -18,7 +18,7 @@ export async function makeReference(routes: readonly Route[], { link }: Pick<Das
   const { version } = JSON.parse(await readFile(packageFile, "utf8")) as { version: string };
   const document = buildDocument(routes, version);
   return {
-    document: assetOf("application/json; charset=utf-8", JSON.stringify(document)),
+    document: assetOf("application/json; charset=utf-8", `${JSON.stringify(document)}\n`),
     page: assetOf("text/html; charset=utf-8", link(renderPage(document, routes))),
   };
 }

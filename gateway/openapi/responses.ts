@@ -75,7 +75,7 @@ export class Responses {
   }
 
   #error(route: DocumentedRoute, status: number, ways: readonly [ErrorCode, Failure][]): Json {
-    const examples = ways.map(([code, { when, message }]) => [code, { summary: when, value: { error: { code, message, request_id: ids.request } } }]);
+    const examples = ways.map(([code, { when, ...error }]) => [code, { summary: when, value: { error: { code, ...error, request_id: ids.request } } }]);
     const headers = { ...this.#headers(route), ...(withRetry.has(status) ? { "Retry-After": headerRef("Retry-After") } : {}) };
     return {
       description: ways.map(([code, { when }]) => `\`${code}\`: ${when}`).join("\n\n"),

@@ -28,7 +28,7 @@ export class Schemas {
   }
 
   #plain(schema: Record<string, unknown>): Json {
-    const { takes, takesEntry, ...rest } = schema;
+    const { takes, takesEntry, "~refine": _refine, ...rest } = schema;
     const words = describe(rest.description, takes, takesEntry);
     const { anyOf, ...others } = { ...rest, ...(words ? { description: words } : {}) } as Record<string, unknown>;
     const values = constantsOf(anyOf);

@@ -2,7 +2,7 @@
  * One client of a live session: passes its messages on to the worker that has the session, and what comes from there on
  * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
  */
-import { type ErrorCode, SandgateError } from "../../shared/errors.ts";
+import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -88,9 +88,9 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#socket?.ping();
   }
 
-  fail({ code, message }: { code: ErrorCode; message: string }, reason?: keyof typeof closeReasons): void {
-    this.#say({ type: "error", code, message });
-    this.#close(reason ? closeReasons[reason].code : closeCodeOf(code), message);
+  fail({ code, reason, message }: Pick<SandgateError, "code" | "reason" | "message">, closing?: keyof typeof closeReasons): void {
+    this.#say({ type: "error", code, reason, message });
+    this.#close(closing ? closeReasons[closing].code : closeCodeOf(code), message);
   }
 
   restart(): void {
@@ -164,7 +164,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   }
 
   #hear(notice: SessionNotice): void {
-    if (notice.type === "closed") return this.fail(notice, notice.reason);
+    if (notice.type === "closed") return this.fail({ code: notice.code, reason: notice.error_reason, message: notice.message }, notice.reason);
     if (notice.type === "input_ack") this.#input.taken = Math.max(0, notice.offset - this.#input.base);
     if (notice.type === "started") this.#started(notice.input_offset);
     this.#say(notice);

@@ -49,6 +49,7 @@ function startOf({ config }: GatewayContext, { caller, readOnly, sessionId }: As
     env: env ?? {},
     ...(working_dir ? { working_dir } : {}),
     detach_ms: detachMs,
+    ...(message.timeout === undefined ? {} : { timeout_ms: message.timeout * 1_000 }),
   };
 }
 

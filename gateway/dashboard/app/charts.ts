@@ -18,12 +18,21 @@ export interface ChartOptions {
   /** The top of the scale is at least this. */
   readonly least: number;
   readonly ends: (at: number) => string;
+  /** What stands in place of lines and scales where there is no point to draw. */
+  readonly empty: string;
 }
 
 export interface Chart {
   readonly element: HTMLElement;
   /** Points oldest first, and the period that the chart covers. */
   show(points: readonly Point[], from: number, to: number): void;
+}
+
+/** Points oldest first, and the period that the chart covers. */
+interface Shown {
+  readonly points: readonly Point[];
+  readonly from: number;
+  readonly to: number;
 }
 
 interface Frame {
@@ -44,21 +53,26 @@ export function chart(options: ChartOptions): Chart {
   const picture = svg("svg", { role: "img", "aria-labelledby": id, height, class: "chart-picture" });
   const head = h("figcaption", { class: "chart-head" }, h("span", { id, class: "chart-title" }, options.title), reading);
   const element = h("figure", { class: "chart card" }, head, h("div", { class: "chart-frame" }, picture));
-  let shown: { points: readonly Point[]; from: number; to: number } = { points: [], from: 0, to: 1 };
+  const nothing = h("p", { class: "chart-empty", hidden: true }, options.empty);
+  picture.after(nothing);
+  let shown: Shown | undefined;
   let frame: Frame | undefined;
   const readLast = (): void => {
-    const last = shown.points.at(-1);
+    const last = shown?.points.at(-1);
     reading.textContent = last ? options.read(last) : "";
   };
   const draw = (): void => {
     const width = picture.parentElement?.clientWidth ?? 0;
-    if (width < 80) return;
+    const isEmpty = shown?.points.length === 0;
+    nothing.hidden = !isEmpty;
+    picture.toggleAttribute("hidden", isEmpty);
+    if (width < 80 || !shown || isEmpty) return readLast();
     frame = drawChart(picture, options, shown, width);
     readLast();
   };
   new ResizeObserver(draw).observe(picture.parentElement as HTMLElement);
   picture.addEventListener("pointermove", (event) => {
-    const point = frame && nearest(shown.points, frame, event.clientX - picture.getBoundingClientRect().left);
+    const point = frame && shown && nearest(shown.points, frame, event.clientX - picture.getBoundingClientRect().left);
     if (point && frame) pointAt(picture, frame, point, () => (reading.textContent = options.read(point)));
   });
   picture.addEventListener("pointerleave", () => {
@@ -74,8 +88,7 @@ export function chart(options: ChartOptions): Chart {
   };
 }
 
-function drawChart(picture: SVGElement, options: ChartOptions, shown: { points: readonly Point[]; from: number; to: number }, width: number): Frame {
-  const { points, from, to } = shown;
+function drawChart(picture: SVGElement, options: ChartOptions, { points, from, to }: Shown, width: number): Frame {
   const top = niceTop(Math.max(options.least, ...points.map(({ value, extra = 0 }) => value + extra)));
   const inner = { width: width - margin.left - margin.right, height: height - margin.top - margin.bottom };
   const frame: Frame = {

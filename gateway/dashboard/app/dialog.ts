@@ -1,6 +1,7 @@
 /** Modal dialogs. The browser's own element keeps the focus inside, closes on Escape and gives the focus back. */
 import { errorNotice } from "./components/bits.ts";
 import { type ButtonOptions, button, iconButton, isBusy, whileBusy } from "./components/button.ts";
+import { icon } from "./components/icons.ts";
 import { type Child, fill, h, uniqueId } from "./dom.ts";
 import { toastError } from "./toast.ts";
 
@@ -14,8 +15,13 @@ export interface DialogOptions {
   /** The other button's label; none when empty. */
   readonly cancel?: string;
   readonly wide?: boolean;
-  /** Whether a click beside the dialog closes it; not where something would be lost. */
-  readonly closeOnBackdrop?: boolean;
+  /**
+   * What would be lost by closing; nothing when undefined. As long as something would, Escape, the cross and a click beside
+   * the dialog say so instead of closing it: that takes its own button.
+   */
+  readonly losing?: () => string | undefined;
+  /** What has the focus at first, where that is not the first field or the safe button. */
+  readonly focus?: HTMLElement;
   /** Runs on the submit button; the dialog closes after it, or shows its error. `false` keeps it open. */
   readonly onSubmit: () => Promise<unknown>;
 }
@@ -27,7 +33,7 @@ export interface Dialog {
 
 /** Opens a dialog with one form. The first field has the focus, or the safe button where there is none or something would be lost. */
 export function openDialog(options: DialogOptions): Dialog {
-  const { title, words, body = [], submit, cancel = "Cancel", wide = false, closeOnBackdrop = true } = options;
+  const { title, words, body = [], submit, cancel = "Cancel", wide = false, losing } = options;
   const id = uniqueId("dialog");
   const submitButton = button({ kind: "primary", ...submit, type: "submit" });
   const cancelButton = cancel ? button({ label: cancel, onClick: () => element.close() }) : null;
@@ -40,7 +46,7 @@ export function openDialog(options: DialogOptions): Dialog {
       "header",
       {},
       h("h2", { id }, title),
-      iconButton("Close", "close", () => element.close()),
+      iconButton("Close", "close", () => leave()),
     ),
     h("div", { class: "dialog-body" }, words ? h("p", { class: "dialog-words" }, words) : null, ...body, trouble, said),
     h("footer", {}, cancelButton, submitButton),
@@ -50,13 +56,29 @@ export function openDialog(options: DialogOptions): Dialog {
     event.preventDefault();
     void submitTo(options, { element, submitButton, cancelButton, trouble, said });
   });
+  const leave = (): void => {
+    const loss = losing?.();
+    if (loss === undefined) return element.close();
+    fill(trouble, h("div", { class: "notice warning", role: "alert" }, icon("warning"), h("div", {}, loss)));
+    options.focus?.focus();
+  };
   element.addEventListener("close", () => element.remove());
-  if (closeOnBackdrop) closeBeside(element);
+  // The second of two Escapes would close it whatever is answered to its `cancel`.
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !losing) return;
+    event.preventDefault();
+    leave();
+  });
+  element.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    leave();
+  });
+  closeBeside(element, leave);
   document.body.append(element);
   element.showModal();
   const first = form.querySelector<HTMLElement>(".dialog-body input, .dialog-body textarea");
   const safe = submit.kind === "danger" ? cancelButton : null;
-  (safe ?? first ?? cancelButton ?? submitButton).focus();
+  (options.focus ?? safe ?? first ?? cancelButton ?? submitButton).focus();
   return { element, close: () => element.close() };
 }
 
@@ -94,12 +116,12 @@ export function confirmDialog(title: string, words: Child, label: string, work: 
 }
 
 /** Only a click that began and ended on the backdrop: dragging a selection out of a field is not one. */
-function closeBeside(element: HTMLDialogElement): void {
+function closeBeside(element: HTMLDialogElement, leave: () => void): void {
   let pressed = false;
   element.addEventListener("pointerdown", (event) => {
     pressed = event.target === element;
   });
   element.addEventListener("click", (event) => {
-    if (pressed && event.target === element) element.close();
+    if (pressed && event.target === element) leave();
   });
 }

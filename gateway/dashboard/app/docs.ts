@@ -2,6 +2,10 @@
 import { copyButton } from "./components/button.ts";
 import { createDrawer, themeChoice } from "./components/shell.ts";
 
+/** The address under which this server is reached, in place of the usual one. */
+const address = document.querySelector('[data-copy="Environment for the examples"] code');
+if (address?.textContent) address.textContent = address.textContent.replace(/^(export SANDGATE_URL=).*$/m, `$1${location.origin}`);
+
 for (const holder of document.querySelectorAll<HTMLElement>(".snippet")) {
   const code = holder.querySelector("code");
   if (code) holder.append(copyButton(() => code.textContent ?? "", `Copy ${holder.dataset.copy}`));

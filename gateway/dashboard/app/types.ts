@@ -120,6 +120,7 @@ export interface LogEntry {
   readonly stderr?: string;
   readonly stdout_truncated?: boolean;
   readonly stderr_truncated?: boolean;
+  readonly error?: string;
 }
 
 /** A live session, as the list of a sandbox's has it. */

@@ -91,4 +91,4 @@ function checkedId(id: string): string {
   return id;
 }
 
-const accountNotFound = (id: string): SandgateError => new SandgateError("not_found", `Account not found: ${id.slice(0, 64)}`);
+const accountNotFound = (id: string): SandgateError => new SandgateError("not_found", `Account not found: ${id.slice(0, 64)}`, { reason: "no_such_account" });

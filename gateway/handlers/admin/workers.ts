@@ -61,4 +61,4 @@ function isPresent({ workers }: GatewayContext, id: string): boolean {
   return workers.workers().some(({ worker }) => worker.id === id);
 }
 
-const workerNotFound = (id: string): SandgateError => new SandgateError("not_found", `Worker not found: ${id.slice(0, 64)}`);
+const workerNotFound = (id: string): SandgateError => new SandgateError("not_found", `Worker not found: ${id.slice(0, 64)}`, { reason: "no_such_worker" });

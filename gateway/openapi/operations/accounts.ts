@@ -27,16 +27,17 @@ export const signUp: OperationDocs = {
   tag: "Browser",
   name: "signUp",
   summary: "Make an account",
-  description: "Logs in as well: the answer sets the session's cookie.",
+  description: "The answer is the same whether the address is new or has an account already, which then stays as it is. Log in after it.",
   body: { email: account.email, password, name: account.name },
-  success: made("The new account.", SessionAnswer, session),
+  success: ok("The address has an account.", MessageAnswer, {
+    message: "If this e-mail address is new here, its account is made: log in with the password that you chose",
+  }),
   failures: {
     ...guessing,
     forbidden: {
       when: "Signing up is closed, or the call comes from a page of another site.",
       message: "Signing up is closed on this server. Ask its operator for an account.",
     },
-    conflict: { when: "The e-mail address is taken.", message: "This e-mail address is already registered." },
   },
 };
 

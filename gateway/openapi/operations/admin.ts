@@ -9,10 +9,12 @@ import {
   AdminSandboxesAnswer,
   DrainedAnswer,
   ForgottenAnswer,
+  ImagesAnswer,
+  RemovedImageAnswer,
   WorkersAnswer,
 } from "../../../shared/schemas/account-answers.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
-import { noAccount, noKey, noSandbox, noWorker } from "../failures.ts";
+import { noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Operator";
@@ -137,6 +139,39 @@ export const forgetWorker: OperationDocs = {
   of: "worker",
   success: ok("It is forgotten.", ForgottenAnswer, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
   failures: { ...noWorker, conflict: { when: "The worker is there.", message: "This worker is there; stop it first." } },
+};
+
+export const listImages: OperationDocs = {
+  tag,
+  name: "adminListImages",
+  summary: "List the images of all workers",
+  description: "Those of one worker after those of another, the last used first.",
+  query: { worker_id: ids.worker },
+  success: ok("The images.", ImagesAnswer, {
+    data: [
+      {
+        worker_id: ids.worker,
+        id: ids.image,
+        names: ["docker.io/library/alpine:3"],
+        size_bytes: 8_121_344,
+        last_used_at: times.began,
+        in_use: false,
+        default: false,
+      },
+    ],
+  }),
+  failures: noWorker,
+};
+
+export const removeImage: OperationDocs = {
+  tag,
+  name: "adminRemoveImage",
+  summary: "Remove an image",
+  description: "From all workers, or from one. It is fetched again when somebody asks for it.",
+  of: "image",
+  query: { worker_id: ids.worker },
+  success: ok("It is gone.", RemovedImageAnswer, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
+  failures: { ...noImage, conflict: { when: "It is in use, or it is the default one.", message: "the image is in use" } },
 };
 
 export const listSandboxes: OperationDocs = {

@@ -12,6 +12,7 @@ const ofCommands: Failures = {
   unprocessable: {
     when: "The working directory is not there, or the image has no shell.",
     message: "working_dir does not exist or is not a directory: /missing",
+    reason: "no_such_working_dir",
   },
   rate_limited: {
     when: "More requests in a minute than the tier allows, or more commands at once than a sandbox may run (64 by default).",

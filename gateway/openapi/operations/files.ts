@@ -1,7 +1,8 @@
 /** Calls that move files. */
 import Type from "typebox";
-import { UploadedAnswer } from "../../../shared/schemas/answers.ts";
+import { FileAnswer, UploadedAnswer } from "../../../shared/schemas/answers.ts";
 import { FileMode, FilePath } from "../../../shared/schemas/api.ts";
+import { times } from "../examples.ts";
 import { noDisk, noSandbox, notRunning } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
@@ -18,7 +19,7 @@ export const upload: OperationDocs = {
   name: "uploadFile",
   summary: "Upload a file",
   description:
-    "A form with `path` and `file` in any order, or the bytes themselves with `?path=`. Folders that are missing are made. The file is replaced in one step: an upload that breaks leaves the old one.",
+    "A form with `path` and `file` in any order, or the bytes themselves with `?path=`. Folders that are missing are made. The file is replaced in one step: an upload that breaks leaves the old one.\n\nWith `?archive=tar` the file is a tar archive, as it is or compressed, which the sandbox's own `tar` unpacks in the folder `path` once all of it has come.",
   of: "sandbox",
   query: { path: "/work/data.csv", mode: "644" },
   file: [
@@ -32,9 +33,30 @@ export const upload: OperationDocs = {
     ...notRunning,
     ...noDisk,
     payload_too_large: { when: "The file is larger than the server takes (1 GiB by default).", message: "a file must be at most 1073741824 bytes" },
-    unprocessable: { when: "There is a folder at that path, or the path leads through a file.", message: "the path is a directory: /work" },
+    unprocessable: {
+      when: "There is a folder at that path, the path leads through a file, or it is no archive that can be unpacked.",
+      message: "the path is a directory: /work",
+      reason: "is_directory",
+    },
   },
-  curl: "-F path=/work/data.csv -F file=@data.csv",
+  input: "printf 'day,total\\n1,42\\n'",
+  curl: "-F path=/work/data.csv -F file=@-",
+};
+
+export const stat: OperationDocs = {
+  tag,
+  name: "statFile",
+  summary: "See what stands at a path",
+  description:
+    "Whether it is a file or a folder, its size and mode. Looking up has an allowance of its own, 600 calls a minute, and spends none of the tier's.",
+  of: "sandbox",
+  query: { path: "/work/data.csv" },
+  success: ok("What is there.", FileAnswer, { path: "/work/data.csv", type: "file", size: 15, mode: "644", modified_at: times.began }),
+  failures: {
+    not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv", reason: "no_such_file" },
+    ...notRunning,
+    unprocessable: { when: "The image has no `stat`.", message: "the file could not be accessed: /work/data.csv", reason: "inaccessible" },
+  },
 };
 
 export const download: OperationDocs = {
@@ -50,9 +72,13 @@ export const download: OperationDocs = {
     content: [{ type: "application/octet-stream", example: "day,total\n1,42\n" }],
   },
   failures: {
-    not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv" },
+    not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv", reason: "no_such_file" },
     ...notRunning,
-    unprocessable: { when: "A folder without `archive=tar`, or something that is neither file nor folder.", message: "the path is a directory: /work" },
+    unprocessable: {
+      when: "A folder without `archive=tar`, or something that is neither file nor folder.",
+      message: "the path is a directory: /work",
+      reason: "is_directory",
+    },
   },
   curl: "-o data.csv",
 };

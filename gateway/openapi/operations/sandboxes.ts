@@ -1,7 +1,15 @@
 /** Calls about sandboxes. */
-import { DeletedAllAnswer, DeletedSandboxAnswer, LogsAnswer, SandboxAnswer, SandboxPageAnswer, StatusAnswer } from "../../../shared/schemas/answers.ts";
+import {
+  DeletedAllAnswer,
+  DeletedSandboxAnswer,
+  FoundSandboxesAnswer,
+  LogsAnswer,
+  SandboxAnswer,
+  SandboxPageAnswer,
+  StatusAnswer,
+} from "../../../shared/schemas/answers.ts";
 import { ids, pageOf, sandbox, times } from "../examples.ts";
-import { noDisk, noSandbox, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { noDisk, noImageHad, noSandbox, notRunning, repeated, sandboxLimit } from "../failures.ts";
 import { made, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Sandboxes";
@@ -19,7 +27,7 @@ export const create: OperationDocs = {
     ...sandboxLimit,
     ...repeated,
     ...noDisk,
-    unprocessable: { when: "The image is not there and cannot be pulled.", message: "image not found or not pullable: docker.io/library/nothing:1" },
+    ...noImageHad,
   },
 };
 
@@ -30,6 +38,17 @@ export const list: OperationDocs = {
   description: "Those that run or are being made, newest first. All keys of the account see the same list.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of sandboxes.", SandboxPageAnswer, pageOf(sandbox)),
+  failures: {},
+};
+
+export const find: OperationDocs = {
+  tag,
+  name: "findSandboxes",
+  summary: "Find sandboxes by name",
+  description:
+    "Those that run or are being made and that a name may mean: by their id, their name, or the beginning of their id. At most 100. Looking up has an allowance of its own, 600 calls a minute, and spends none of the tier's.",
+  query: { name: sandbox.name },
+  success: ok("Those that were found; none is no error.", FoundSandboxesAnswer, { data: [sandbox] }),
   failures: {},
 };
 

@@ -1,7 +1,7 @@
 /** Calls about snapshots. */
 import { CloneAnswer, DeletedAllAnswer, DeletedSnapshotAnswer, SandboxAnswer, SnapshotAnswer, SnapshotPageAnswer } from "../../../shared/schemas/answers.ts";
 import { ids, pageOf, sandbox, snapshot, times } from "../examples.ts";
-import { noDisk, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { noDisk, noImageHad, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
 import { made, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Snapshots";
@@ -38,7 +38,7 @@ export const clone: OperationDocs = {
     ...noDisk,
     ...repeated,
     ...sandboxLimit,
-    unprocessable: { when: "The image is not there and cannot be pulled.", message: "image not found or not pullable: docker.io/library/nothing:1" },
+    ...noImageHad,
   },
 };
 
@@ -80,6 +80,7 @@ export const restore: OperationDocs = {
     unprocessable: {
       when: "The image cannot be had, or the storage is smaller than what the snapshot holds.",
       message: "storage of 1 GB is less than the 2.3 GB that the snapshot uses",
+      reason: "storage_too_small",
     },
   },
 };

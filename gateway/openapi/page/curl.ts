@@ -1,30 +1,49 @@
-/** Lines for curl that can be pasted: the address and the key come from the environment. */
+/** Lines for curl that can be pasted: the address, the key and ids of earlier answers come from the environment. */
 import type { DocumentedRoute } from "../document.ts";
-import { ids } from "../examples.ts";
+import { ids, times, variables } from "../examples.ts";
+
+/** Where a gateway is by default. The page's script puts the address there under which it was reached. */
+const usualAddress = "http://127.0.0.1:8080";
+
+/** What the reader sets once, before the first example. */
+export const environment = [
+  `export SANDGATE_URL=${usualAddress}`,
+  "export SANDGATE_API_KEY=sg_…",
+  "# Ids that earlier answers gave, where an example has them",
+  "export SANDBOX=sb_… SNAPSHOT=snap_… KEY=key_…",
+  "export ACCOUNT=acct_… WORKER=wk_… IMAGE=… # operators only",
+  "# Where one has to be logged in: from the answer to “Log in”",
+  "export CSRF_TOKEN=…",
+].join("\n");
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+/** The times of the examples are long past. */
+const isPast = (value: string | number): boolean => Object.values<string | number>(times).includes(value);
 
 export function curlOf({ access, method, path, docs }: DocumentedRoute): string {
-  const query = Object.entries(docs.query ?? {}).map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2F", "/").replaceAll("%3A", ":")}`);
-  // What is sent as a file says it in the form, and a socket has its key in a header.
-  const wanted = docs.file || docs.success.status === 101 ? [] : query;
-  const address = path.replace(":id", docs.of ? ids[docs.of] : "") + (wanted.length > 0 ? `?${wanted.join("&")}` : "");
-  const withMethod = method === "GET" || (method === "POST" && (docs.body || docs.curl)) ? [] : [`-X ${method}`];
+  const wanted = Object.entries(docs.query ?? {}).filter(([, value]) => !isPast(value));
+  const query = wanted.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2F", "/")}`);
+  // What is sent as a file says it in the form.
+  const address = path.replace(":id", docs.of ? ids[docs.of] : "") + (query.length > 0 && !docs.file ? `?${query.join("&")}` : "");
+  const withMethod = method === "GET" || (method === "POST" && (docs.body || docs.curl)) ? "" : ` -X ${method}`;
+  const unbuffered = docs.success.content.some(({ type }) => type === "application/x-ndjson") ? " -N" : "";
   const lines = [
-    [`curl -sS`, ...(docs.success.content.some(({ type }) => type === "application/x-ndjson") ? ["-N"] : []), ...withMethod, `"$SANDGATE_URL${address}"`].join(
-      " ",
-    ),
+    `${docs.input ? `${docs.input} | ` : ""}curl -sS${unbuffered}${withMethod} "$SANDGATE_URL${fromShell(address)}"`,
     ...headersFor(access, method),
-    ...(docs.once ? [`-H "idempotency-key: $(uuidgen)"`] : []),
+    ...(docs.once ? ['-H "idempotency-key: $(date +%s%N)"'] : []),
     ...(docs.body ? ["-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(docs.body))}`] : []),
     ...(docs.curl ? [docs.curl] : []),
   ];
   return lines.join(" \\\n  ");
 }
 
+function fromShell(address: string): string {
+  return Object.entries(variables).reduce((text, [id, variable]) => text.replaceAll(id, variable), address);
+}
+
 function headersFor(access: DocumentedRoute["access"], method: string): string[] {
   if (access === "open") return [];
   if (access === "anyone") return method === "GET" ? [] : ["-c cookies.txt"];
-  if (access !== "person") return [`-H "x-api-key: $SANDGATE_KEY"`];
-  return ["-b cookies.txt", ...(method === "GET" ? [] : [`-H "x-csrf-token: $CSRF_TOKEN"`])];
+  if (access !== "person") return [`-H "x-api-key: $SANDGATE_API_KEY"`];
+  return ["-b cookies.txt -c cookies.txt", ...(method === "GET" ? [] : [`-H "x-csrf-token: $CSRF_TOKEN"`])];
 }

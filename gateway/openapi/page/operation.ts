@@ -94,6 +94,6 @@ function errors(route: DocumentedRoute): Html {
 function samples(route: DocumentedRoute): Html {
   const { success } = route.docs;
   const [first] = success.content;
-  return html`<h4>Example</h4>${snippet(`Example: ${route.docs.summary}`, curlOf(route))}
+  return html`<h4>Example</h4>${snippet(`Example: ${route.docs.summary}`, route.docs.program ?? curlOf(route))}
     ${first?.example !== undefined && html`<h4>Answer <span class="status good">${success.status}</span></h4>${snippet(`Answer: ${route.docs.summary}`, coloured(first.example))}`}`;
 }

@@ -5,6 +5,7 @@ import { meanings } from "../common.ts";
 import type { Document, DocumentedRoute } from "../document.ts";
 import { isDocumented } from "../document.ts";
 import { coloured, snippet } from "./code.ts";
+import { environment } from "./curl.ts";
 import { fieldsTable } from "./fields.ts";
 import { type Html, html, prose, words } from "./html.ts";
 import { badge, idOf, renderOperation } from "./operation.ts";
@@ -68,7 +69,6 @@ function navGroup({ id, name, routes }: { id: string; name: string; routes: read
 }
 
 function introduction({ info }: Document): Html {
-  const environment = `export SANDGATE_URL=http://127.0.0.1:8080\nexport SANDGATE_KEY=sg_…`;
   return html`<section class="introduction" aria-labelledby="introduction">
     <h1 id="introduction">API reference</h1>
     <p class="docs-lead">${info.summary} <span class="badge">Version ${info.version}</span></p>
@@ -80,7 +80,9 @@ function introduction({ info }: Document): Html {
   </section>`;
 }
 
-const errorExample = { error: { code: "not_found", message: "Sandbox not found: sb_…", request_id: "req_01k9zqb7c8d9e0f1g2h3j4k5m6" } };
+const errorExample = {
+  error: { code: "not_found", reason: "no_such_sandbox", message: "Sandbox not found: sb_…", request_id: "req_01k9zqb7c8d9e0f1g2h3j4k5m6" },
+};
 
 function errors(): Html {
   const row = (code: ErrorCode): Html =>

@@ -66,11 +66,12 @@ function tell(element: HTMLButtonElement, words: string): () => void {
   };
 }
 
-/** A button that copies `text` and says so. */
-export function copyButton(text: () => string, label = "Copy"): HTMLButtonElement {
+/** A button that copies `text`, says so, and calls back when that has worked. */
+export function copyButton(text: () => string, label = "Copy", copied: () => void = () => {}): HTMLButtonElement {
   const said = h("span", { class: "visually-hidden", role: "status" });
   const element = iconButton(label, "copy", async () => {
     const worked = await copy(text());
+    if (worked) copied();
     show(worked ? icon("check") : icon("warning"), worked ? "Copied" : "Copying failed: select the text instead");
     setTimeout(() => show(icon("copy"), ""), 1_500);
   });

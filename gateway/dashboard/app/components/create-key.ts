@@ -27,13 +27,21 @@ export function openCreateKey(created: () => void): void {
   });
 }
 
+/** Before the key has been copied, only Done closes it. */
 function showKey({ name, key }: CreatedKey): void {
-  const secret = h(
-    "div",
-    { class: "secret" },
-    h("code", { tabindex: 0, "data-testid": "new-key" }, key),
-    copyButton(() => key, "Copy key"),
+  let isCopied = false;
+  const copy = copyButton(
+    () => key,
+    "Copy key",
+    () => {
+      isCopied = true;
+    },
   );
+  const shown = h("code", { tabindex: 0, "data-testid": "new-key" }, key);
+  shown.addEventListener("copy", () => {
+    isCopied ||= getSelection()?.toString().trim() === key;
+  });
+  const secret = h("div", { class: "secret" }, shown, copy);
   const warning = h("div", { class: "notice warning" }, icon("warning"), h("div", {}, "Copy it now: it is not stored and cannot be shown again."));
   openDialog({
     title: "Your new API key",
@@ -42,7 +50,8 @@ function showKey({ name, key }: CreatedKey): void {
     submit: { label: "Done" },
     cancel: "",
     wide: true,
-    closeOnBackdrop: false,
+    focus: copy,
+    losing: () => (isCopied ? undefined : "The key has not been copied and is gone when this closes. Copy it, or press Done if you have it."),
     onSubmit: async () => true,
   });
 }

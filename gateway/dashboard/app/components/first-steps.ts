@@ -26,7 +26,7 @@ function panel(hasKey: boolean, hasSandbox: boolean, changed: () => void): HTMLE
   const create = button({ label: "Create key", icon: "plus", kind: hasKey ? "secondary" : "primary", onClick: () => openCreateKey(changed) });
   const example = [
     `curl -sS ${location.origin}/v1/sandboxes/create \\`,
-    '  -H "x-api-key: $SANDGATE_KEY" -H "content-type: application/json" \\',
+    '  -H "x-api-key: $SANDGATE_API_KEY" -H "content-type: application/json" \\',
     `  -d '{"image":"default","name":"first"}'`,
   ].join("\n");
   const head = h("div", { class: "steps-head" }, h("h2", {}, "First steps"), h("p", {}, "A key, a sandbox, a command: two minutes."));
@@ -36,7 +36,7 @@ function panel(hasKey: boolean, hasSandbox: boolean, changed: () => void): HTMLE
     step(
       2,
       "Make a sandbox",
-      "Set SANDGATE_KEY to your key and run this, or make one on these pages.",
+      "Set SANDGATE_API_KEY to your key and run this, or make one on these pages.",
       hasSandbox,
       snippet(example, "command"),
       linkButton("New sandbox", "/sandboxes?new"),

@@ -1,5 +1,5 @@
 /** Logging in and signing up. */
-import { call } from "../api.ts";
+import { ApiError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";
 import { type Field, field, focusProblem } from "../components/field.ts";
@@ -46,13 +46,24 @@ export function signupPage(visit: Visit): View {
     if (focusProblem([email, password])) return;
     const given = name.value.trim();
     const body = { email: email.value.trim(), password: password.value, ...(given ? { name: given } : {}) };
-    enter(await call<Session>("POST", "/v1/auth/signup", { body, anonymous: true }), visit);
+    await call("POST", "/v1/auth/signup", { body, anonymous: true });
+    enter(await logInAfterSignUp({ email: body.email, password: body.password }), visit);
   };
   const more = h("p", { class: "auth-more" }, "Have an account? ", h("a", { href: `/login${location.search}` }, "Log in"));
   const form = authForm([email, name, password], "Create account", submit);
   const view = frame("Sign up", "Create your account", form, more);
   whenSignUpIs(false, visit, () => fill(form, h("p", { class: "notice" }, "Signing up is closed on this server. Ask its operator for an account.")));
   return view;
+}
+
+/** The server does not say whether the address was new; the password shows it. @throws {ApiError} */
+async function logInAfterSignUp(body: { email: string; password: string }): Promise<Session> {
+  try {
+    return await call<Session>("POST", "/v1/auth/login", { body, anonymous: true });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    throw new Error("This e-mail address may have an account already. Log in with its password.");
+  }
 }
 
 function enter(session: Session, visit: Visit): void {

@@ -40,7 +40,7 @@ function overview(refresh: () => void): { readonly element: HTMLElement; show(us
   const steps = firstSteps(refresh);
   const figures = h("div", { class: "figures" });
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
-  const common = { scale: count, least: 4, ends: clockOf };
+  const common = { scale: count, least: 4, ends: clockOf, empty: "Nothing in the last hour." };
   const requests = chart({
     ...common,
     title: "Requests per minute",

@@ -5,6 +5,7 @@ import { linkButton } from "../components/button.ts";
 import { icon } from "../components/icons.ts";
 import { fill, h } from "../dom.ts";
 import type { View, Visit } from "../router.ts";
+import { followSeenHeight } from "../terminal/seen-height.ts";
 import type { Sandbox } from "../types.ts";
 
 export function terminalPage({ params, query, signal }: Visit): View {
@@ -26,7 +27,9 @@ export function terminalPage({ params, query, signal }: Visit): View {
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: path }, icon("back"), name));
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Terminal");
-  return { title: "Terminal", element: h("div", { class: "terminal-page" }, crumbs, heading, place) };
+  const element = h("div", { class: "terminal-page" }, crumbs, heading, place);
+  followSeenHeight(element, signal);
+  return { title: "Terminal", element };
 }
 
 function gone(): HTMLElement {

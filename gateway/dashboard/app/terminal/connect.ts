@@ -1,6 +1,5 @@
 /** Starting and joining live sessions as the browser that is logged in: its cookie goes along with the socket. */
 
-import { openLink } from "../../../../shared/client/session/link.ts";
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
 import { detachTimeoutMaxS } from "../../../../shared/session/protocol.ts";
@@ -52,18 +51,6 @@ export function joinShell(sandboxId: string, { sessionId, since, as }: Joining, 
   const how = as === "watch" ? { read_only: true } : as === "take" ? { takeover: true } : {};
   const first = { type: "attach", session_id: sessionId, since, ...how } as const;
   return Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: as === "watch" });
-}
-
-/** Where the output of a session ends now. What comes before has been seen, by whoever was there. */
-export async function endOf(sandboxId: string, sessionId: string): Promise<number> {
-  const quiet = { output: () => {}, message: () => {}, closed: () => {} };
-  const link = await openLink(
-    () => dial(sandboxId),
-    { type: "attach", session_id: sessionId, read_only: true },
-    () => quiet,
-  );
-  link.close();
-  return link.started.offset;
 }
 
 /** Browsers do not tell why a socket was refused; a call about the same sandbox does, such as that nobody is logged in any more. */

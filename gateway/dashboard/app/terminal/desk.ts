@@ -2,6 +2,7 @@
 import { h, uniqueId } from "../dom.ts";
 import { barOf } from "./bar.ts";
 import { Live } from "./live.ts";
+import { Modifiers } from "./modifiers.ts";
 
 interface Place {
   readonly live: Live;
@@ -19,6 +20,8 @@ export interface DeskOptions {
 export class Desk {
   readonly tabs = h("div", { class: "terminal-tabs", role: "tablist", "aria-label": "Terminals" });
   readonly panels = h("div", { class: "terminal-panels" });
+  /** One keyboard for all of them. */
+  readonly modifiers = new Modifiers();
   readonly #options: DeskOptions;
   readonly #places: Place[] = [];
   #seen: Place | undefined;
@@ -93,6 +96,7 @@ export class Desk {
     const live: Live = new Live({
       sandboxId: this.#options.sandboxId,
       label,
+      modifiers: this.modifiers,
       onChange: () => this.#changed(place),
       onTitle: (title) => {
         // Said by a program, which may say anything.

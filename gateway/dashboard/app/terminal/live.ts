@@ -3,7 +3,8 @@ import { AuthenticationError } from "../../../../shared/client/errors.ts";
 import type { Session, SessionEnd } from "../../../../shared/client/session/session.ts";
 import { closeReasons } from "../../../../shared/session/protocol.ts";
 import { count } from "../format.ts";
-import { endOf, type Joining, joinShell, type Listeners, startShell } from "./connect.ts";
+import { type Joining, joinShell, type Listeners, startShell } from "./connect.ts";
+import type { Modifiers } from "./modifiers.ts";
 import { Screen } from "./screen.ts";
 
 /** So long at most a new password's answer, with the new cookie, is on its way. */
@@ -19,6 +20,7 @@ export type State =
 export interface LiveOptions {
   readonly sandboxId: string;
   readonly label: string;
+  readonly modifiers: Modifiers;
   /** Told of every change; the state is `state`. */
   readonly onChange: () => void;
   readonly onTitle: (title: string) => void;
@@ -34,17 +36,16 @@ export class Live {
   #state: State = { name: "opening" };
   /** Of the first byte that has not come yet. */
   #received = 0;
-  /** Output before this offset was seen before. */
-  #oldUntil = 0;
   /** Does once more what did not work. */
   #again: () => Promise<void> = () => this.start();
 
   constructor(options: LiveOptions) {
     this.#options = options;
     this.label = options.label;
-    const { label, onLeave, onTitle } = options;
+    const { label, modifiers, onLeave, onTitle } = options;
     this.screen = new Screen({
       label,
+      modifiers,
       onLeave,
       signal: this.#over.signal,
       onInput: (data) => this.#type(data),
@@ -84,10 +85,7 @@ export class Live {
   join(sessionId: string, as: Joining["as"]): Promise<void> {
     const { sandboxId } = this.#options;
     this.#again = () => this.join(sessionId, as);
-    return this.#run(async (listeners) => {
-      if (this.#received === 0) this.#oldUntil = await endOf(sandboxId, sessionId);
-      return joinShell(sandboxId, { sessionId, since: this.#received, as }, listeners);
-    });
+    return this.#run((listeners) => joinShell(sandboxId, { sessionId, since: this.#received, as }, listeners));
   }
 
   /** Takes the pen from whoever has it. */
@@ -151,7 +149,7 @@ export class Live {
       for await (const { bytes, offset } of session) {
         if (this.#session !== session) return;
         this.#received = offset + bytes.length;
-        await this.screen.write(bytes, this.#received <= this.#oldUntil);
+        await this.screen.write(bytes);
       }
       const end = await session.exited;
       if (this.#session !== session) return;

@@ -6,7 +6,7 @@ import type { TerminalSize } from "../../../../shared/client/session/session.ts"
 import { h } from "../dom.ts";
 import { followColours } from "./colours.ts";
 import { followAfterLooking } from "./links.ts";
-import { leaveOldQuestions } from "./questions.ts";
+import type { Modifiers } from "./modifiers.ts";
 
 /** Output that is with xterm.js at the same time; more is left with the server, and the program waits. */
 const inWorkMax = 128 * 1024;
@@ -16,6 +16,7 @@ const fontSizePx = 13;
 export interface ScreenOptions {
   readonly label: string;
   readonly signal: AbortSignal;
+  readonly modifiers: Modifiers;
   /** What somebody typed or pasted, or the terminal's answer to a program. */
   readonly onInput: (data: string) => void;
   readonly onBinary: (bytes: Uint8Array) => void;
@@ -31,7 +32,6 @@ export class Screen {
   readonly #options: ScreenOptions;
   #inWork = 0;
   #room: (() => void) | undefined;
-  #isOld = false;
   #isHeld = false;
 
   constructor(options: ScreenOptions) {
@@ -49,8 +49,7 @@ export class Screen {
       linkHandler: { activate: (_event, address) => followAfterLooking(address) },
     });
     this.terminal.loadAddon(this.#fit);
-    leaveOldQuestions(this.terminal, () => this.#isOld);
-    this.terminal.onData((data) => options.onInput(data));
+    this.terminal.onData((data) => options.onInput(options.modifiers.apply(data)));
     this.terminal.onBinary((data) => options.onBinary(Uint8Array.from(data, (character) => character.charCodeAt(0))));
     this.terminal.onResize(options.onResize);
     this.terminal.attachCustomKeyEventHandler((event) => this.#takeKey(event));
@@ -96,17 +95,9 @@ export class Screen {
     if (!this.#isHeld && this.element.clientWidth > 0 && this.element.clientHeight > 0) this.#fit.fit();
   }
 
-  /**
-   * Shows output. Resolves when more can be taken, so that a flood stays with the program that makes it.
-   *
-   * @param isOld whether somebody has seen it before
-   */
-  async write(bytes: Uint8Array, isOld: boolean): Promise<void> {
+  /** Shows output. Resolves when more can be taken, so that a flood stays with the program that makes it. */
+  async write(bytes: Uint8Array): Promise<void> {
     this.#inWork += bytes.length;
-    // In its turn: what was given to xterm.js before may still wait to be looked at.
-    this.terminal.write("", () => {
-      this.#isOld = isOld;
-    });
     this.terminal.write(bytes, () => {
       this.#inWork -= bytes.length;
       if (this.#inWork <= inWorkMax / 2) this.#room?.();

@@ -7,6 +7,7 @@ import { toastError } from "../toast.ts";
 import type { LiveSession } from "../types.ts";
 import { Desk } from "./desk.ts";
 import { toolsOf } from "./tools.ts";
+import { touchKeys } from "./touch-keys.ts";
 
 interface Workplace {
   readonly place: HTMLElement;
@@ -37,7 +38,11 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
   );
   const start = (label: string): HTMLButtonElement => button({ label, icon: "plus", size: "small", onClick: () => void desk.start() });
   const empty = emptyState("terminal", "No terminal is open", "Start a shell in the sandbox, or open again what was left running.", start("New terminal"));
+  const keys = touchKeys(desk);
   const changed = (): void => {
+    const { seen } = desk;
+    // Where nothing can be typed they would only take room away.
+    keys.hidden = !seen || (seen.state.name === "live" && !seen.isWriter) || seen.state.name === "exited";
     tools.show();
     empty.hidden = desk.seen !== undefined;
     desk.panels.hidden = desk.seen === undefined;
@@ -47,7 +52,7 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
     h("div", { class: "terminal-head" }, desk.tabs, ...(watched ? [] : [start("New"), more.element]), tools.element),
     desk.panels,
     empty,
-    touchKeys(desk),
+    keys,
     hint(),
   );
   changed();
@@ -74,17 +79,6 @@ function moreButton(left: () => Promise<LiveSession[]>, open: (sessions: readonl
     fill(element, h("span", {}, `Open ${length} more`));
   };
   return { element, refresh };
-}
-
-/** Keys that the keyboards of telephones do not have. */
-function touchKeys(desk: Desk): HTMLElement {
-  const keys = { Esc: "\x1b", Tab: "\t", "Ctrl-C": "\x03", "Ctrl-D": "\x04", "↑": "\x1b[A", "↓": "\x1b[B" };
-  const press = (data: string) => (): void => {
-    desk.seen?.screen.terminal.input(data);
-    desk.focus();
-  };
-  const buttons = Object.entries(keys).map(([label, data]) => button({ label, size: "small", onClick: press(data) }));
-  return h("div", { class: "touch-keys", role: "group", "aria-label": "Keys" }, ...buttons);
 }
 
 function hint(): HTMLElement {

@@ -3,6 +3,7 @@ import { button } from "../../components/button.ts";
 import { field, focusProblem } from "../../components/field.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { h, uniqueId } from "../../dom.ts";
+import { earlierRuns } from "./earlier.ts";
 import { type Run, startRun } from "./run.ts";
 import type { Execution } from "./stream.ts";
 
@@ -15,6 +16,19 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
   const folder = field({ label: "Working directory", attributes: { class: "input mono", placeholder: "default" } });
   const run = button({ label: "Run", icon: "play", kind: "primary", type: "submit" });
   const runs = h("div", { class: "runs" });
+  const shorten = (): void => {
+    while (runs.children.length > runsMax) runs.lastElementChild?.remove();
+  };
+  let isFilled = false;
+  /** The console works without what ran before; where that cannot be had, the tab of logs says why. */
+  const fillOnce = async (): Promise<void> => {
+    if (isFilled) return;
+    isFilled = true;
+    const earlier = await earlierRuns(id, runsMax, signal).catch(() => []);
+    runs.append(...earlier.map(({ element }) => element));
+    shorten();
+    command.recall(earlier.map((one) => one.command).reverse());
+  };
   let current: Run | undefined;
   const start = (): void => {
     if (!command.input.value.trim() || current) return command.input.focus();
@@ -29,7 +43,7 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
     current = startRun(id, execution, signal);
     runs.querySelector("details[open]")?.removeAttribute("open");
     runs.prepend(current.element);
-    while (runs.children.length > runsMax) runs.lastElementChild?.remove();
+    shorten();
     void current.done.finally(() => {
       current = undefined;
       run.disabled = false;
@@ -47,13 +61,16 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
     event.preventDefault();
     start();
   });
-  return { element: h("div", { class: "stack" }, h("h2", { class: "visually-hidden" }, "Console"), form, runs) };
+  return { element: h("div", { class: "stack" }, h("h2", { class: "visually-hidden" }, "Console"), form, runs), shown: () => void fillOnce() };
 }
 
 interface CommandBox {
   readonly element: HTMLElement;
   readonly input: HTMLTextAreaElement;
+  /** Puts the command among those that the arrow keys bring back, and clears the box. */
   remember(): void;
+  /** Puts commands, oldest first, before those that were run here. */
+  recall(commands: readonly string[]): void;
 }
 
 /** A box that grows with its command; the arrow keys bring back earlier ones while it holds a single line. */
@@ -90,6 +107,10 @@ function commandBox(): CommandBox {
   return {
     element: h("div", { class: "command-line" }, label, prompt, input, hint),
     input,
+    recall: (commands) => {
+      earlier.unshift(...commands.filter((one, index) => one !== commands[index + 1]));
+      at = earlier.length;
+    },
     remember: () => {
       if (earlier.at(-1) !== input.value) earlier.push(input.value);
       at = earlier.length;

@@ -1,13 +1,16 @@
 /** One command that was started in this page: its output, its state, a way to end it. */
-import { messageOf, pill, requestIdOf } from "../../components/bits.ts";
+import { messageOf, requestIdOf } from "../../components/bits.ts";
 import { button, copyButton } from "../../components/button.ts";
 import { icon } from "../../components/icons.ts";
 import { type Child, fill, h } from "../../dom.ts";
 import { duration } from "../../format.ts";
+import { exited, failure, mark, type Outcome, outcomeOf, running, stopped } from "./outcome.ts";
 import { Output } from "./output.ts";
 import { type Chunk, type Execution, runStream } from "./stream.ts";
 
 const tickMs = 100;
+/** A program may end with it as well, but hardly when its time is up. */
+const timeoutExitCode = 124;
 
 export interface Run {
   readonly element: HTMLElement;
@@ -24,12 +27,17 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   const status = h("span", { class: "run-status", role: "status", "aria-live": "polite" });
   const stopButton = button({ label: "Stop", icon: "stop", size: "small", onClick: () => stop.abort() });
   const copyCommand = copyButton(() => execution.command, "Copy command");
-  const head = h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, execution.command), elapsed);
+  const sign = h("span", { class: "run-sign" }, mark(running));
+  const head = runHead(execution.command, sign, elapsed);
   const foot = h("div", { class: "run-foot" }, status, h("div", { class: "actions" }, copyCommand, stopButton));
   const element = h("details", { class: "run card", open: true }, head, output.element, foot);
   const tick = (): string => (elapsed.textContent = duration(performance.now() - startedAt));
   const timer = setInterval(tick, tickMs);
-  fill(status, pill("running"));
+  const tell = (outcome: Outcome, ...more: Child[]): void => {
+    fill(sign, mark(outcome));
+    fill(status, h("span", {}, outcome.words), ...more);
+  };
+  tell(running);
 
   let last: Chunk | undefined;
   const take = (chunk: Chunk): Promise<void> | undefined => {
@@ -41,9 +49,11 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   const work = async (): Promise<void> => {
     try {
       await runStream(id, execution, AbortSignal.any([stop.signal, pageSignal]), take);
-      fill(status, ...outcome(last));
+      const isLate = execution.timeout !== undefined && performance.now() - startedAt >= execution.timeout * 1_000;
+      tell(isLate && last?.exit_code === timeoutExitCode ? outcomeOf("timeout", timeoutExitCode) : endOf(last));
     } catch (error) {
-      fill(status, ...(stop.signal.aborted ? [pill("stopped")] : [pill("failed"), h("span", {}, messageOf(error)), requestIdOf(error)]));
+      if (stop.signal.aborted) tell(stopped);
+      else tell(failure(messageOf(error)), requestIdOf(error));
     } finally {
       clearInterval(timer);
       tick();
@@ -55,8 +65,11 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   return { element, done: work() };
 }
 
-function outcome(last: Chunk | undefined): Child[] {
-  if (last?.exit_code === 0) return [pill("succeeded"), h("span", {}, "exit code 0")];
-  if (last?.exit_code !== undefined) return [pill("failed"), h("span", {}, `exit code ${last.exit_code}`)];
-  return [pill("failed"), h("span", {}, last?.error ?? "The stream ended early.")];
+/** What is seen of a command's entry while it is closed. */
+export function runHead(command: string, ...about: HTMLElement[]): HTMLElement {
+  return h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, command), ...about);
+}
+
+function endOf(last: Chunk | undefined): Outcome {
+  return last?.exit_code === undefined ? failure(last?.error ?? "The stream ended early.") : exited(last.exit_code);
 }

@@ -24,7 +24,9 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   const figures = h("div", { class: "figures" });
   const trouble = h("div", { class: "form-trouble" });
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
+  const empty = "No samples in this period yet. One is taken every 10 seconds.";
   const cpu = chart({
+    empty,
     title: "CPU",
     kind: "line",
     least: 100,
@@ -33,6 +35,7 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
     read: ({ at, value }) => `${clockOf(at)}  ${percent(value)}`,
   });
   const memory = chart({
+    empty,
     title: "Memory",
     kind: "line",
     least: 16,

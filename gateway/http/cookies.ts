@@ -1,0 +1,15 @@
+/** Cookies of the web pages. */
+
+/** The value of a cookie in a `Cookie` header. */
+export function cookieOf(header: string, wanted: string): string | undefined {
+  for (const part of header.split(";")) {
+    const [name, value] = part.trim().split("=", 2);
+    if (name === wanted && value) return value;
+  }
+  return undefined;
+}
+
+/** A `Set-Cookie` header. Scripts and other sites get nothing of it; behind https it goes over nothing else. */
+export function cookieLine(name: string, value: string, maxAgeS: number, publicUrl: string): string {
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${publicUrl.startsWith("https:") ? "; Secure" : ""}`;
+}

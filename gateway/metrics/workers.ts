@@ -1,0 +1,88 @@
+/** What workers tell of themselves with every heartbeat, as metrics with the worker's id, which it keeps over restarts. */
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { Observed } from "../../shared/histogram.ts";
+import type { WorkerMetrics, WorkerPresence } from "../../shared/schemas/messages.ts";
+import { histogramText } from "./histogram-text.ts";
+
+type Read = (worker: WorkerPresence) => number | undefined;
+
+const gauges: readonly (readonly [name: string, help: string, read: Read])[] = [
+  ["sandboxes", "Sandboxes on the worker.", ({ sandboxes }) => sandboxes],
+  ["activities", "Commands and transfers running on the worker.", ({ executions }) => executions],
+  ["sessions", "Live sessions whose command runs on the worker.", ({ sessions }) => sessions],
+  ["pool_containers", "Started containers that wait to become sandboxes.", ({ metrics }) => metrics?.pool.size],
+  ["memory_free_bytes", "Free memory of the worker's host.", ({ memory_free_bytes }) => memory_free_bytes],
+  ["disk_free_bytes", "Free disk space of the worker's host.", ({ disk_free_bytes }) => disk_free_bytes],
+  ["resident_memory_bytes", "Memory of the worker's process.", ({ rss_bytes }) => rss_bytes],
+  ["snapshot_pause_max_seconds", "The longest time that a sandbox stood still for a snapshot.", ({ snapshots }) => snapshots && snapshots.pause_ms_max / 1_000],
+  ["archive_pending_bytes", "Snapshot layers that are still to be archived.", ({ snapshots }) => snapshots?.archive_pending_bytes],
+];
+
+const counters: readonly (readonly [name: string, help: string, read: Read])[] = [
+  ["executions_total", "Commands started.", ({ executions_total }) => executions_total],
+  ["sessions_total", "Live sessions started.", ({ sessions_total }) => sessions_total],
+  ["snapshots_taken_total", "Snapshots taken.", ({ snapshots }) => snapshots?.taken],
+  ["pool_hits_total", "Sandboxes that were a waiting container at once.", ({ metrics }) => metrics?.pool.hits],
+  ["pool_misses_total", "Sandboxes of the pool's kind for which no container was waiting.", ({ metrics }) => metrics?.pool.misses],
+];
+
+const histograms: readonly (readonly [name: string, help: string, read: (metrics: WorkerMetrics) => Observed])[] = [
+  ["create_duration_seconds", "Time from a create, restore or clone reaching the worker to the sandbox that runs.", ({ create }) => create],
+  ["execute_start_duration_seconds", "Time from a command reaching the worker to the command that runs.", ({ start }) => start],
+  ["execute_duration_seconds", "Time from the start of a command to its end.", ({ run }) => run],
+  ["snapshot_pause_seconds", "Time that a sandbox stood still for a snapshot.", ({ pause }) => pause],
+];
+
+/** Registers them. Returns what makes the text of those that a registry has no place for. */
+export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): () => string {
+  const registers = [registry];
+  for (const [name, help, read] of gauges) {
+    new Gauge({
+      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
+      collect() {
+        this.reset();
+        for (const { id, value } of valuesOf(workers(), read)) this.set({ worker: id }, value);
+      },
+    });
+  }
+  for (const [name, help, read] of counters) {
+    new Counter({
+      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
+      collect() {
+        this.reset();
+        for (const { id, value } of valuesOf(workers(), read)) this.inc({ worker: id }, value);
+      },
+    });
+  }
+  tellOfReasons(registry, workers);
+  return () => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read))).join("");
+}
+
+function tellOfReasons(registry: Registry, workers: () => readonly WorkerPresence[]): void {
+  new Counter({
+    ...{ name: "sandgate_worker_refusals_total", help: "Calls that the worker refused, by the limit that was reached.", labelNames: ["worker", "reason"] },
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { id, metrics } of workers()) for (const [reason, count] of Object.entries(metrics?.refused ?? {})) this.inc({ worker: id, reason }, count);
+    },
+  });
+  new Gauge({
+    ...{ name: "sandgate_worker_limit_enforced", help: "Whether the worker's kernel enforces the limit.", labelNames: ["worker", "limit"] },
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { id, host } of workers()) for (const { name, ok } of host) if (name.endsWith("_limit")) this.set({ worker: id, limit: name }, ok ? 1 : 0);
+    },
+  });
+}
+
+function valuesOf(workers: readonly WorkerPresence[], read: Read): { id: string; value: number }[] {
+  return workers.flatMap((worker) => {
+    const value = read(worker);
+    return value === undefined ? [] : [{ id: worker.id, value }];
+  });
+}
+
+const observedBy = (workers: readonly WorkerPresence[], read: (metrics: WorkerMetrics) => Observed): { labels: { worker: string }; observed: Observed }[] =>
+  workers.flatMap(({ id, metrics }) => (metrics ? [{ labels: { worker: id }, observed: read(metrics) }] : []));
