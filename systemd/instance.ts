@@ -27,6 +27,8 @@ export interface Paths {
   readonly podman: string;
   readonly storageConf: string;
   readonly containersConf: string;
+  /** Id and name of the default image. */
+  readonly defaultImage: string;
   readonly natsConf: string;
   readonly natsPassword: string;
   readonly apiKey: string;
@@ -65,6 +67,7 @@ export function pathsOf(config: Config): Paths {
     temporary: join(data, "tmp"),
     storageConf: join(podman, "storage.conf"),
     containersConf: join(podman, "containers.conf"),
+    defaultImage: join(podman, "default-image"),
     natsConf: join(data, "nats.conf"),
     natsPassword: join(data, "nats-password"),
     apiKey: join(data, "api-key"),

@@ -3,9 +3,16 @@ import { randomBytes } from "node:crypto";
 import type { Instance } from "../instance.ts";
 import { readIfThere, replaceFile } from "../write-file.ts";
 
-/** The API key of the first account: as configured, else the one made on the first start. */
+/**
+ * The API key of the first account: as configured, else the one made on the first start. The file always holds the one
+ * that counts, because `sandgate-admin` and people look there; whoever can read it can read the settings of the parts.
+ */
 export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
-  return config.bootstrapApiKey || keptSecret(paths.apiKey, () => `sg_${randomBytes(36).toString("base64url")}`);
+  const { bootstrapApiKey: configured } = config;
+  if (!configured) return keptSecret(paths.apiKey, () => `sg_${randomBytes(36).toString("base64url")}`);
+  const kept = (await readIfThere(paths.apiKey))?.trim();
+  if (kept !== configured) await replaceFile(paths.apiKey, `${configured}\n`, { mode: 0o600 });
+  return configured;
 }
 
 /** The password that keeps other users of this machine out of the owned NATS server. */

@@ -20,13 +20,19 @@ export interface Wiring {
   readonly natsUrl: string;
   readonly apiKey: string;
   readonly port: number;
+  readonly defaultImageId: string;
 }
 
 /** The worker, inside Podman's namespace. It stops its sandboxes when it stops, because here nothing outlives `npm start`. */
-export function workerSpec(instance: Instance, { natsUrl }: Wiring): PartSpec {
+export function workerSpec(instance: Instance, { natsUrl, defaultImageId }: Wiring): PartSpec {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
   const { SANDGATE_BOOTSTRAP_API_KEY: _, ...settings } = givenSettings();
-  return partSpec(instance, "worker", command, { ...settings, SANDGATE_NATS_URL: natsUrl, SANDGATE_STOP_SANDBOXES: "true" });
+  return partSpec(instance, "worker", command, {
+    ...settings,
+    SANDGATE_NATS_URL: natsUrl,
+    SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
+    SANDGATE_STOP_SANDBOXES: "true",
+  });
 }
 
 /** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */

@@ -2,6 +2,7 @@
 
 import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
+import { defaultImageId } from "../setup/default-image.ts";
 import type { Terminal } from "../terminal.ts";
 import { hostChecksOf, printHost, printReady, urlOf } from "./banner.ts";
 import type { LogLine } from "./log-line.ts";
@@ -63,7 +64,8 @@ export class Supervisor {
     this.#prefix = await manyOpenFiles();
     const { instance, apiKey, port } = this.#plan;
     const { config } = instance;
-    const wiring: Wiring = { natsUrl: config.natsUrl || (await this.#startNats()), apiKey, port };
+    const image = (await defaultImageId(instance)) ?? "";
+    const wiring: Wiring = { natsUrl: config.natsUrl || (await this.#startNats()), apiKey, port, defaultImageId: image };
     const worker = this.#startAndWait(workerSpec(instance, wiring));
     const gateway = this.#startAndWait(gatewaySpec(instance, wiring));
     const [workerLine] = await Promise.all([worker, gateway]);
