@@ -1,6 +1,6 @@
 /**
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
- * Arguments are parts of file names: `npm test -- execute files` runs only those.
+ * Arguments are parts of file names: `npm test -- execute files` runs only those. At the end stands what was attacked and held.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,15 +8,18 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Terminal } from "../systemd/terminal.ts";
+import { Attacks } from "./helpers/attacks.ts";
 import { prepareTests } from "./helpers/prepare.ts";
 import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { startStack } from "./helpers/stack.ts";
+import { toolchainsImage } from "./helpers/toolchains.ts";
 
 /** Files that start installations of their own take long; a few run beside each other. */
 const filesAtOnce = 4;
 const testTimeoutMs = 600_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
+const attacks = new Attacks();
 
 const wanted = process.argv.slice(2);
 const files = globSync("test/{unit,e2e}/**/*.test.ts")
@@ -30,8 +33,12 @@ const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 try {
   if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
+  // Built once for this machine, in minutes, and with nothing beside it.
+  if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
   const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
   tellSlowest();
+  const table = attacks.table();
+  if (table) console.log(`\n${table}`);
   process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
 } finally {
   await stack?.stop();
@@ -69,9 +76,11 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
     execArgv: ["--import", "tsx"],
     signal: interrupted.signal,
   });
-  tests.on("test:fail", () => {
+  tests.on("test:fail", (test) => {
     failed = true;
+    attacks.note(test, false);
   });
+  tests.on("test:pass", (test) => attacks.note(test, true));
   tests.on("test:summary", ({ file, duration_ms }) => {
     if (file) durations.set(relative(process.cwd(), file), duration_ms / 1000);
   });

@@ -20,7 +20,7 @@ const world: AdminWorld = {
   async member(gateway = 0) {
     const visitor = new Visitor(stack.urls[gateway] as string);
     const { status, body } = await visitor.signUp();
-    if (status !== 201) throw new Error(JSON.stringify(body));
+    if (status !== 200) throw new Error(JSON.stringify(body));
     return Object.assign(visitor, { id: body.account.id });
   },
 };

@@ -91,25 +91,88 @@ test("the Content-Type of a body is application/json with any charset, or absent
   }
 });
 
-test("a byte order mark, escapes and unknown fields do no harm, the last of a repeated field counts", async () => {
+test("a byte order mark and escapes do no harm, the last of a repeated field counts", async () => {
   assert.equal(expectOk(await execute('\ufeff{"command":"echo bom"}')).stdout, "bom\n");
-  assert.equal(expectOk(await execute('{"comm\\u0061nd":"echo \\ud83d\\ude00","__proto__":{"command":"x"},"constructor":1}')).stdout, "😀\n");
+  assert.equal(expectOk(await execute('{"comm\\u0061nd":"echo \\ud83d\\ude00"}')).stdout, "😀\n");
   assert.equal(expectOk(await execute('{"command":"echo 1","command":"echo 2"}')).stdout, "2\n");
+});
+
+test("fields that nobody knows are refused by name on every call, also inside of others", async () => {
+  for (const [path, body, name] of [
+    ["/v1/sandboxes/create", { image: "default", network: { access: "none", deny_out: ["0.0.0.0/0"] } }, "network.deny_out"],
+    ["/v1/sandboxes/create", { image: "default", resources: { cpu: 2 } }, "resources.cpu"],
+    [`/v1/sandboxes/${id}/execute`, { command: "id", user: "nobody" }, "user"],
+    [`/v1/sandboxes/${id}/execute_async`, { command: "cat", stdin: "x" }, "stdin"],
+    [`/v1/sandboxes/${id}/session-token`, { readonly: true }, "readonly"],
+  ] as const) {
+    expectError(await api.call("POST", path, body), "invalid_request", `Unknown field: ${name}`);
+  }
+  for (const route of routes) {
+    if (route.access === "open" || route.method === "GET" || route.body === "file") continue;
+    const { schema } = route.body as { schema: { additionalProperties?: unknown } };
+    assert.equal(schema.additionalProperties, false, route.path);
+  }
+});
+
+test("parameters that nobody knows, and those that come twice, are refused by name on every call", async () => {
+  for (const route of routes) {
+    if (route.access !== "account" || route.socket) continue;
+    const path = route.path.replace(":id", id);
+    expectError(await api.call(route.method, `${path}?verbose=1`), "invalid_request", "Unknown query parameter: verbose");
+  }
+  for (const [query, message] of [
+    ["page=1&page=2", "the query parameter page must come only once"],
+    ["page=1&%70age=2", "the query parameter page must come only once"],
+    ["status=running", "Unknown query parameter: status"],
+    ["__proto__=1", "Unknown query parameter: __proto__"],
+    ["token=x", "Unknown query parameter: token"],
+  ] as const) {
+    expectError(await api.call("GET", `/v1/sandboxes/list?${query}`), "invalid_request", message);
+  }
+  expectOk(await new Api({ url, apiKey: "" }).call("GET", `/v1/sandboxes/list?api_key=${api.apiKey}&page=1`));
+});
+
+test("very many variables are refused at once, as many as may be are all there", async () => {
+  const variables = (count: number, value: string) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`V${index}`, value]));
+  const tooMany = /^the request must have at most 4096 fields$/;
+  expectError(await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "env", env: variables(60_000, "") }), "invalid_request", tooMany);
+  const full = await api.create({
+    env_vars: Object.fromEntries(Object.entries(variables(1_000, "x".repeat(250))).map(([name, value]) => [`S${name}`, value])),
+  });
+  const { exit_code, stdout } = await api.execute(full, "env | grep -c '^S\\?V'", { env: variables(1_000, "y".repeat(250)) });
+  assert.deepEqual([exit_code, stdout], [0, "2000\n"]);
+  const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${full}/snapshot`), 201);
+  const more = { env_vars: variables(1_000, "y".repeat(250)) };
+  expectError(await api.call("POST", `/v1/snapshots/${snapshot.id}/restore`, more), "invalid_request", /^env_vars are too many/);
+});
+
+test("answers in JSON are lines, so that a prompt comes after them", async () => {
+  for (const path of ["/v1/sandboxes/list", `/v1/sandboxes/${id}`, `/v1/sandboxes/${newId("sandbox")}`, "/healthz", "/openapi.json", "/none"]) {
+    const answer = await api.raw("GET", path);
+    const text = await answer.text();
+    assert.match(text, /^\{.*\}\n$/, path);
+    assert.equal(answer.headers.get("content-length"), String(Buffer.byteLength(text)), path);
+  }
+  for (const command of ["true", "head -c 2000000 /dev/zero | tr '\\0' x"]) {
+    const answer = await api.raw("POST", `/v1/sandboxes/${id}/execute`, JSON.stringify({ command }), json);
+    assert.match((await answer.text()).slice(-10), /\}\n$/);
+  }
 });
 
 test("deeply nested JSON neither breaks nor blocks anything", async () => {
   const depth = 200_000;
   const nested = `${"[".repeat(depth)}${"]".repeat(depth)}`;
-  assert.equal(expectOk(await execute(`{"telemetry":${nested},"command":"echo deep"}`)).stdout, "deep\n");
-  expectError(await execute(`{"command":${nested}}`), "invalid_request", /^command must be a string/);
+  expectError(await execute(`{"telemetry":${nested},"command":"echo deep"}`), "invalid_request", /^the request must have at most 4096 fields$/);
+  expectError(await execute(`{"telemetry":[[[[]]]],"command":"echo deep"}`), "invalid_request", "Unknown field: telemetry");
+  expectError(await execute(`{"command":[[[]]]}`), "invalid_request", /^command must be a string/);
   expectError(await execute("[".repeat(depth)), "invalid_request", notJson);
 });
 
 test("a JSON body may have 1 MiB and not a byte more, with and without its length told", async () => {
   const limit = 1024 * 1024;
   const fill = (bytes: number) => {
-    const [head, tail] = ['{"command":"echo full","pad":"', '"}'];
-    return head + "x".repeat(bytes - head.length - tail.length) + tail;
+    const body = '{"command":"echo full"}';
+    return body.padEnd(bytes);
   };
   assert.equal(expectOk(await execute(fill(limit))).stdout, "full\n");
   const tooLarge = `the request body must be at most ${limit} bytes`;
@@ -250,9 +313,8 @@ test("the connection is kept when the answer did not need the body that came wit
   expectError(await call("POST", "/v1/sandboxes/create", "sg_wrong"), "unauthorized");
   expectError(await call("POST", "/none", api.apiKey), "not_found");
   expectError(await call("PUT", "/v1/sandboxes/create", api.apiKey), "method_not_allowed");
-  expectOk(await call("GET", "/v1/sandboxes/list", api.apiKey));
   expectError(await call("POST", `/v1/sandboxes/${newId("sandbox")}/upload?path=/x`, api.apiKey), "not_found");
-  expectOk(await call("GET", "/healthz", ""));
+  expectOk(await wire.request("GET", "/healthz").answer());
 });
 
 test("requests sent without waiting are answered in their order", async () => {
@@ -280,7 +342,7 @@ test("what is not HTTP is refused and the gateway goes on", async () => {
 
 test("a client that is gone before its body was complete leaves the gateway alone", async () => {
   const wire = await connection();
-  wire.send(`POST /v1/sandboxes/create HTTP/1.1\r\nhost: a\r\nx-api-key: ${api.apiKey}\r\ncontent-length: 100\r\n\r\n{"image":`).cut();
+  wire.send(`POST /v1/sandboxes/create HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${api.apiKey}\r\ncontent-length: 100\r\n\r\n{"image":`).cut();
   await wire.closed();
   expectOk(await api.call("GET", "/v1/sandboxes/list"));
 });

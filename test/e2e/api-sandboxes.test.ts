@@ -6,6 +6,7 @@ import { Accounts, type TestAccount } from "../helpers/accounts.ts";
 import { type Api, collect } from "../helpers/api.ts";
 import { expectError, expectOk, expectSandbox } from "../helpers/expect.ts";
 import { sharedStack } from "../helpers/shared.ts";
+import { missingImage } from "../helpers/stack.ts";
 
 interface Page {
   readonly data: { readonly id: string; readonly name: string }[];
@@ -75,11 +76,6 @@ for (const [query, message] of [
   test(`list refuses ${query}`, async () => void expectError(await api.call("GET", `/v1/sandboxes/list?${query}`), "invalid_request", message));
 }
 
-test("query parameters that nobody knows are ignored, the first of a repeated one counts", async () => {
-  const { pagination } = await list("?utm=x&page_size=1&page_size=2&%00=%ff");
-  assert.equal(pagination.page_size, 1);
-});
-
 test("an id without a sandbox is not found, whatever its form", async () => {
   const ids = [newId("sandbox"), "sb_", "nonsense", "exec_01k9zzzzzzzzzzzzzzzzzzzzzz", "%00", "%ff", "sb_*", "a".repeat(2_000), "sb_%F0%9F%92%A3"];
   for (const id of ids) {
@@ -101,7 +97,7 @@ test("an id without a sandbox is not found, whatever its form", async () => {
 test("delete answers with the id, ends running commands, and a second delete is not found", async () => {
   const id = await api.create({ name: "short-lived" });
   const running = await api.stream(id, "echo started; sleep 300");
-  const answer = await api.call("DELETE", `/v1/sandboxes/${id}/delete`, { reason: "ignored" });
+  const answer = await api.call("DELETE", `/v1/sandboxes/${id}/delete`, { create_snapshot: false });
   assert.deepEqual(expectOk(answer), { id, message: "Sandbox deleted", storage_deleted: true });
   const { last } = await collect(running);
   assert.ok(last?.error && last.code && last.exit_code === undefined, JSON.stringify(last));
@@ -127,7 +123,7 @@ test("delete checks the fields that it knows", async () => {
 test("delete-all ends all sandboxes of the caller, also the failed ones, and nobody else's", async () => {
   const other = await accounts.make("other");
   const foreign = await other.api.create();
-  const { id: failed } = (await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "localhost/none", wait_for_ready: false })).body;
+  const { id: failed } = (await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: missingImage, wait_for_ready: false })).body;
   const expected = new Set([...newestFirst, failed]);
   const answer = expectOk(
     await api.call<{ deleted_count: number; deleted_ids: string[]; message: string; errors?: { id: string; error: string }[] }>(

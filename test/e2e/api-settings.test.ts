@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { Api } from "../helpers/api.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
 import { processes, untilNothingIsLeft, uploadForm, uploadRaw } from "../helpers/files.ts";
+import { testPort } from "../helpers/ports.ts";
 import { Connection } from "../helpers/raw-http.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
@@ -13,8 +14,10 @@ const origin = "https://app.example";
 let stack: Stack;
 let api: Api;
 let id: string;
+let metricsPort: number;
 
 before(async () => {
+  metricsPort = await testPort();
   stack = await startStack({
     name: "settings",
     settings: {
@@ -24,6 +27,9 @@ before(async () => {
       SANDGATE_EXEC_TIMEOUT_MAX_MS: "5000",
       SANDGATE_STREAM_STALL_MS: "8000",
       SANDGATE_STREAM_WINDOW_BYTES: "65536",
+      SANDGATE_ALLOWED_HOSTS: "gateway.internal, mapped.example:8443",
+      SANDGATE_PUBLIC_URL: "http://public.example",
+      SANDGATE_METRICS_PORT: String(metricsPort),
       SANDGATE_CORS_ORIGINS: `${origin}, https://other.example`,
     },
   });
@@ -146,4 +152,36 @@ test("without its worker every call on a sandbox is unavailable with Retry-After
   expectOk(await api.call("GET", path));
   expectOk(await api.call("GET", "/v1/sandboxes/list"));
   expectOk(await api.call("GET", "/healthz"));
+});
+
+test("the settings name more hosts, and pages of the public address may log in", async () => {
+  const call = async (host: string, origin?: string) => {
+    const wire = await Connection.open(stack.url);
+    try {
+      const headers = { host, ...(origin ? { origin } : {}), "content-type": "application/json" };
+      return await wire.request("POST", "/v1/auth/login", headers, '{"email":"ada@example.com","password":"x"}').answer();
+    } finally {
+      wire.cut();
+    }
+  };
+  const foreign = /is not a name of this gateway/;
+  for (const host of ["gateway.internal", "gateway.internal:99", "mapped.example:8443", "public.example", "localhost"])
+    expectError(await call(host), "unauthorized");
+  for (const host of ["mapped.example", "mapped.example:80", "app.example", "evil.example"]) expectError(await call(host), "invalid_request", foreign);
+  for (const host of ["public.example", "gateway.internal:8080"]) expectError(await call(host, "http://public.example"), "unauthorized");
+  expectError(await call("gateway.internal:8080", "http://gateway.internal:8080"), "unauthorized");
+  for (const page of ["http://gateway.internal", "https://gateway.internal", "http://mapped.example:8443"]) {
+    expectError(await call("gateway.internal:8080", page), "forbidden", /own pages/);
+  }
+});
+
+test("the metrics are for those who call them by a name of this machine", async () => {
+  const read = async (host: string): Promise<string> => {
+    const wire = await Connection.open(`http://127.0.0.1:${metricsPort}`);
+    wire.request("GET", "/metrics", { host, connection: "close" });
+    await wire.closed();
+    return wire.unread;
+  };
+  assert.match(await read(`localhost:${metricsPort}`), /^HTTP\/1\.1 200 [\s\S]+sandgate_http_requests_total/);
+  assert.match(await read("evil.example"), /^HTTP\/1\.1 400 [\s\S]+is not a name of this gateway/);
 });

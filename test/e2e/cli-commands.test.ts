@@ -1,10 +1,12 @@
 /** The command line against a real installation: every command, for people and as JSON. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { execa } from "execa";
 import type { ExecutionResult, LogEntry, PageOf, SandboxInfo, SnapshotInfo } from "../../shared/client/types.ts";
 import { Cli } from "../helpers/cli.ts";
 import { ClientWorld } from "../helpers/client.ts";
 import { isoTime } from "../helpers/expect.ts";
+import { until } from "../helpers/until.ts";
 
 const world = new ClientWorld();
 let cli: Cli;
@@ -29,7 +31,11 @@ test("sandboxes are made, listed, found by name and by the beginning of their id
 });
 
 test("a name that several have is refused with all of them", async () => {
-  const ids = [await cli.done("create", "-n", "twin"), (await cli.json<SandboxInfo>("create", "-n", "twin")).id];
+  const first = await cli.run("create", "-n", "twin");
+  const second = await cli.run("create", "-n", "twin", "--json");
+  const ids = [first.stdout, (JSON.parse(second.stdout) as SandboxInfo).id];
+  assert.deepEqual([first.exitCode, first.stderr, second.exitCode], [0, "", 0]);
+  assert.equal(second.stderr, `sandgate: another sandbox is called twin as well (${ids[0]}): use ids to tell them apart; this one is ${ids[1]}`);
   const { exitCode, stdout, stderr } = await cli.run("rm", "twin");
   assert.deepEqual([exitCode, stdout], [1, ""]);
   assert.match(stderr, /^sandgate: twin can be any of these 2 sandboxes; use an id:\n/);
@@ -90,6 +96,81 @@ test("stats, logs and sessions show what is and was", async () => {
   const { logs } = await cli.json<{ logs: LogEntry[] }>("logs", "box", "-n", "1");
   assert.match(logs[0]?.timestamp ?? "", isoTime);
   assert.match(await cli.done("sessions", "box"), /^ID +STATUS +TERMINAL +ATTACHED +STARTED +COMMAND\nsess_\w+ +ended /);
+});
+
+test("the log says what ended a command", async () => {
+  const box = (await world.client.sandboxes.find("box"))[0];
+  assert.ok(box);
+  const late = await cli.run("exec", "--timeout", "1", "box", "echo shown; sleep 60");
+  assert.deepEqual([late.exitCode, late.stdout, late.stderr], [124, "shown", "sandgate: the command was ended after 1 s, its timeout"]);
+  const stopped = box.executeAsync("echo begun; sleep 61");
+  for await (const { stdout } of stopped) if (stdout?.includes("begun")) break;
+  const killed = await box.session({ command: "echo alive; sleep 62" });
+  for await (const { bytes } of killed) if (Buffer.from(bytes).includes("alive")) break;
+  killed.kill();
+  await killed.wait();
+  await until("all have ended", async () => (await cli.json<{ logs: LogEntry[] }>("logs", "box")).logs.every(({ status }) => status !== "running"));
+  const { logs } = await cli.json<{ logs: LogEntry[] }>("logs", "box");
+  const of = (command: string) => {
+    const { status, exit_code, error, stdout } = logs.find((entry) => entry.command.endsWith(command)) ?? {};
+    return [status, exit_code, error, stdout];
+  };
+  assert.deepEqual(of("sleep 60"), ["timeout", 124, "the command was ended after 1 s, its timeout", "shown\n"]);
+  assert.deepEqual(of("sleep 61"), ["error", -1, "the client went away", "begun\n"]);
+  assert.deepEqual(of("sleep 62"), ["completed", 137, "its client asked to end it", "alive\n"]);
+  const table = await cli.done("logs", "box");
+  assert.match(table, / timeout +124 +\d+ ms +echo shown; sleep 60 {2}\[the command was ended after 1 s, its timeout\]$/m);
+  assert.match(table, / error +-1 +\d+ ms +echo begun; sleep 61 {2}\[the client went away\]$/m);
+});
+
+test("logs --follow shows what begins, how it ends, and nothing from before the rows that were asked for", async () => {
+  const box = (await world.client.sandboxes.find("box"))[0];
+  assert.ok(box);
+  for (const word of ["old", "newer", "newest"]) await box.execute(`: ${word}`);
+  const running = await box.session({ command: "read line; exit 5", detach_timeout: 600 });
+  const following = execa(cli.path, ["logs", "box", "--follow", "-n", "2"], { env: cli.environment, extendEnv: false, cwd: cli.folder, reject: false });
+  let shown = "";
+  following.stdout.on("data", (text: Buffer) => {
+    shown += text.toString();
+  });
+  try {
+    const sees = (pattern: RegExp) => until(`${pattern} in ${JSON.stringify(shown)}`, () => pattern.test(shown), 60_000);
+    await sees(/completed \(0\) {2}: newest\n.* running {2}read line; exit 5\n/);
+    await box.execute(": fresh");
+    await sees(/completed \(0\) {2}: fresh\n/);
+    await running.write("\n");
+    await running.wait();
+    await sees(/completed \(5\) {2}read line; exit 5\n/);
+    await box.execute(": last");
+    await sees(/: last\n/);
+    const commands = shown
+      .trim()
+      .split("\n")
+      .map((line) => line.split("  ").slice(1).join("  "));
+    assert.deepEqual(commands, [
+      "completed (0)  : newest",
+      "running  read line; exit 5",
+      "completed (0)  : fresh",
+      "completed (5)  read line; exit 5",
+      "completed (0)  : last",
+    ]);
+  } finally {
+    following.kill("SIGKILL");
+    await following;
+  }
+  assert.match((await cli.run("logs", "-f", "--until", "1h")).stderr, /leave --until away/);
+});
+
+test("a command that begins with a dash is a command, be it short, long or in a session", async () => {
+  const box = (await world.client.sandboxes.find("box"))[0];
+  assert.ok(box);
+  for (const command of ["-c id", "-x", `-e ${"x".repeat(130_900)}`]) {
+    const { exit_code, stderr, stdout } = await box.execute(command);
+    assert.deepEqual([exit_code, stdout], [127, ""], stderr);
+    assert.match(stderr, new RegExp(`${command.slice(0, 2)}: not found`));
+  }
+  assert.match((await cli.run("exec", "box", "-c id")).stderr, /-c: not found/);
+  assert.match((await cli.run("exec", "box", "--", "-c", "id")).stderr, /-c: not found/);
 });
 
 test("snapshot, clone, restore and snapshots", async () => {

@@ -40,6 +40,19 @@ test("a folder goes in and comes back as it was", async () => {
   assert.deepEqual([mode & 0o777, mtimeMs, readlinkSync(here("back/sub/link"))], [0o750, 1_700_000_000_000, "../a.txt"]);
 });
 
+test("a copy is one call of the allowance and leaves the history to the person", async () => {
+  const { api } = world.account;
+  const left = async (): Promise<number> => Number(/r=(\d+)/.exec((await api.call("GET", "/v1/sandboxes/list")).headers.get("ratelimit") ?? "")?.[1]);
+  const { total } = await cli.json<{ total: number }>("logs", "box");
+  const before = await left();
+  await cli.done("cp", "tree", "box:/work/counted");
+  await cli.done("cp", "tree/a.txt", "box:/work/counted");
+  await cli.done("cp", "box:/work/counted", "counted");
+  await cli.done("cp", "box:/work/counted/a.txt", "counted");
+  assert.equal(before - (await left()), 5, "four copies and the look at what is left");
+  assert.equal((await cli.json<{ total: number }>("logs", "box")).total, total);
+});
+
 test("what is there decides where the copy goes", async () => {
   await inside("mkdir -p /srv/there");
   await cli.done("cp", "tree", "box:/srv/there");

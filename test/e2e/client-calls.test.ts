@@ -35,7 +35,7 @@ test("a sandbox is made, used, looked at and deleted", async () => {
   assert.equal((await made.refresh()).info.status, "running");
   assert.deepEqual(await made.delete(), { id: made.id, message: "Sandbox deleted", storage_deleted: true });
   const error = await made.execute("true").catch((thrown: NotFoundError) => thrown);
-  assert.ok(error instanceof NotFoundError && error.status === 404 && error.code === "not_found");
+  assert.ok(error instanceof NotFoundError && error.status === 404 && error.code === "not_found" && error.reason === "no_such_sandbox");
   assert.match(error.requestId ?? "", /^req_\w+$/);
   assert.equal(error.headers?.get("x-request-id"), error.requestId);
 });

@@ -46,7 +46,7 @@ test("an example is copied as it can be pasted into a shell", async () => {
   const told = page.getByText("Copied", { exact: true }).waitFor({ state: "attached" });
   await Promise.all([told, page.getByRole("button", { name: "Copy Example: Create a sandbox" }).click()]);
   const copied = await page.evaluate<string>("navigator.clipboard.readText()");
-  assert.match(copied, /^curl -sS "\$SANDGATE_URL\/v1\/sandboxes\/create" \\\n {2}-H "x-api-key: \$SANDGATE_KEY" \\\n/);
+  assert.match(copied, /^curl -sS "\$SANDGATE_URL\/v1\/sandboxes\/create" \\\n {2}-H "x-api-key: \$SANDGATE_API_KEY" \\\n/);
 });
 
 test("the menu leads to a call, tells where one is, and works from the keyboard", async () => {

@@ -35,7 +35,8 @@ test("somebody signs up, makes a key, uses it, revokes it, and it works no more"
   const shown = page.getByTestId("new-key");
   const apiKey = (await shown.textContent()) ?? "";
   assert.match(apiKey, /^sg_[A-Za-z0-9_-]{40,}$/);
-  await page.getByRole("button", { name: "Copy key" }).click();
+  assert.equal(await page.evaluate("document.activeElement.getAttribute('aria-label')"), "Copy key");
+  await page.keyboard.press("Enter");
   await until("the key is in the clipboard", async () => (await page.evaluate("navigator.clipboard.readText()")) === apiKey);
   await page.getByRole("button", { name: "Done" }).click();
   await closed(page);
@@ -56,6 +57,32 @@ test("somebody signs up, makes a key, uses it, revokes it, and it works no more"
     return answer.status === 401 && answer;
   });
   expectError(refused, "unauthorized", "This API key has been revoked.");
+});
+
+test("a new key that was not copied is not lost by Enter, Escape, the cross or a click beside it", async () => {
+  const member = await signUp(url);
+  const page = await browser.open("/settings/keys", { member });
+  await page.evaluate("navigator.clipboard.writeText('')");
+  await page.getByRole("button", { name: "Create key" }).click();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Your new API key" });
+  const key = await page.getByTestId("new-key").textContent();
+  const stays = async (): Promise<void> => {
+    await dialog.getByRole("alert").getByText("has not been copied").waitFor();
+    assert.equal(await page.getByTestId("new-key").textContent(), key);
+    assert.equal(await page.evaluate("document.activeElement.getAttribute('aria-label')"), "Copy key");
+  };
+  for (let times = 0; times < 3; times++) await page.keyboard.press("Escape");
+  await stays();
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await stays();
+  await page.mouse.click(5, 5);
+  await stays();
+  await page.keyboard.press("Enter");
+  await until("the key is in the clipboard", async () => (await page.evaluate("navigator.clipboard.readText()")) === key);
+  assert.ok(await dialog.isVisible(), "Enter has only copied");
+  await page.keyboard.press("Escape");
+  await closed(page);
 });
 
 test("a key is kept when the question about it is answered with no", async () => {

@@ -76,6 +76,8 @@ const shots: readonly Shot[] = [
   { name: "sandboxes-empty", path: () => "/sandboxes", who: () => beginner, settle: (page) => page.getByText("No sandboxes").waitFor() },
   { name: "new-sandbox", path: () => "/sandboxes?new", who: one, settle: (page) => page.getByRole("dialog").waitFor() },
   { name: "console", path: () => `/sandboxes/${sandbox}`, who: one, settle: runSomething },
+  { name: "console-earlier", path: () => `/sandboxes/${sandbox}`, who: one, settle: (page) => page.locator(".run summary").nth(1).click() },
+  { name: "usage-empty", path: () => `/sandboxes/${sandbox}#usage`, who: one, settle: withoutSamples },
   { name: "usage", path: () => `/sandboxes/${sandbox}#usage`, who: one, settle: (page) => page.getByText("Processes").waitFor() },
   { name: "files", path: () => `/sandboxes/${sandbox}#files`, who: one, settle: (page) => page.getByText("Choose a file").waitFor() },
   { name: "logs", path: () => `/sandboxes/${sandbox}#logs`, who: one, settle: (page) => page.locator(".log-entry summary").first().click() },
@@ -87,9 +89,28 @@ const shots: readonly Shot[] = [
   { name: "clone", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Clone") },
   { name: "delete-with-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: openDelete },
   { name: "keys", path: () => "/settings/keys", who: one, settle: (page) => page.getByText("2 of 5 active").waitFor() },
+  { name: "new-key", path: () => "/settings/keys", who: one, settle: makeKey },
   { name: "revoke", path: () => "/settings/keys", who: one, settle: (page) => page.getByRole("button", { name: "Revoke" }).first().click() },
   { name: "account", path: () => "/settings/account", who: one, settle: (page) => page.getByText("Grace Hopper").waitFor() },
 ];
+
+/** One that looks like a key and opens nothing: an account may have only a few. */
+async function makeKey(page: Page): Promise<void> {
+  const json = { id: "key_1", name: "CI pipeline", prefix: "sg_Xk2b9Qw", created_at: new Date().toISOString(), key: `sg_${"Xk2b9QwT7v".repeat(5)}` };
+  await page.route("**/v1/account/keys", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 201, json }) : route.continue()));
+  await opened("Create key")(page);
+  await page.keyboard.press("Enter");
+  await page.getByTestId("new-key").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("has not been copied").waitFor();
+}
+
+async function withoutSamples(page: Page): Promise<void> {
+  await page.route("**/status?*", async (route) => route.fulfill({ json: { ...(await (await route.fetch()).json()), history: [] } }));
+  await page.getByRole("radio", { name: "6 hours" }).check();
+  await page.getByText("No samples").first().waitFor();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}
 
 /** Its answer does not come. */
 async function beginSnapshot(page: Page): Promise<void> {
@@ -110,7 +131,7 @@ async function openDelete(page: Page): Promise<void> {
 async function runSomething(page: Page): Promise<void> {
   await page.getByLabel("Command", { exact: true }).fill("for n in 1 2 3; do echo \"step $n of 3\"; done; echo 'a warning' >&2");
   await page.keyboard.press("Enter");
-  await page.getByText("exit code 0").waitFor();
+  await page.locator(".run").first().getByText("exit code 0").waitFor();
 }
 
 for (const { colorScheme, viewport } of looks([1280, 390], folder)) {

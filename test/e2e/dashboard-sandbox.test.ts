@@ -179,6 +179,82 @@ test("logs show what ran, with its output", async () => {
   await entry.getByText("exit code 4").waitFor();
 });
 
+test("closed entries of the console say how their commands went, also after a reload", async () => {
+  const { id } = await make();
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await run(page, "echo fine");
+  await statusOf(page).getByText("exit code 0").waitFor();
+  await run(page, "echo wrong >&2; exit 3");
+  await statusOf(page).getByText("exit code 3").waitFor();
+  await run(page, "seq 1 3000");
+  await statusOf(page).getByText("exit code 0").waitFor();
+  await member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo from a program; sleep 9", timeout: 1 });
+
+  const entry = (command: string) => page.locator(".run").filter({ has: page.getByText(command, { exact: true }) });
+  const signOf = async (command: string): Promise<string> => (await entry(command).locator("summary .run-mark").textContent()) ?? "";
+  assert.equal(await entry("echo fine").getAttribute("open"), null);
+  assert.equal(await signOf("echo fine"), "succeeded");
+  assert.equal(await signOf("echo wrong >&2; exit 3"), "failedexit 3");
+
+  await page.getByLabel("Timeout").fill("1");
+  await run(page, "echo too long; sleep 9");
+  await statusOf(page).getByText("its time was up").waitFor();
+  assert.equal(await signOf("echo too long; sleep 9"), "timeout");
+
+  await page.reload();
+  await entry("echo from a program; sleep 9").waitFor();
+  assert.equal(await page.locator(".run").count(), 5);
+  assert.equal(await signOf("echo too long; sleep 9"), "timeout");
+  assert.equal(await signOf("echo fine"), "succeeded");
+  assert.equal(await signOf("echo wrong >&2; exit 3"), "failedexit 3");
+  assert.equal(await signOf("echo from a program; sleep 9"), "timeout");
+  assert.equal(await entry("echo wrong >&2; exit 3").locator("summary svg").count(), 2, "a sign beside the words");
+  await entry("echo wrong >&2; exit 3").locator("summary").click();
+  assert.equal(await entry("echo wrong >&2; exit 3").locator(".stderr").textContent(), "wrong\n");
+  await entry("seq 1 3000").locator("summary").click();
+  await entry("seq 1 3000").getByText("Output is cut: the log keeps the first 4 KiB of each stream.").waitFor();
+  assert.ok(await entry("echo fine").getByText("Output is cut").isHidden());
+  await page.getByLabel("Command", { exact: true }).press("ArrowUp");
+  assert.equal(await page.getByLabel("Command", { exact: true }).inputValue(), "echo too long; sleep 9");
+});
+
+test("a command that runs when the page is opened is shown as running, and then with its end", async () => {
+  const { id } = await make();
+  const call = member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "until [ -e /tmp/seen ]; do sleep 0.1; done; exit 5" });
+  await until("it runs", async () => {
+    const { logs } = await member.call<{ logs: { status: string }[] }>("GET", `/v1/sandboxes/logs?sandbox_id=${id}`);
+    return logs.some(({ status }) => status === "running");
+  });
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await page.locator(".run-mark").getByText("running").waitFor();
+  await member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "touch /tmp/seen" });
+  await page.locator(".run-mark").getByText("failed").waitFor();
+  await call;
+});
+
+test("without samples the charts say so instead of drawing a scale of times", async () => {
+  const { id } = await make();
+  let answer = (): void => {};
+  const page = await browser.open("/sandboxes", { member });
+  await page.route("**/status?*", async (route) => {
+    await new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const { timestamp, current } = (await (await route.fetch()).json()) as { timestamp: string; current: object };
+    await route.fulfill({ json: { sandbox_name: "x", timestamp, current, history: [] } });
+  });
+  const asked = page.waitForRequest("**/status?*");
+  await page.goto(`/sandboxes/${id}#usage`);
+  await asked;
+  assert.doesNotMatch((await page.locator(".charts").textContent()) ?? "", /\d\d:\d\d/, "before anything is known");
+  answer();
+  await page.getByText("Processes").waitFor();
+  await page.getByText("No samples in this period yet.").first().waitFor();
+  assert.equal(await page.getByText("No samples in this period yet.").count(), 2);
+  assert.doesNotMatch((await page.locator(".charts").textContent()) ?? "", /\d\d:\d\d/);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
 test("usage shows numbers and a chart of the last hour", async () => {
   const { id } = await make();
   const page = await browser.open(`/sandboxes/${id}#usage`, { member });

@@ -37,7 +37,7 @@ async function output(page: Page, command: string): Promise<string | null> {
   await page.getByLabel("Command", { exact: true }).fill(command);
   await press(page, "Run");
   const status = page.locator(".run .run-status").first();
-  await status.getByText(/^exit code/).waitFor();
+  await status.getByText(/exit code/).waitFor();
   assert.match((await status.textContent()) ?? "", /exit code 0/);
   return page.locator(".run").first().getByLabel("Output").textContent();
 }

@@ -189,14 +189,67 @@ test("questions of programs are answered once, not again when their output is sh
   await line(page, "clean");
 });
 
-test("a telephone has the keys that its keyboard lacks", async () => {
-  const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
-  await enter(page, "sleep 1000");
-  await until("it runs", async () => (await linesOf(page)).some((text) => text.endsWith("sleep 1000")));
-  await press(page, "Ctrl-C");
+const keyNames = ["Esc", "Tab", "Ctrl", "Alt", "Ctrl-C", "Left", "Down", "Up", "Right", "Ctrl-D"];
+const narrow = { width: 390, height: 844 };
+
+for (const [name, options] of [
+  ["a telephone", { viewport: narrow, hasTouch: true, isMobile: true }],
+  ["a narrow window", { viewport: narrow }],
+] as const) {
+  test(`${name} has the keys that its keyboard may lack, in reach also when that lies over the page`, async () => {
+    const page = await open(options);
+    const lead = await page.locator('meta[name="viewport"]').getAttribute("content");
+    assert.match(lead ?? "", /interactive-widget=resizes-content/, "the keyboard makes the window smaller");
+    const keys = page.getByRole("group", { name: "Keys" });
+    for (const height of [narrow.height, 430]) {
+      await page.setViewportSize({ width: narrow.width, height });
+      for (const key of keyNames) {
+        const box = await keys.getByRole("button", { name: key, exact: true }).boundingBox();
+        assert.ok(box && box.width >= 44 && box.height >= 44, `${key} can be hit`);
+        assert.ok(box.x >= 0 && box.x + box.width <= narrow.width && box.y + box.height <= height, `${key} is in view at a height of ${height}`);
+      }
+      const rows = await page.locator(".xterm-rows > div").count();
+      assert.ok(rows >= 4, `${rows} rows of the terminal are left at a height of ${height}`);
+    }
+    await page.setViewportSize(narrow);
+    await enter(page, "sleep 1000");
+    await until("it runs", async () => (await linesOf(page)).some((text) => text.endsWith("sleep 1000")));
+    await press(page, "Ctrl-C");
+    await prompt(page);
+    await press(page, "Up");
+    await until("the last command is back", async () => /sleep 1000$/.test((await linesOf(page)).at(-1) ?? ""));
+  });
+}
+
+test("Ctrl and Alt of the page hold for one key, and the arrows are those that the program asks for", async () => {
+  const page = await open({ viewport: narrow, hasTouch: true, isMobile: true });
+  const ctrl = page.getByRole("button", { name: "Ctrl", exact: true });
+  await enter(page, "clear; cat -v");
+  await ctrl.tap();
+  assert.equal(await ctrl.getAttribute("aria-pressed"), "true");
+  assert.equal(await page.evaluate("document.activeElement.className"), "xterm-helper-textarea", "the keyboard stays");
+  await page.keyboard.type("a");
+  assert.equal(await ctrl.getAttribute("aria-pressed"), "false");
+  await page.keyboard.type("b");
+  await page.getByRole("button", { name: "Alt", exact: true }).tap();
+  await page.keyboard.type("c");
+  await ctrl.tap();
+  await page.getByRole("button", { name: "Left", exact: true }).tap();
+  await page.getByRole("button", { name: "Up", exact: true }).tap();
+  await page.keyboard.press("Enter");
+  await line(page, "^Ab^[c^[[1;5D^[[A");
+  await ctrl.tap();
+  await ctrl.tap();
+  assert.equal(await ctrl.getAttribute("aria-pressed"), "false");
+  await ctrl.tap();
+  await page.keyboard.type("c");
   await prompt(page);
-  await press(page, "↑");
-  await until("the last command is back", async () => /sleep 1000$/.test((await linesOf(page)).at(-1) ?? ""));
+  await enter(page, String.raw`clear; printf '\033[?1h'; cat -v`);
+  await page.getByRole("button", { name: "Down", exact: true }).tap();
+  await page.keyboard.press("Enter");
+  await line(page, "^[OB");
+  await press(page, "Ctrl-D");
+  await enter(page, String.raw`printf '\033[?1l'`);
 });
 
 test("the keyboard leads out of the terminal and back, and output is said by screen readers when asked", async () => {

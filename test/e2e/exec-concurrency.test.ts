@@ -63,7 +63,7 @@ test("the deletion of a sandbox ends its commands with an error, their output so
   const { status, body } = await result;
   assert.deepEqual([status, body.status, body.exit_code, body.stdout], [200, "error", -1, "kept\n"]);
   assert.match(body.error ?? "", /deleted/);
-  assert.deepEqual((await lines.next()).value, { error: body.error, code: "not_found" });
+  assert.deepEqual((await lines.next()).value, { error: body.error, code: "not_found", reason: "no_such_sandbox" });
   assert.equal((await lines.next()).done, true);
   assert.deepEqual(mark.living(), []);
   expectError(await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" }), "not_found");

@@ -75,7 +75,7 @@ test("a command runs in working_dir, through symlinks as well", async () => {
 
 test("a working_dir that is missing, a file or not absolute is refused and nothing runs", async () => {
   for (const working_dir of ["/no/such/dir", "/etc/passwd", "/proc/self/fd/7"]) {
-    expectError(await call({ command: "touch /srv/ran", working_dir }), "unprocessable", /working_dir/);
+    expectError(await call({ command: "touch /srv/ran", working_dir }), "unprocessable", /working_dir/, "no_such_working_dir");
   }
   expectError(await call({ command: "touch /srv/ran", working_dir: "srv" }), "invalid_request", /working_dir/);
   expectError(await call({ command: "touch /srv/ran", working_dir: "/srv\0/x" }), "invalid_request", /working_dir/);
@@ -85,7 +85,7 @@ test("a working_dir that is missing, a file or not absolute is refused and nothi
 test("a working_dir cannot lead to directories that the runtime holds open on the host", async () => {
   for (let fd = 0; fd < 20; fd++) {
     await outputOf(`ln -sfn /proc/self/fd/${fd} /srv/fd`);
-    expectError(await call({ command: "ls", working_dir: "/srv/fd" }), "unprocessable", /working_dir/);
+    expectError(await call({ command: "ls", working_dir: "/srv/fd" }), "unprocessable", /working_dir/, "no_such_working_dir");
   }
 });
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { Api } from "../helpers/api.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
 import { download, sha256, untilNothingIsLeft, uploadForm, uploadRaw } from "../helpers/files.ts";
@@ -35,12 +36,10 @@ for (const [order, fields] of [
     ],
   ],
   [
-    "other fields around",
+    "the mode around",
     [
-      ["x", "1"],
       ["mode", "600"],
       ["file", blob("three")],
-      ["y", "2"],
       ["path", "/root/form"],
     ],
   ],
@@ -149,7 +148,7 @@ test("a download has its type, its length and forbids guessing", async () => {
 
 test("a directory comes as a tar with archive=tar, otherwise it is unprocessable", async () => {
   await run("mkdir -p /root/dir/sub && echo 1 > /root/dir/one && echo 2 > '/root/dir/sub/-t w o' && ln -s one /root/dir/link && mkfifo /root/dir/pipe");
-  expectError((await download(api, id, "/root/dir")).error, "unprocessable", "the path is a directory: /root/dir");
+  expectError((await download(api, id, "/root/dir")).error, "unprocessable", "the path is a directory: /root/dir", "is_directory");
   const { status, headers, body } = await download(api, id, "/root/dir", "&archive=tar");
   assert.deepEqual([status, headers.get("content-type")], [200, "application/octet-stream"]);
   assert.match(headers.get("content-disposition") ?? "", /filename="dir\.tar"/);
@@ -172,7 +171,7 @@ test("a single file comes as a tar too", async () => {
 
 test("what is not there is not found", async () => {
   for (const path of ["/none", "/root/none/file", "/etc/passwd/file", "/proc/999999/maps"]) {
-    expectError((await download(api, id, path)).error, "not_found", `File not found: ${path}`);
+    expectError((await download(api, id, path)).error, "not_found", `File not found: ${path}`, "no_such_file");
     expectError((await download(api, id, path, "&archive=tar")).error, "not_found");
   }
 });
@@ -180,9 +179,9 @@ test("what is not there is not found", async () => {
 test("a path that is a directory, or leads through a file, cannot be uploaded to", async () => {
   await run("mkdir -p /root/isdir && ln -sfn /root/isdir /root/todir");
   for (const path of ["/root/isdir", "/root/isdir/", "/root/todir", "/", "/root/new/", "/root/."]) {
-    expectError(await uploadRaw(api, id, path, "x"), "unprocessable", /directory/);
+    expectError(await uploadRaw(api, id, path, "x"), "unprocessable", /directory/, "is_directory");
   }
-  expectError(await uploadRaw(api, id, "/etc/passwd/x", "x"), "unprocessable", /not a directory/);
+  expectError(await uploadRaw(api, id, "/etc/passwd/x", "x"), "unprocessable", /not a directory/, "not_a_directory");
   expectError(
     await uploadForm(api, id, [
       ["file", blob("x")],
@@ -238,6 +237,56 @@ test("a form without a file or without a path is refused and leaves nothing", as
   await untilNothingIsLeft(api, id);
 });
 
+const part = (headers: string, value = "x") => `--b\r\ncontent-disposition: form-data; ${headers}\r\n\r\n${value}\r\n`;
+const pathPart = part('name="path"', "/root/strict");
+const filePart = part('name="file"; filename="f"');
+for (const [what, body, message] of [
+  ["two files", pathPart + filePart + filePart, /^the field file must come only once/],
+  ["two paths", pathPart + pathPart + filePart, "the field path must come only once"],
+  ["a second path after the file", pathPart + filePart + part('name="path"', "/root/other"), "the field path must come only once"],
+  ["two modes", pathPart + part('name="mode"', "644") + part('name="mode"', "755") + filePart, "the field mode must come only once"],
+  ["a field that nobody knows", pathPart + part('name="owner"', "root") + filePart, "Unknown field: owner"],
+  ["a file under another name", pathPart + part('name="upload"; filename="f"') + filePart, "Unknown field: upload"],
+  ["a path that is a file", part('name="path"; filename="f"', "/root/strict") + filePart, /^the field path must be text/],
+  ["a file that is text", pathPart + part('name="file"'), /^the field file must have a filename/],
+  ["a path that is cut", part('name="path"', `/root/${"x".repeat(9_000)}`) + filePart, /^the field path must be at most 8192 bytes$/],
+  ["a part that is encoded", pathPart + part('name="file"; filename="f"\r\ncontent-transfer-encoding: base64', "eA=="), /Content-Transfer-Encoding$/],
+] as const) {
+  test(`a form with ${what} is refused and leaves nothing`, async () => {
+    const response = await api.raw("POST", `/v1/sandboxes/${id}/upload`, `${body}--b--\r\n`, { "content-type": "multipart/form-data; boundary=b" });
+    expectError({ status: response.status, headers: response.headers, body: await response.json() }, "invalid_request", message);
+    assert.equal((await api.execute(id, "ls /root/strict /root/other")).exit_code, 2);
+    await untilNothingIsLeft(api, id, "/root");
+  });
+}
+
+test("what the address says of a file cannot be said by the form, too", async () => {
+  const fields: [string, string | Blob][] = [
+    ["path", "/root/strict"],
+    ["file", blob("x")],
+  ];
+  expectError(await uploadForm(api, id, fields, "?path=/root/strict"), "invalid_request", /^path must come only once/);
+  assert.equal(expectOk(await uploadForm(api, id, fields, "?mode=600")).path, "/root/strict");
+  await run("rm /root/strict");
+});
+
+test("an upload that asks for what there is not, or comes encoded, is refused and leaves nothing", async () => {
+  expectError(await uploadRaw(api, id, "/root/strict", "x", "&owner=root"), "invalid_request", "Unknown query parameter: owner");
+  expectError(await uploadRaw(api, id, "/root/strict", "x", "&archive=zip"), "invalid_request", 'archive must be "tar"');
+  for (const encoding of ["gzip", "br", "identity, gzip", "x"]) {
+    const headers = { "content-type": "application/octet-stream", "content-encoding": encoding };
+    const response = await api.raw("POST", `/v1/sandboxes/${id}/upload?path=/root/strict`, gzipSync("text"), headers);
+    expectError(
+      { status: response.status, headers: response.headers, body: await response.json() },
+      "invalid_request",
+      /^the Content-Encoding must be identity/,
+    );
+    const command = await api.raw("POST", `/v1/sandboxes/${id}/execute`, gzipSync('{"command":"true"}'), { "content-encoding": encoding });
+    expectError({ status: command.status, headers: command.headers, body: await command.json() }, "invalid_request", /^the Content-Encoding must be/);
+  }
+  assert.equal((await api.execute(id, "ls /root/strict")).exit_code, 2);
+});
+
 test("a form that ends before its last boundary does not replace the file", async () => {
   await run("echo old > /root/kept");
   const part = (name: string, value: string, file = "") => `--b\r\ncontent-disposition: form-data; name="${name}"${file}\r\n\r\n${value}\r\n`;
@@ -273,7 +322,7 @@ test("fifos, devices and sockets are unprocessable in both directions and never 
     assert.ok(status === 422 || status === 404, `${path}: ${status} ${JSON.stringify(error.body)}`);
   }
   for (const path of ["/root/fifo", "/dev/zero", "/dev/null", "/root/zero"]) {
-    expectError(await uploadRaw(api, id, path, "x"), "unprocessable", /not a regular file/);
+    expectError(await uploadRaw(api, id, path, "x"), "unprocessable", /not a regular file/, "exists");
   }
   assert.equal(await run("[ -p /root/fifo ] && [ -c /dev/null ] && [ -c /dev/zero ] && echo kept"), "kept\n");
   await untilNothingIsLeft(api, id, "/root", "/dev");
@@ -284,9 +333,12 @@ test("the sandbox's storage bounds what is uploaded, told before and found while
   try {
     await api.execute(small, "fallocate -l 1020M /root/big");
     expectError(await uploadRaw(api, small, "/root/more", Buffer.alloc(8 * 1024 * 1024)), "insufficient_storage", /storage of 1 GB/);
+    // fetch reads on after the connection has been closed, so that it must come to an end.
+    let restMiB = 200;
     const body = new ReadableStream({
       pull(controller) {
-        controller.enqueue(Buffer.alloc(1024 * 1024));
+        if (restMiB-- > 0) controller.enqueue(Buffer.alloc(1024 * 1024));
+        else controller.close();
       },
     });
     const response = await api.raw("POST", `/v1/sandboxes/${small}/upload?path=/root/more`, body, { "content-type": "application/octet-stream" });

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { newId } from "../../shared/ids.ts";
 import { subprotocol } from "../../shared/session/protocol.ts";
 import { type Member, newcomer, signUp } from "../helpers/members.ts";
+import { importedImage } from "../helpers/own-store.ts";
 import { Comparison } from "../helpers/reference.ts";
 import { sharedStack } from "../helpers/shared.ts";
 
@@ -51,6 +52,8 @@ test("sandboxes, executions and files", async () => {
   form.set("file", new Blob(["day,total\n"]));
   await call("POST", `/v1/sandboxes/${sandbox}/upload`, form);
   assert.equal(await call("GET", `/v1/sandboxes/${sandbox}/download?path=/work/data.csv`), "day,total\n");
+  await call("GET", `/v1/sandboxes/${sandbox}/stat?path=/work/data.csv`);
+  await call("GET", `/v1/sandboxes/find?name=${sandbox}`);
   await call("GET", `/v1/sandboxes/${sandbox}/status`);
   const { logs } = await call<{ logs: unknown[] }>("GET", `/v1/sandboxes/logs?sandbox_id=${sandbox}`);
   assert.ok(logs.length >= 3);
@@ -114,6 +117,8 @@ test("the operator's calls", async () => {
   const worker = data.find(({ present }) => present)?.id ?? "";
   await call("POST", `/v1/admin/workers/${worker}/drain`, { on: false }, asOperator);
   await call("GET", `/v1/admin/sandboxes?account_id=${accountId}`, undefined, asOperator);
+  await call("GET", `/v1/admin/images?worker_id=${worker}`, undefined, asOperator);
+  await call("DELETE", `/v1/admin/images/${await importedImage()}`, undefined, asOperator);
   const { id } = await call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
   await call("DELETE", `/v1/admin/sandboxes/${id}`, undefined, asOperator);
 });
@@ -146,6 +151,7 @@ test("errors", async () => {
   await call("DELETE", `/v1/account/keys/${newId("key")}`, undefined, asBrowser());
   await call("GET", `/v1/admin/accounts/${newId("account")}`, undefined, asOperator);
   await call("DELETE", "/v1/admin/workers/nobody", undefined, asOperator);
+  await call("DELETE", `/v1/admin/images/${"0".repeat(64)}`, undefined, asOperator);
 });
 
 test("what ends things, and that nothing was forgotten", async () => {

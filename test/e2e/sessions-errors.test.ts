@@ -180,7 +180,9 @@ test("a token that may only read can neither write nor take over, also where nob
   await writer.closed();
   const attempts = [
     (client: SessionClient) => client.type("x"),
-    ...["resize", "signal", "stdin_close", "kill"].map((type) => (client: SessionClient) => client.send({ type, cols: 1, rows: 1, signal: "TERM" })),
+    ...[{ type: "resize", cols: 1, rows: 1 }, { type: "signal", signal: "TERM" }, { type: "stdin_close" }, { type: "kill" }].map(
+      (message) => (client: SessionClient) => client.send(message),
+    ),
   ];
   for (const attempt of attempts) {
     const reader = await byToken(await token({ read_only: true }));

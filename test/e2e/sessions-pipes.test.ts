@@ -52,7 +52,7 @@ test("a working directory that is not there is an error before anything runs", a
   const client = await connect(api, id);
   client.send({ type: "start", command: "true", working_dir: "/nowhere" });
   assert.equal((await client.closed()).code, 4422);
-  assert.equal(client.error?.code, "unprocessable");
+  assert.deepEqual([client.error?.code, client.error?.reason], ["unprocessable", "no_such_working_dir"]);
   assert.match(client.error?.message ?? "", /working_dir does not exist/);
 });
 

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { reasonsOf } from "../../shared/errors.ts";
 
 export interface Heard {
   readonly method: string;
@@ -58,8 +59,9 @@ export const json =
     response.end(JSON.stringify(body));
   };
 
+const reasons: Readonly<Record<string, readonly string[]>> = reasonsOf;
 export const failure = (status: number, code: string, headers: Record<string, string> = {}): Step =>
-  json(status, { error: { code, message: `${code}!` } }, headers);
+  json(status, { error: { code, ...(reasons[code] ? { reason: reasons[code][0] } : {}), message: `${code}!` } }, headers);
 
 /** The connection is closed without a word. */
 export const cut: Step = (response) => void response.socket?.destroy();

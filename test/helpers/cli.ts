@@ -67,11 +67,26 @@ export class Cli {
   }
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is what programs send
+const questions = /\u001b(?:\[>?0?c|\[[56]n|\[\?\d+\$p|P\$q q\u001b\\|\]1[01];\?(?:\u0007|\u001b\\))/g;
+
+/** As xterm answers. */
+function replyTo(question: string): string {
+  if (question.endsWith("6n")) return "\u001b[2;2R";
+  if (question.endsWith("5n")) return "\u001b[0n";
+  if (question.endsWith("$p")) return question.replace("$p", ";2$y");
+  if (question.startsWith("\u001bP")) return "\u001bP1$r2 q\u001b\\";
+  if (question.endsWith("c")) return question.includes(">") ? "\u001b[>41;354;0c" : "\u001b[?1;2c";
+  return `${question.slice(0, 5)}rgb:1e1e/1e1e/1e1e\u001b\\`;
+}
+
 export class CliTerminal {
   readonly #pty: IPty;
   /** Everything that was shown, with its control sequences. */
   shown = "";
   exitCode: number | undefined;
+  /** How many questions it has answered. */
+  answered = 0;
 
   constructor(pty: IPty) {
     this.#pty = pty;
@@ -85,6 +100,24 @@ export class CliTerminal {
 
   type(text: string): void {
     this.#pty.write(text);
+  }
+
+  /** From now on it answers questions as a terminal does, so late as one that is far away. Returns what it was asked. */
+  answering(lateMs: number): string[] {
+    const asked: string[] = [];
+    let seen = this.shown.length;
+    this.#pty.onData(() => {
+      const from = seen;
+      for (const { 0: question, index } of this.shown.slice(from).matchAll(questions)) {
+        asked.push(question);
+        seen = from + index + question.length;
+        setTimeout(() => {
+          if (this.exitCode === undefined) this.type(replyTo(question));
+          this.answered++;
+        }, lateMs);
+      }
+    });
+    return asked;
   }
 
   resize(cols: number, rows: number): void {

@@ -1,6 +1,6 @@
 /** What every answer of the API has in common. */
 import assert from "node:assert/strict";
-import { type ErrorCode, statusOf } from "../../shared/errors.ts";
+import { type ErrorCode, type ErrorReason, reasonsOf, statusOf } from "../../shared/errors.ts";
 import type { Answer } from "./api.ts";
 
 export const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
@@ -8,20 +8,23 @@ export const sandboxId = /^sb_[0-9a-z]{26}$/;
 const requestId = /^req_[0-9a-z]{26}$/;
 
 interface ErrorBody {
-  readonly error: { readonly code: string; readonly message: string; readonly request_id: string };
+  readonly error: { readonly code: string; readonly reason?: string; readonly message: string; readonly request_id: string };
 }
 
 /** The error envelope: exactly its members, the status of its code, the request id of the header. Returns the message. */
-export function expectError(answer: Answer<unknown>, code: ErrorCode, message?: RegExp | string): string {
+export function expectError(answer: Answer<unknown>, code: ErrorCode, message?: RegExp | string, reason?: ErrorReason): string {
   const { error } = answer.body as ErrorBody;
   assert.deepEqual(Object.keys(answer.body as ErrorBody), ["error"], `expected ${code}, got ${answer.status}: ${JSON.stringify(answer.body)}`);
-  assert.deepEqual(Object.keys(error).sort(), ["code", "message", "request_id"]);
+  const reasons: readonly string[] | undefined = (reasonsOf as Readonly<Partial<Record<ErrorCode, readonly string[]>>>)[code];
+  assert.deepEqual(Object.keys(error).sort(), ["code", "message", ...(reasons ? ["reason"] : []), "request_id"]);
+  if (reasons) assert.ok(reasons.includes(error.reason ?? ""), `${code} with the reason ${error.reason}`);
   assert.equal(error.code, code, error.message);
   assert.equal(answer.status, statusOf[code]);
   assert.match(error.request_id, requestId);
   assert.equal(answer.headers.get("x-request-id"), error.request_id);
   assert.match(answer.headers.get("content-type") ?? "", /^application\/json/);
   assert.doesNotMatch(error.message, /\bat .*\.ts:\d+|node_modules/, "a stack has left the process");
+  if (reason) assert.equal(error.reason, reason);
   if (typeof message === "string") assert.equal(error.message, message);
   else if (message) assert.match(error.message, message);
   if (["rate_limited", "sandbox_limit_reached", "unavailable"].includes(code)) assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/);

@@ -57,14 +57,16 @@ export function newcomer(): { email: string; password: string } {
   return { email: `ada-${word}@example.com`, password: `correct horse ${word}` };
 }
 
-/** Signs up, each time from another loopback address, because accounts made from one address are counted. */
+/** Signs up and logs in, each time from another loopback address, because accounts made from one address are counted. */
 export async function signUp(url: string, name = "Ada Lovelace"): Promise<Member> {
   const { email, password } = newcomer();
-  const { status, body, cookies } = await post(`${url}/v1/auth/signup`, { email, password, name });
-  if (status !== 201) throw new Error(`signup answered ${status}: ${body}`);
+  const made = await post(`${url}/v1/auth/signup`, { email, password, name });
+  if (made.status !== 200) throw new Error(`signup answered ${made.status}: ${made.body}`);
+  const { status, body, cookies } = await post(`${url}/v1/auth/login`, { email, password });
+  if (status !== 200) throw new Error(`login answered ${status}: ${body}`);
   const { account, csrf_token } = JSON.parse(body) as { account: { id: string }; csrf_token: string };
   const value = cookies.map((line) => new RegExp(`^${cookieName}=([^;]+)`).exec(line)?.[1]).find(Boolean);
-  if (!value) throw new Error(`signup set no session: ${cookies.join(", ")}`);
+  if (!value) throw new Error(`login set no session: ${cookies.join(", ")}`);
   return new Member({ url, email, password, accountId: account.id, cookie: { name: cookieName, value }, csrfToken: csrf_token });
 }
 

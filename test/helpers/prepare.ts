@@ -1,10 +1,12 @@
 /** Where tests run: the machine prepared as `npm start` does it, with the same image store, so that nothing is built twice. */
-import { readFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Config, loadConfig } from "../../shared/config.ts";
 import { type Instance, instanceOf } from "../../systemd/instance.ts";
 import { findAccount } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
+import { defaultImageId } from "../../systemd/setup/default-image.ts";
 import { dataDirectories } from "../../systemd/setup/directories.ts";
 import { testPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
@@ -19,13 +21,30 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
   await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
 }
 
-/** An installation with a data directory of its own that shares the image store of this machine. */
+/** The installation that `prepareTests` has prepared, which nothing but its image store is used of. */
+export async function preparedInstance(): Promise<Instance> {
+  const config = loadConfig();
+  return withReadableApp(instanceOf(config, await findAccount(config)), new Terminal(process.stderr));
+}
+
+/** The id of its default image. */
+export async function preparedImageId(): Promise<string | undefined> {
+  return defaultImageId(await preparedInstance());
+}
+
+/** An installation with a data directory of its own that shares the image store of this machine, and what is meant by "default". */
 export async function testInstance(dataDir: string, settings: Readonly<Record<string, string>>): Promise<Instance> {
   const { storageDir } = loadConfig();
   const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
   const instance = instanceOf(config, await findAccount(config));
   for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
+  if (config.storageDir === storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, instance.paths.defaultImage);
   return withReadableApp(instance, new Terminal(process.stderr));
+}
+
+/** Lets an installation with a store of its own read the images of the shared one, without a copy of them. */
+export function borrowImages({ paths }: Instance): void {
+  appendFileSync(paths.storageConf, `[storage.options]\nadditionalimagestores = [${JSON.stringify(join(loadConfig().storageDir, "storage"))}]\n`);
 }
 
 /** Resident memory of a process in bytes; 0 when it is gone. */

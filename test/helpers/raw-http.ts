@@ -7,13 +7,16 @@ const silenceMs = 25_000;
 
 export class Connection {
   readonly #socket: Socket;
+  /** What requests name as their `Host`. */
+  readonly #host: string;
   #received = Buffer.alloc(0);
   receivedBytes = 0;
   #closed = false;
   #wake: (() => void) | undefined;
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, host: string) {
     this.#socket = socket;
+    this.#host = host;
     socket.on("data", (chunk) => {
       this.receivedBytes += chunk.length;
       this.#received = Buffer.concat([this.#received, chunk]);
@@ -27,10 +30,10 @@ export class Connection {
   }
 
   static async open(url: string): Promise<Connection> {
-    const { hostname, port } = new URL(url);
+    const { host, hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-    return new Connection(socket);
+    return new Connection(socket, host);
   }
 
   /** Sends bytes as they are. */
@@ -42,7 +45,7 @@ export class Connection {
   /** A request with its header lines; Content-Length is added where a body is given. */
   request(method: string, path: string, headers: Record<string, string> = {}, body?: string | Uint8Array): this {
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    const lines = Object.entries({ host: "test", ...length, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    const lines = Object.entries({ host: this.#host, ...length, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
     this.send(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
     return body === undefined ? this : this.send(body);
   }

@@ -10,7 +10,7 @@ import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
 import { testPort } from "./ports.ts";
-import { testInstance } from "./prepare.ts";
+import { borrowImages, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 import { until } from "./until.ts";
 
@@ -20,7 +20,14 @@ export interface StackOptions {
   readonly gateways?: number;
   /** Settings of all parts, such as `{ SANDGATE_EXECUTIONS_PER_SANDBOX: "2" }`. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** What the parts have in their environment beside their settings, such as a proxy. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
+  readonly workersDir?: string;
 }
+
+/** Something that the operator offers and that is not there. */
+export const missingImage = "localhost/no-such-image:latest";
 
 export class Stack {
   readonly dataDir: string;
@@ -83,6 +90,11 @@ export class Stack {
     return lists.flat().map(({ Id, State, Labels }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running" }));
   }
 
+  /** Containers that keep images for a worker. */
+  async #holders(workerId: string): Promise<string[]> {
+    return (await this.podman("ps", "--all", "--quiet", "--filter", `label=sandgate.holder=${workerId}`)).split("\n").filter(Boolean);
+  }
+
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */
   async ready(url = this.url): Promise<void> {
     const gateway = this.gateways[this.urls.indexOf(url)] as TestProcess;
@@ -98,6 +110,7 @@ export class Stack {
     await this.nats.kill9();
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
+    for (const id of this.#workerIds) await this.podman("rm", "--force", ...(await this.#holders(id)), "--ignore", "none");
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     await until("podman has left its home", () => {
       rmSync(this.dataDir, { recursive: true, force: true });
@@ -107,9 +120,10 @@ export class Stack {
 }
 
 /** Starts an installation and resolves when it is ready. Call `stop` in the test's `after`, also when a test fails. */
-export async function startStack({ name, workers = 1, gateways = 1, settings = {} }: StackOptions): Promise<Stack> {
+export async function startStack({ name, workers = 1, gateways = 1, settings = {}, environment = {}, workersDir }: StackOptions): Promise<Stack> {
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
+  if (workersDir !== undefined) borrowImages(instance);
   const owned = (dir: string): string => {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     chownSync(dir, instance.account.uid, instance.account.gid);
@@ -123,10 +137,13 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     // All tests call from one address.
     SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
     SANDGATE_SIGN_UPS_PER_ADDRESS: "100000",
+    SANDGATE_METRICS_PORT: "0",
+    SANDGATE_LOCAL_IMAGES: missingImage,
+    SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
+    ...environment,
     ...settings,
     SANDGATE_NATS_URL: nats.url,
     SANDGATE_STORAGE_DIR: instance.paths.storage,
-    SANDGATE_METRICS_PORT: "0",
     SANDGATE_BOOTSTRAP_API_KEY: apiKey,
   };
   const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
@@ -142,7 +159,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     natsUrl: nats.url,
     nats: new TestProcess({ ...nats.spec, logFile: join(dataDir, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
     workers: workerIds.map((id) =>
-      part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(dataDir, id)) }),
+      part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)) }),
     ),
     gateways: ports.map((port) =>
       part("gateway", (argv) => asAccount(instance.account, argv), { SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax }),

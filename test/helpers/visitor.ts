@@ -37,7 +37,10 @@ export class Visitor {
   readonly email = `ada-${randomBytes(6).toString("hex")}@example.com`;
   readonly password = `secret ${randomBytes(12).toString("hex")}`;
   address = `198.18.${Math.floor(++visitors / 250)}.${1 + (visitors % 250)}`;
+  /** Of the session. */
   cookie = "";
+  /** What shows that this browser has logged in before. */
+  device = "";
   csrfToken = "";
 
   constructor(url: string, secrets = new Set<string>()) {
@@ -48,13 +51,13 @@ export class Visitor {
 
   /** The same browser at another gateway. */
   at(url: string): Visitor {
-    return Object.assign(new Visitor(url, this.secrets), { cookie: this.cookie, csrfToken: this.csrfToken, address: this.address });
+    return Object.assign(new Visitor(url, this.secrets), { cookie: this.cookie, device: this.device, csrfToken: this.csrfToken, address: this.address });
   }
 
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
     const own = {
       "x-forwarded-for": this.address,
-      ...(this.cookie ? { cookie: `theme=dark; ${this.cookie}` } : {}),
+      ...(this.cookie || this.device ? { cookie: ["theme=dark", this.cookie, this.device].filter(Boolean).join("; ") } : {}),
       ...(method === "GET" || !this.csrfToken ? {} : { "x-csrf-token": this.csrfToken }),
     };
     const answer = await new Api({ url: this.url, apiKey: "" }).call<T>(method, path, body, { ...own, ...headers });
@@ -62,8 +65,16 @@ export class Visitor {
     return answer;
   }
 
-  signUp(body: Record<string, unknown> = {}): Promise<Answer<Entered>> {
-    return this.call<Entered>("POST", "/v1/auth/signup", { email: this.email, password: this.password, ...body });
+  /** Asks for an account. */
+  register(body: Record<string, unknown> = {}): Promise<Answer<{ message: string }>> {
+    return this.call("POST", "/v1/auth/signup", { email: this.email, password: this.password, ...body });
+  }
+
+  /** Makes an account and logs in, as the page does. */
+  async signUp(body: Record<string, unknown> = {}): Promise<Answer<Entered>> {
+    const { email = this.email, password = this.password } = body as { email?: string; password?: string };
+    const answer = await this.register(body);
+    return answer.status === 200 ? this.logIn(email, password) : (answer as unknown as Answer<Entered>);
   }
 
   logIn(email = this.email, password = this.password): Promise<Answer<Entered>> {
@@ -80,9 +91,13 @@ export class Visitor {
   }
 
   #keep({ headers, body, status }: Answer): void {
-    for (const line of headers.getSetCookie()) this.cookie = line.split(";", 1)[0] ?? "";
+    for (const line of headers.getSetCookie()) {
+      const [pair = ""] = line.split(";", 1);
+      if (pair.startsWith("sandgate_device=")) this.device = pair;
+      else this.cookie = pair;
+    }
     if (status >= 300) return;
     if (typeof body.csrf_token === "string") this.csrfToken = body.csrf_token;
-    for (const secret of [this.cookie.split("=")[1], this.csrfToken]) if (secret) this.secrets.add(secret);
+    for (const secret of [this.cookie.split("=")[1], this.device.split("=")[1], this.csrfToken]) if (secret) this.secrets.add(secret);
   }
 }

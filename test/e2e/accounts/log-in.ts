@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { Connection } from "../../helpers/raw-http.ts";
 import { until } from "../../helpers/until.ts";
 import { limits, urlOf, type World } from "./world.ts";
 
@@ -46,23 +47,51 @@ export function logInTests(world: World): void {
     }
   });
 
-  test("an account takes only so many wrong passwords, over all gateways; then not the right one either", async () => {
+  test("from one address an account takes only so many wrong passwords, over all gateways; then not the right one either", async () => {
     const { email, password } = await world.member();
-    for (let tried = 0; tried < limits.accountFailures; tried++)
-      expectError(await world.visitor(tried % 2).logIn(email, "wrong password"), "unauthorized", wrong);
+    const { address } = world.visitor();
+    const from = (gateway: number) => Object.assign(world.visitor(gateway), { address });
+    for (let tried = 0; tried < limits.accountFailures; tried++) expectError(await from(tried % 2).logIn(email, "wrong password"), "unauthorized", wrong);
     for (const gateway of [0, 1]) {
-      expectError(await world.visitor(gateway).logIn(email, "wrong password"), "rate_limited", tooMany);
-      expectError(await world.visitor(gateway).logIn(email.toUpperCase(), password), "rate_limited", tooMany);
+      expectError(await from(gateway).logIn(email, "wrong password"), "rate_limited", tooMany);
+      expectError(await from(gateway).logIn(email.toUpperCase(), password), "rate_limited", tooMany);
     }
     const other = await world.member();
-    expectOk(await world.visitor().logIn(other.email, other.password));
+    expectOk(await from(0).logIn(other.email, other.password));
+    expectOk(await world.visitor().logIn(email, password));
+  });
+
+  /** Uses up what all strangers together may try. */
+  const flood = async (email: string): Promise<void> => {
+    for (let tried = 0; tried < 10 * limits.accountFailures; tried++) {
+      expectError(await world.visitor(tried % 2).logIn(email, "wrong password"), "unauthorized", wrong);
+    }
+  };
+
+  test("strangers from many addresses are stopped, and do not lock out a browser that has logged in before", async () => {
+    const { email, password, device } = await world.member();
+    await flood(email);
+    for (const gateway of [0, 1]) expectError(await world.visitor(gateway).logIn(email, password), "rate_limited", tooMany);
+    for (const gateway of [0, 1]) expectOk(await Object.assign(world.visitor(gateway), { device }).logIn(email, password));
+    // What shows the browser is good for this account, this password and a bounded number of tries.
+    const other = await world.member();
+    for (const forged of [other.device, `${device.slice(0, -1)}${device.endsWith("A") ? "B" : "A"}`, device.split(".")[0] ?? "", "sandgate_device=."]) {
+      expectError(await Object.assign(world.visitor(), { device: forged }).logIn(email, password), "rate_limited", tooMany);
+    }
+    const owner = () => Object.assign(world.visitor(), { device });
+    for (let tried = 0; tried < limits.accountFailures; tried++) expectError(await owner().logIn(email, "wrong password"), "unauthorized", wrong);
+    expectError(await owner().logIn(email, password), "rate_limited", tooMany);
   });
 
   test("for an e-mail that nobody has it is the same", async () => {
     const { email } = world.visitor();
-    for (let tried = 0; tried < limits.accountFailures; tried++)
-      expectError(await world.visitor(tried % 2).logIn(email, "some password"), "unauthorized", wrong);
-    for (const gateway of [0, 1]) expectError(await world.visitor(gateway).logIn(email, "some password"), "rate_limited", tooMany);
+    const { address } = world.visitor();
+    const from = (gateway: number) => Object.assign(world.visitor(gateway), { address });
+    for (let tried = 0; tried < limits.accountFailures; tried++) expectError(await from(tried % 2).logIn(email, "some password"), "unauthorized", wrong);
+    for (const gateway of [0, 1]) expectError(await from(gateway).logIn(email, "some password"), "rate_limited", tooMany);
+    const unknown = world.visitor();
+    await flood(unknown.email);
+    expectError(await world.visitor().logIn(unknown.email, "some password"), "rate_limited", tooMany);
   });
 
   test("the right password costs no tries", async () => {
@@ -86,6 +115,27 @@ export function logInTests(world: World): void {
     const member = await world.member();
     expectError(await from().logIn(member.email, member.password), "rate_limited", exhausted);
     expectOk(await world.visitor().logIn(member.email, member.password));
+  });
+
+  test("who writes an X-Forwarded-For of their own is still counted by what the proxy adds in another one", async () => {
+    const { address } = world.visitor();
+    const guess = async (): Promise<number> => {
+      const wire = await Connection.open(world.stack.url);
+      const own = world.visitor();
+      const body = JSON.stringify({ email: own.email, password: "some password" });
+      const lines = [
+        `host: ${new URL(world.stack.url).host}`,
+        "content-type: application/json",
+        `content-length: ${body.length}`,
+        `x-forwarded-for: ${own.address}`,
+        `x-forwarded-for: ${address}`,
+      ];
+      const { status } = await wire.send(`POST /v1/auth/login HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n${body}`).answer();
+      wire.cut();
+      return status;
+    };
+    for (let tried = 0; tried < limits.addressFailures; tried++) assert.equal(await guess(), 401);
+    assert.equal(await guess(), 429);
   });
 
   test("logging out ends the session on every gateway and clears the cookie, other sessions go on", async () => {

@@ -8,7 +8,8 @@ import { until } from "../../helpers/until.ts";
 import type { Entered } from "../../helpers/visitor.ts";
 import { limits, urlOf, type World } from "./world.ts";
 
-const taken = "This e-mail address is already registered.";
+const neutral = { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" };
+const wrong = "Wrong e-mail or password.";
 const beta = { requests_per_minute: 60, burst: 60, sandboxes: 10 };
 
 const mistakes: readonly [what: string, body: Record<string, unknown>, message: RegExp][] = [
@@ -32,15 +33,15 @@ const mistakes: readonly [what: string, body: Record<string, unknown>, message: 
 
 export function signUpTests(world: World): void {
   test("of several first accounts made at the same time one becomes an operator", async () => {
-    const made = await Promise.all(Array.from({ length: 4 }, async (_, index) => expectOk(await world.visitor(index % 2).signUp(), 201)));
+    const made = await Promise.all(Array.from({ length: 4 }, async (_, index) => expectOk(await world.visitor(index % 2).signUp())));
     assert.equal(made.filter(({ account }) => account.operator).length, 1);
-    assert.equal(expectOk(await world.visitor().signUp(), 201).account.operator, false);
+    assert.equal(expectOk(await world.visitor().signUp()).account.operator, false);
   });
 
-  test("signing up logs in, on every gateway", async () => {
+  test("who has signed up can log in, on every gateway", async () => {
     const visitor = world.visitor();
     const answer = await visitor.signUp({ name: "  Ada Lovelace " });
-    const { account, csrf_token, ...rest } = expectOk(answer, 201);
+    const { account, csrf_token, ...rest } = expectOk(answer);
     const { id, created_at, ...shown } = account;
     assert.match(id, /^acct_[0-9a-z]{26}$/);
     assert.match(created_at, isoTime);
@@ -48,8 +49,9 @@ export function signUpTests(world: World): void {
     assert.ok(csrf_token.length >= 32);
     assert.ok(Array.isArray(rest.features));
     assert.equal(rest.keys_max, 5);
-    const [cookie = "", ...more] = answer.headers.getSetCookie();
+    const [cookie = "", device = "", ...more] = answer.headers.getSetCookie();
     assert.deepEqual(more, []);
+    assert.match(device, /^sandgate_device=[\w-]{22}\.[\w-]{43}; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Strict$/);
     assert.match(cookie, /^sandgate_session=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/);
     assert.equal(answer.headers.get("cache-control"), "no-store");
     for (const url of world.stack.urls) {
@@ -69,22 +71,40 @@ export function signUpTests(world: World): void {
   test("without a name it is what stands before the @", async () => {
     const visitor = world.visitor();
     for (const name of [undefined, "   "]) {
-      const { account } = expectOk(await world.visitor().signUp({ name, email: `${name ? "b" : "a"}${visitor.email}` }), 201);
+      const { account } = expectOk(await world.visitor().signUp({ name, email: `${name ? "b" : "a"}${visitor.email}` }));
       assert.equal(account.name, `${name ? "b" : "a"}${visitor.email.split("@")[0]}`);
     }
   });
 
-  test("an address is one account, in whatever case and with whatever spaces it is typed", async () => {
+  test("an address is one account, in whatever case and with whatever spaces it is typed, and signing up again changes nothing", async () => {
+    const member = await world.member();
+    const { email, password } = member;
+    for (const variant of [email, email.toUpperCase(), ` ${email} `]) {
+      const again = world.visitor(1);
+      assert.deepEqual(expectOk(await again.register({ email: variant })), neutral);
+      expectError(await again.logIn(variant, again.password), "unauthorized", wrong);
+    }
+    expectOk(await world.visitor().logIn(email, password));
+  });
+
+  test("the answer does not tell who is registered", async () => {
     const { email } = await world.member();
-    for (const variant of [email, email.toUpperCase(), ` ${email} `]) expectError(await world.visitor(1).signUp({ email: variant }), "conflict", taken);
+    const [registered, unknown] = await Promise.all([world.visitor().register({ email }), world.visitor().register()]);
+    assert.ok(registered && unknown);
+    const shape = ({ status, headers, body }: typeof registered) => [status, body, [...headers.keys()].sort(), headers.getSetCookie()];
+    assert.deepEqual(shape(registered), shape(unknown));
+    assert.deepEqual(expectOk(registered), neutral);
   });
 
   test("of several sign-ups with one address at the same time one succeeds and nothing is left of the others", async () => {
     const { email } = world.visitor();
-    const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => world.visitor(index % 2).signUp({ email })));
-    const made = answers.filter(({ status }) => status === 201);
+    const visitors = Array.from({ length: 8 }, (_, index) => world.visitor(index % 2));
+    for (const answer of await Promise.all(visitors.map((visitor) => visitor.register({ email })))) assert.deepEqual(expectOk(answer), neutral);
+    // Of the passwords that were chosen, the one that was taken.
+    const answers = await Promise.all(visitors.map((visitor) => visitor.logIn(email)));
+    const made = answers.filter(({ status }) => status === 200);
     assert.equal(made.length, 1);
-    for (const answer of answers) if (answer.status !== 201) expectError(answer, "conflict", taken);
+    for (const answer of answers) if (answer.status !== 200) expectError(answer, "unauthorized", wrong);
     for (const url of world.stack.urls) {
       const operator = new Api({ url, apiKey: world.stack.apiKey });
       await until("the others are gone", async () => {
@@ -99,17 +119,18 @@ export function signUpTests(world: World): void {
     const from = (): ReturnType<World["visitor"]> => Object.assign(world.visitor(), { address });
     for (let made = 0; made < limits.signUps; made++) {
       expectError(await from().signUp({ password: "short" }), "invalid_request");
-      expectOk(await from().signUp(), 201);
+      expectOk(await from().signUp());
     }
     expectError(await from().signUp(), "rate_limited", /^too many new accounts from this address; try again in \d+ seconds$/);
-    expectOk(await world.visitor().signUp(), 201);
+    expectOk(await world.visitor().signUp());
   });
 
-  test("asking which addresses are registered is guessing, and is counted", async () => {
+  test("signing up counts the same whether the e-mail is registered or not", async () => {
     const { email } = await world.member();
-    const curious = world.visitor();
-    for (let asked = 0; asked < limits.addressFailures; asked++) expectError(await curious.signUp({ email }), "conflict", taken);
-    expectError(await curious.signUp({ email }), "rate_limited", /^too many failed authentications/);
+    const { address } = world.visitor();
+    const from = (): ReturnType<World["visitor"]> => Object.assign(world.visitor(), { address });
+    for (let asked = 0; asked < limits.signUps; asked++) expectOk(await from().register({ email }));
+    for (const body of [{ email }, {}]) expectError(await from().register(body), "rate_limited", /^too many new accounts/);
   });
 
   test("where signing up is closed the page is told, and https makes cookies secure", async () => {

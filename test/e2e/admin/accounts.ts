@@ -103,7 +103,7 @@ export function adminAccountTests(world: AdminWorld): void {
     const member = await world.member();
     for (const [body, message] of [
       [{}, /^Name at least one of/],
-      [{ teir: "pro" }, /^Name at least one of/],
+      [{ teir: "pro" }, /^Unknown field: teir$/],
       [{ tier: "gold" }, /^tier must be "beta", "pro" or "enterprise"$/],
       [{ suspended: "yes" }, /^suspended must be true or false$/],
       [{ operator: null }, /^operator must be true or false$/],

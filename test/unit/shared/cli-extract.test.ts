@@ -35,6 +35,15 @@ test("names that lead out are refused", async () => {
     await assert.rejects(extractTo(folder, archive({ name, content: "evil" })), /the archive is refused/);
 });
 
+test("a path that is too long for this system is an error that says so and what helps", async () => {
+  const long = archive({ name: "first", content: "first" }, { name: `${"deepdeepdeep/".repeat(3_000)}end`, content: "end" });
+  await assert.rejects(
+    extractTo(folder, long),
+    (error: Error) => error.name === "CliError" && error.message.length < 200 && /too long.*copied in part/.test(error.message),
+  );
+  assert.deepEqual(readdirSync(folder), ["first"]);
+});
+
 test("nothing is written through a link, neither of the archive nor one that was there", async () => {
   symlinkSync(around, join(folder, "old"));
   const evil = archive(

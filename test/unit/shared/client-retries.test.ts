@@ -35,6 +35,8 @@ const classes: readonly [number, string, typeof errors.APIError][] = [
   [507, "insufficient_storage", errors.InternalServerError],
 ];
 
+const reasons: Readonly<Record<string, string>> = { not_found: "no_such_path", unprocessable: "is_directory" };
+
 test("every status has its class, with status, code, headers and request id", async () => {
   for (const [status, code, expected] of classes) {
     server.plan(failure(status, code, { "retry-after": "7" }));
@@ -47,8 +49,8 @@ test("every status has its class, with status, code, headers and request id", as
     assert.ok(error instanceof expected && error instanceof errors.APIError && error instanceof errors.SandgateError, code);
     assert.equal(error.constructor, expected);
     assert.deepEqual(
-      [error.name, error.status, error.code, error.requestId, error.message, error.retryAfterMs],
-      [expected.name, status, code, "req_test", `${code}!`, 7_000],
+      [error.name, error.status, error.code, error.reason, error.requestId, error.message, error.retryAfterMs],
+      [expected.name, status, code, reasons[code], "req_test", `${code}!`, 7_000],
     );
     assert.equal(error.headers?.get("content-type"), "application/json");
   }

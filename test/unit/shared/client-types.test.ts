@@ -37,6 +37,7 @@ test("what is answered", () => {
   same<Client.SnapshotInfo, Static<typeof Answers.SnapshotAnswer>>(true);
   same<Client.ExecutionResult, Static<typeof Answers.ExecutionAnswer>>(true);
   same<Client.UploadResult, Static<typeof Answers.UploadedAnswer>>(true);
+  same<Client.FileInfo, Static<typeof Answers.FileAnswer>>(true);
   same<Client.SandboxUsage, Static<typeof Answers.StatusAnswer>>(true);
   same<Client.Logs, Static<typeof Answers.LogsAnswer>>(true);
   same<Client.DeletedSandbox, Static<typeof Answers.DeletedSandboxAnswer>>(true);

@@ -56,7 +56,7 @@ test("an unknown setting is refused by name, other variables are none of our bus
 });
 
 test("what clients of the API have in their shells is no setting and no mistake", () => {
-  assert.ok(loadConfig({ ...home, SANDGATE_URL: "http://127.0.0.1:8080", SANDGATE_API_KEY: "sg_x", SANDGATE_KEY: "sg_x" }));
+  assert.ok(loadConfig({ ...home, SANDGATE_URL: "http://127.0.0.1:8080", SANDGATE_API_KEY: "sg_x" }));
 });
 
 test("the settings of a process cannot be changed", () => {

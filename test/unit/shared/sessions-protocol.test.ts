@@ -61,12 +61,13 @@ test("signals have the names and numbers of this system", () => {
 });
 
 test("messages of clients are checked and say what is wrong", () => {
-  assert.deepEqual(readClientMessage('{"type":"resize","cols":80,"rows":24,"more":1}'), { type: "resize", cols: 80, rows: 24, more: 1 });
+  assert.deepEqual(readClientMessage('{"type":"resize","cols":80,"rows":24}'), { type: "resize", cols: 80, rows: 24 });
   const wrong: Record<string, RegExp> = {
     "not json": /not valid JSON/,
     "[1]": /with a type/,
     null: /with a type/,
     '{"type":"nope"}': /unknown message type: nope/,
+    '{"type":"start","user":"nobody"}': /^Unknown field: user$/,
     '{"type":"resize","cols":0,"rows":24}': /cols must be between 1 and 65535/,
     '{"type":"start","command":""}': /command must be/,
     '{"type":"start","detach_timeout":3601}': /detach_timeout must be between 0 and 3600/,

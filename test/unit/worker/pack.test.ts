@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { execa } from "execa";
+import { type Header, pack } from "tar-stream";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/as-account.ts";
-import { packLayer, unpackLayer } from "../../../worker/runtime/pack.ts";
+import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../../../worker/runtime/pack.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -41,8 +42,8 @@ async function* failing(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 function assertSame(output: string, least: number): void {
-  const { before: expected, after: actual } = JSON.parse(output) as { before: string[]; after: string[] };
-  assert.deepEqual(actual, expected);
+  const { before: expected, after: actual } = JSON.parse(output) as { before: string[]; after: string[][] };
+  assert.deepEqual(actual, [expected, expected]);
   assert.ok(expected.length > least, `only ${expected.length} lines`);
   for (const part of ["user.overlay.opaque=0x79", "security.capability=0x", "posix_acl_access", " 20000 0 0 "]) {
     assert.ok(
@@ -63,6 +64,53 @@ test("so it does in the namespace of the worker's account", async () => {
   chmodSync(base, 0o755);
   const [file = "", ...args] = inPodmanNamespace(instance, [process.execPath, "--import", "tsx", join(instance.paths.app, fixture), dir]);
   assertSame((await execa(file, args, { cwd: instance.paths.app, env: accountEnvironment(instance), extendEnv: false })).stdout, 60);
+});
+
+const makeDeep = `
+set -e
+printf content > top; exec 3< .; printf "x%.0s" {1..70000} > large; touch -d @0.000000001 large
+down() { perl -e '($depth, $name, $then) = @ARGV; for (1 .. $depth) { mkdir $name; chdir $name or die $! } exec "bash", "-ec", $then' "$@"; }
+down 400 "$(printf 'n\\nm %.0s' {1..40})" 'echo 1 > file; touch -d @5.5 .'
+down 12000 d 'mknod whiteout c 0 0 || mkfifo whiteout; touch -d @7.000000007 -h . whiteout'
+down 2990 d 'touch -d @8.000000008 .'
+down 3010 d 'echo 2 > "$(printf "\\377%.0s" {1..255})"; ln -s "$(printf "t%.0s" {1..3500})" link; ln /proc/self/fd/3/top linked; truncate -s 9M holes; setfattr -n user.note -v 0x000a3dff .'
+touch -d @9.000000009 .
+`;
+type Entry = Partial<Header> & { name: string };
+
+/** `find` goes down step by step, so it takes paths of any length. Of so many there is but a number and a sum. */
+const filesIn = async (cwd: string): Promise<string> => {
+  const script = "set -o pipefail; find . -printf '%P %M %U %G %T@ %n %s %l\\0' | sort -z | tee >(tr -dc '\\0' | wc -c >&2) | sha256sum";
+  return (await execa("bash", ["-c", script], { cwd, env: { LC_ALL: "C" }, all: true })).all;
+};
+
+test("a layer with paths of any length comes back, but not by tar alone", async () => {
+  const [from, alone, to] = [folder("depths"), folder("alone"), folder("cut")];
+  await execa("bash", ["-c", makeDeep], { cwd: from });
+  const before = await filesIn(from);
+  assert.match(before, /^12\d{3}$/m);
+  await assert.rejects(unpackLayer(packLayer(from, signal), alone, signal), UnpackFailed);
+  await unpackDeepLayer(packLayer(from, signal), to, signal);
+  assert.deepEqual((await filesIn(to)).split("\n").sort(), before.split("\n").sort());
+  await execa("rm", ["-r", from, alone, to]);
+});
+
+test("what an archive with long names must not have is refused", async () => {
+  const long = "d/".repeat(2_000);
+  const links: Entry[] = [{ name: "./link", type: "symlink", linkname: "." }];
+  const hostile: Record<string, Entry[]> = {
+    "through a link": [...links, { name: `./link/${long}`, type: "directory" }, { name: `./link/${long}file` }],
+    upwards: [{ name: `./${long}../../${long}file` }],
+    "upwards at the cut": [{ name: `./${"d/".repeat(1_500)}../../${long}file` }],
+    absolute: [{ name: `${base}/${long}file` }],
+  };
+  for (const [name, entries] of Object.entries(hostile)) {
+    const stream = pack();
+    for (const entry of entries) stream.entry(entry as Header, "");
+    stream.finalize();
+    const { stdout } = await execa("zstd", ["-q", "-c"], { input: await bytesOf(stream as AsyncIterable<Uint8Array>), encoding: "buffer" });
+    await assert.rejects(unpackDeepLayer(piecesOf(stdout), folder(name), signal), { code: "internal_error" }, name);
+  }
 });
 
 test("an empty layer and one with a socket are packed, the socket is left out", async () => {
@@ -89,8 +137,10 @@ test("an archive that is cut off or no archive is refused", async () => {
     none: Buffer.alloc(9e6, "x"),
   })) {
     await assert.rejects(unpackLayer(piecesOf(bytes), folder(name), signal), { code: "internal_error" }, name);
+    await assert.rejects(unpackDeepLayer(piecesOf(bytes), folder(`deep-${name}`), signal), { code: "internal_error" }, name);
   }
-  await assert.rejects(unpackLayer(failing(whole), folder("failing"), signal), /the source broke/);
+  for (const unpack of [unpackLayer, unpackDeepLayer])
+    await assert.rejects(unpack(failing(whole), folder(`failing-${unpack.name}`), signal), /the source broke/);
 });
 
 test("a full disk is said to be one", { skip: isRoot ? false : "needs root to mount a small file system" }, async () => {

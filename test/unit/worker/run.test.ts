@@ -36,10 +36,9 @@ test("several MiB of output come back whole", async () => {
   assert.equal(stdout.length, 5_242_880 - 1, "but for the last line break");
 });
 
-test("lines of standard error are heard while the program runs", async () => {
-  const lines: string[] = [];
-  await shell("echo one >&2; echo two >&2", { onStderrLine: (line: string) => lines.push(line) });
-  assert.deepEqual(lines, ["one", "two"]);
+test("a signal kills the program", async () => {
+  const { exitCode, timedOut } = await shell("exec sleep 600", { signal: AbortSignal.timeout(100) });
+  assert.deepEqual([exitCode, timedOut], [-1, false]);
 });
 
 test("when the process that starts programs is killed, what ran has failed and the next program runs", async () => {
