@@ -2,6 +2,7 @@
  * Every setting of the product: one table, read once from the environment, checked and frozen.
  * No other file reads `process.env` (the start-up scripts in `systemd/` pass it on whole).
  */
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { hostAndPort } from "./host.ts";
@@ -15,7 +16,7 @@ interface Setting<T> {
   readonly takes: string;
   readonly about: string;
   readonly fallback: T | ((environment: Environment) => T);
-  /** Hidden from printed values because it is a credential. */
+  /** A credential: it may be given as the path of a file that holds it, in the variable with `_FILE` behind its name. */
   readonly secret?: true;
   parse(text: string): T | undefined;
 }
@@ -291,7 +292,7 @@ export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SA
  * @throws {ConfigError} when a setting has a value it does not take, or an unknown `SANDGATE_*` name is set.
  */
 export function loadConfig(environment: Environment = process.env): Config {
-  const known = new Set(Object.values(settings).map((setting) => setting.name));
+  const known = new Set(Object.values(settings).flatMap(namesOf));
   for (const name of Object.keys(environment)) {
     if (name.startsWith("SANDGATE_") && !known.has(name) && !clientVariables.has(name)) {
       throw new ConfigError(`${name} is not a setting of Sandgate; npm start -- --help lists them`);
@@ -307,7 +308,7 @@ export function loadConfig(environment: Environment = process.env): Config {
  * and of the settings nothing else, because some are secrets.
  */
 export function markPrograms(workerId: string): void {
-  for (const { name } of Object.values(settings)) delete process.env[name];
+  for (const name of Object.values(settings).flatMap(namesOf)) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
 }
 
@@ -321,8 +322,28 @@ export function proxies(environment: Environment = process.env): ReadonlyMap<str
   return new Map(urls.flatMap(([name, url, text]) => (text && URL.canParse(url) ? [[name, new URL(url)] as const] : [])));
 }
 
+/** The variables that may give a setting. */
+function namesOf({ name, secret }: Pick<Setting<unknown>, "name" | "secret">): string[] {
+  return secret ? [name, fileVariable(name)] : [name];
+}
+
+/** The variable that names a file with a secret, because any process of the same user can read an environment. */
+export const fileVariable = (name: string): string => `${name}_FILE`;
+
+function readSecret({ name }: Setting<unknown>, environment: Environment): string | undefined {
+  const variable = fileVariable(name);
+  const file = environment[variable];
+  if (!file) return undefined;
+  if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; leave one of them out`);
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new ConfigError(`${variable} cannot be read: ${(error as Error).message}`);
+  }
+}
+
 function readSetting<T>(setting: Setting<T>, environment: Environment): T {
-  const value = environment[setting.name];
+  const value = (setting.secret ? readSecret(setting, environment) : undefined) ?? environment[setting.name];
   if (value === undefined || value === "") {
     return typeof setting.fallback === "function" ? (setting.fallback as (e: Environment) => T)(environment) : setting.fallback;
   }
@@ -337,6 +358,6 @@ export function describeSettings(environment: Environment = process.env): { name
     name: setting.name,
     takes: setting.takes,
     fallback: String(typeof setting.fallback === "function" ? setting.fallback(environment) : setting.fallback),
-    about: setting.about,
+    about: "secret" in setting ? `${setting.about} ${fileVariable(setting.name)} names a file that holds it instead.` : setting.about,
   }));
 }

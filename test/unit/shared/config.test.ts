@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ConfigError, describeSettings, loadConfig, settings } from "../../../shared/config.ts";
 
@@ -69,4 +72,15 @@ test("every setting is described once, under a name of its own", () => {
   const described = describeSettings(home);
   assert.equal(new Set(described.map(({ name }) => name)).size, Object.keys(settings).length);
   for (const { name, takes, about } of described) assert.ok(/^SANDGATE_[A-Z_]+$/.test(name) && takes && about, name);
+});
+
+test("a secret may be given as the path of a file that holds it, other settings may not", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "sandgate-config-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "key");
+  writeFileSync(file, "sg_secret\n");
+  assert.equal(loadConfig({ ...home, SANDGATE_BOOTSTRAP_API_KEY_FILE: file }).bootstrapApiKey, "sg_secret");
+  assert.match(refusal({ SANDGATE_BOOTSTRAP_API_KEY_FILE: file, SANDGATE_BOOTSTRAP_API_KEY: "sg_other" }), /are both set/);
+  assert.match(refusal({ SANDGATE_BOOTSTRAP_API_KEY_FILE: `${file}.not-there` }), /SANDGATE_BOOTSTRAP_API_KEY_FILE cannot be read/);
+  assert.match(refusal({ SANDGATE_PORT_FILE: file }), /SANDGATE_PORT_FILE is not a setting/);
 });
