@@ -3,12 +3,21 @@
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isTrusted, trustedPath, UntrustedPath } from "./trusted-path.mjs";
 
 /** The folder that holds package.json. */
 export const appDir = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Where the programs of a Debian system are, whoever looks for them. */
+export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What is run or read as a program, below the folder of package.json. */
+const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench"];
+const packages = ["node_modules", "node_modules/.bin", "node_modules/.package-lock.json"];
 
 const node = join(appDir, "node_modules/.bin/node");
 const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
@@ -21,6 +30,8 @@ const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
  */
 export async function ensureInstalled({ dev = false } = {}) {
   checkPlatform();
+  checkProgram();
+  useSystemPrograms();
   if (isInstalled(dev)) return node;
   console.error("Installing npm packages…");
   const { code } = await runForwarding(...npmCi(), { stdio: ["ignore", 2, 2] });
@@ -54,12 +65,48 @@ function checkPlatform() {
   if (process.platform !== "linux") throw new Error(`Sandgate runs on Linux only; this is ${process.platform}`);
 }
 
+/**
+ * Runs `work` with a folder for temporary files that others can neither guess nor write, and removes it. Needed where
+ * packages keep programs in files of known names, as tsx does: any user could have put another one there.
+ *
+ * @template T
+ * @param {(environment: Record<string, string | undefined>) => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function withTemporaryFolder(work) {
+  const folder = mkdtempSync(join(trustedPath(tmpdir()), "sandgate-"));
+  try {
+    chmodSync(folder, 0o711); // installations of tests lie in it, and the service user must reach them
+    return await work({ ...process.env, TMPDIR: folder, NODE_COMPILE_CACHE: join(folder, "compiled") });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Root runs no program that somebody else can change. npm and Node.js also look into the folders above for packages. */
+function checkProgram() {
+  if (process.geteuid() !== 0) return;
+  for (const name of ["", ...programText, ...packages]) trustedPath(join(appDir, name));
+  for (let folder = dirname(trustedPath(appDir)); folder !== dirname(folder); folder = dirname(folder)) {
+    for (const name of ["node_modules", "package.json"]) {
+      const found = lstatSync(join(folder, name), { throwIfNoEntry: false });
+      if (found && !isTrusted(found.uid)) throw new UntrustedPath(join(folder, name), found.uid, `is above ${appDir} and belongs to user ${found.uid}`);
+    }
+  }
+}
+
+/** npm puts the `node_modules/.bin` of every folder above into the PATH, where anybody may have put programs of usual names. */
+function useSystemPrograms() {
+  process.env.PATH = `${dirname(process.execPath)}:${searchPath}`;
+}
+
 /** npm by the path that started this script, because inside `npm start` the PATH prefers packages that `npm ci` removes. */
 function npmCi() {
   process.umask(0o022); // the service user must be able to read what npm writes
-  const args = ["ci", "--include=dev", "--ignore-scripts=false", "--no-audit", "--no-fund", "--loglevel=error"];
+  const args = ["ci", `--prefix=${appDir}`, "--include=dev", "--ignore-scripts=false", "--no-audit", "--no-fund", "--loglevel=error"];
   const { npm_node_execpath: npmNode, npm_execpath: npm } = process.env;
-  return npmNode && npm?.endsWith(".js") ? [npmNode, [npm, ...args]] : ["npm", args];
+  const beside = join(dirname(process.execPath), "npm");
+  return npmNode && npm?.endsWith(".js") ? [npmNode, [npm, ...args]] : [existsSync(beside) ? beside : "npm", args];
 }
 
 /** npm writes `.package-lock.json` last, so an interrupted installation never looks complete. */

@@ -1,2 +1,1 @@
-/** Where the programs of a Debian system are, whoever looks for them. */
-export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+export { searchPath } from "./install.mjs";

@@ -1,6 +1,5 @@
 /** What `npm start` does: prepare the machine, then run the parts until told to stop. */
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Config, ConfigError, loadConfig } from "../shared/config.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { messageOf, StartFailure } from "./failure.ts";
@@ -9,21 +8,20 @@ import { CommandError } from "./run.ts";
 import { prepareMachine } from "./setup/prepare.ts";
 import { apiKeyOf } from "./supervisor/credentials.ts";
 import { endLeftovers } from "./supervisor/leftovers.ts";
-import { tryLock, waitForLock } from "./supervisor/lock.ts";
+import { holderOf, tryLock, waitForLock } from "./supervisor/lock.ts";
 import { endUnusedPause } from "./supervisor/pause.ts";
 import { checkPortIsFree, freePort } from "./supervisor/ports.ts";
 import { listenForStop, type StopRequest } from "./supervisor/stop-request.ts";
 import { Supervisor } from "./supervisor/supervisor.ts";
 import { Terminal } from "./terminal.ts";
+import { trustedPath, UntrustedPath } from "./trusted-path.mjs";
 
 const exitCodes = { done: 0, failed: 1, badSetting: 2, interrupted: 130 };
 const leftoverPatienceMs = 15_000;
 
 async function main(request: Request, config: Config, terminal: Terminal, stop: StopRequest): Promise<void> {
   const folder = pathsOf(config).supervisor;
-  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    throw new StartFailure(`The data directory cannot be made (SANDGATE_DATA_DIR): ${messageOf(error)}`);
-  });
+  makeSupervisorFolder(folder);
   if (request === "start") await becomeTheSupervisor(folder, config, terminal);
   const instance = await prepareAlone(folder, config, terminal, stop);
   try {
@@ -34,10 +32,21 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   }
 }
 
+/** The first thing that is made; its owner and mode, and those of the data directory, are put right by the set-up. */
+function makeSupervisorFolder(folder: string): void {
+  try {
+    trustedPath(dirname(dirname(folder)), { make: 0o755 });
+    trustedPath(folder, { make: 0o700 });
+  } catch (error) {
+    throw new StartFailure(`The data directory cannot be used (SANDGATE_DATA_DIR): ${messageOf(error)}`);
+  }
+}
+
 /** The lock is kept until this process ends, in whatever way. */
 async function becomeTheSupervisor(folder: string, config: Config, terminal: Terminal): Promise<void> {
-  if (!(await tryLock(join(folder, "run.lock")))) {
-    throw new StartFailure(`Sandgate is already running on ${config.dataDir}. Stop it first, or set SANDGATE_DATA_DIR and SANDGATE_PORT.`);
+  const file = join(folder, "run.lock");
+  if (!(await tryLock(file))) {
+    throw new StartFailure(`Sandgate is already running on ${config.dataDir}: ${holderOf(file)}. Stop it first, or set SANDGATE_DATA_DIR and SANDGATE_PORT.`);
   }
   await endLeftovers(folder, leftoverPatienceMs, terminal);
 }
@@ -45,8 +54,8 @@ async function becomeTheSupervisor(folder: string, config: Config, terminal: Ter
 async function prepareAlone(folder: string, config: Config, terminal: Terminal, stop: StopRequest): Promise<Instance> {
   const file = join(folder, "setup.lock");
   const atOnce = await tryLock(file);
-  if (!atOnce) terminal.line("· Another set-up is running; waiting for it…");
-  const lock = atOnce ?? (await waitForLock(file));
+  if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
+  const lock = atOnce ?? (await waitForLock(file, stop.signal));
   try {
     return await prepareMachine(config, terminal, stop.signal);
   } finally {
@@ -63,7 +72,7 @@ async function supervise(instance: Instance, terminal: Terminal, stop: StopReque
 
 function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): number {
   if (stop.signal.aborted && !(error instanceof StartFailure)) return exitCodes.interrupted;
-  const isForPerson = error instanceof StartFailure || error instanceof ConfigError || error instanceof CommandError;
+  const isForPerson = error instanceof StartFailure || error instanceof ConfigError || error instanceof CommandError || error instanceof UntrustedPath;
   terminal.bad(isForPerson ? error.message : String(error instanceof Error ? error.stack : error));
   return error instanceof ConfigError ? exitCodes.badSetting : exitCodes.failed;
 }

@@ -1,11 +1,12 @@
 /** The program text, at a place where the service account can read it. */
 import { createHash } from "node:crypto";
-import { chmod, mkdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { asAccount } from "../as-account.ts";
 import { type Account, appDir, type Instance } from "../instance.ts";
 import { run } from "../run.ts";
 import type { Terminal } from "../terminal.ts";
+import { trustedPath } from "../trusted-path.mjs";
 import { readIfThere, replaceFile } from "../write-file.ts";
 
 const sources = ["package.json", "tsconfig.json", "gateway", "worker", "shared", "systemd"];
@@ -36,8 +37,7 @@ async function canRead(account: Account, folder: string): Promise<boolean> {
 
 /** Source files are few and copied every time; packages only when they have changed. */
 async function refresh(copy: string): Promise<void> {
-  await mkdir(copy, { recursive: true });
-  await chmod(copy, 0o755);
+  await chmod(trustedPath(copy, { make: 0o755 }), 0o755);
   const stamp = createHash("sha256")
     .update(await readFile(join(appDir, "node_modules/.package-lock.json")))
     .digest("hex");

@@ -1,10 +1,11 @@
 /** The data directory. What the parts write belongs to the account, what the supervisor relies on does not. */
-import { chmod, chown, mkdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, lstat, mkdir, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { asAccount } from "../as-account.ts";
 import { messageOf, StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
-import { succeeds } from "../run.ts";
+import { run, succeeds } from "../run.ts";
+import { isTrusted, trustedPath, UntrustedPath } from "../trusted-path.mjs";
 import type { Step } from "./step.ts";
 
 interface Directory {
@@ -53,14 +54,44 @@ async function isAsWanted({ path, uid, gid, mode }: Directory): Promise<boolean>
   return found !== undefined && found.uid === uid && found.gid === gid && (found.mode & 0o777) === mode;
 }
 
-async function make({ path, uid, gid, mode }: Directory): Promise<void> {
+async function make(directory: Directory): Promise<void> {
   try {
-    await mkdir(path, { recursive: true });
-    await chown(path, uid, gid);
-    await chmod(path, mode);
+    if (isInOwnersHands(directory)) await makeAsOwner(directory);
+    else await makeOurselves(directory);
   } catch (error) {
     throw new StartFailure(`The data directory cannot be made (SANDGATE_DATA_DIR, SANDGATE_STORAGE_DIR): ${messageOf(error)}`);
   }
+}
+
+/** Whether the owner to be, who is less trusted than we are, decides already where the path leads. */
+function isInOwnersHands({ path, uid }: Directory): boolean {
+  try {
+    trustedPath(path);
+    return false;
+  } catch (error) {
+    return error instanceof UntrustedPath && error.uid === uid && !isTrusted(uid);
+  }
+}
+
+/** With no more rights than the owner has, a link that it put there leads nowhere new. */
+async function makeAsOwner({ path, uid, gid, mode }: Directory): Promise<void> {
+  await run(asAccount({ uid, gid }, ["install", "-d", "-m", mode.toString(8), "-g", String(gid), path]), { cwd: "/" });
+}
+
+/** In a folder that only trusted users can write, so that the path means the same from one step to the next. */
+async function makeOurselves({ path, uid, gid, mode }: Directory): Promise<void> {
+  const parent = trustedPath(dirname(path), { make: 0o755 });
+  const own = join(parent, basename(path));
+  await mkdir(own, 0o700).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  const found = await lstat(own);
+  // What is to be ours may not have been somebody else's: it would hold what they put there for us to find. And what lies
+  // in a folder such as /tmp can be replaced by its owner at any time.
+  const mayBeAnothers = found.isDirectory() && !isTrusted(uid) && ((await lstat(parent)).mode & 0o1000) === 0;
+  const real = mayBeAnothers ? own : trustedPath(own);
+  await chown(real, uid, gid);
+  await chmod(real, mode);
 }
 
 /** Layers written under one account's ids are useless to another account. */

@@ -1,10 +1,12 @@
 /** A small Debian root file system as a tar archive, made by mmdebstrap. */
-import { chmod, chown, mkdir } from "node:fs/promises";
-import { basename } from "node:path";
+import { lstatSync } from "node:fs";
+import { chmod, chown, mkdtemp, readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { accountEnvironment, asAccount, inPodmanNamespace } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
 import { run, succeeds } from "../run.ts";
 import type { Progress } from "../terminal.ts";
+import { trustedPath } from "../trusted-path.mjs";
 import type { Administrator } from "./administrator.ts";
 import { aptProxy } from "./apt.ts";
 import { findImageSources, sourceLine } from "./apt-sources.ts";
@@ -57,24 +59,44 @@ export async function buildRootFilesystem(instance: Instance, recipe: Recipe, fi
   const { administrator, signal } = builder;
   const onLine = (line: string) => tellStage(line, progress);
   // Not in the data directory: apt and, without root, the builder itself act as users that may not enter that.
-  const workspace = `/var/tmp/sandgate-image-${basename(instance.runtimeDir)}`;
+  const prefix = `/var/tmp/sandgate-image-${basename(instance.runtimeDir)}-`;
   const options = { env: accountEnvironment(instance), cwd: "/" };
   const asRoot = await administrator.silent();
-  const remove = async () => {
-    if (asRoot) await administrator.run("remove a build", ["rm", "-rf", "--one-file-system", workspace], { always: true });
-    else await succeeds(inPodmanNamespace(instance, ["rm", "-rf", workspace]), options);
+  const remove = async (folder: string) => {
+    if (asRoot) await administrator.run("remove a build", ["rm", "-rf", "--one-file-system", folder], { always: true });
+    else await succeeds(inPodmanNamespace(instance, ["rm", "-rf", folder]), options);
   };
-  await remove();
-  await mkdir(workspace);
-  await chmod(workspace, 0o1777);
+  for (const folder of await abandoned(prefix, asRoot ? 0 : instance.account.uid)) await remove(folder);
+  const workspace = await makeWorkspace(prefix, asRoot, administrator);
   try {
     const command = await mmdebstrap(instance, recipe, { mode: asRoot ? "root" : "unshare", workspace, file });
     if (asRoot) await administrator.run("build an image", [...contained, ...command], { onLine, killSignal: "SIGKILL" });
     else await run(asAccount(instance.account, command), { ...options, signal, onLine });
-    if (process.getuid?.() === 0) await chown(file, instance.account.uid, instance.account.gid);
+    if (process.getuid?.() === 0) await chown(trustedPath(file), instance.account.uid, instance.account.gid);
   } finally {
-    await remove();
+    await remove(workspace);
   }
+}
+
+/** A folder with a name that nobody can guess, and whose owner is who builds in it. */
+async function makeWorkspace(prefix: string, asRoot: boolean, administrator: Administrator): Promise<string> {
+  // As root apt only passes through it; in a user namespace the builder is another user than the one who made it.
+  const make = `folder=$(mktemp -d ${prefix}XXXXXXXX) && chmod 0711 "$folder" && echo "$folder"`;
+  // Stopped halfway, nobody would know which folder to remove.
+  if (asRoot) return administrator.run("make a folder for a build", ["sh", "-c", make], { always: true });
+  const workspace = await mkdtemp(prefix);
+  await chmod(workspace, 0o1733);
+  return workspace;
+}
+
+/** Folders of builds that were killed. Anybody can make one with such a name, but not as this user. */
+async function abandoned(prefix: string, uid: number): Promise<string[]> {
+  const names = (await readdir(dirname(prefix))).filter((name) => name.startsWith(basename(prefix)));
+  const paths = names.map((name) => join(dirname(prefix), name));
+  return paths.filter((path) => {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found?.isDirectory() && found.uid === uid;
+  });
 }
 
 interface Places {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Terminal } from "../terminal.ts";
 import { readIfThere, replaceFile } from "../write-file.ts";
-import { isRunning, type ProcessId, signalProcess } from "./processes.ts";
+import { isRunning, type ProcessId, parseProcessId, signalProcess } from "./processes.ts";
 
 const suffix = ".process.json";
 
@@ -46,18 +46,9 @@ async function readNotes(folder: string): Promise<{ name: string; process: Proce
   const files = (await readdir(folder)).filter((file) => file.endsWith(suffix));
   const notes = await Promise.all(
     files.map(async (file) => {
-      const process = parseNote((await readIfThere(join(folder, file))) ?? "");
+      const process = parseProcessId((await readIfThere(join(folder, file))) ?? "");
       return process ? [{ name: file.slice(0, -suffix.length), process }] : [];
     }),
   );
   return notes.flat();
-}
-
-function parseNote(text: string): ProcessId | undefined {
-  try {
-    const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessId>;
-    return pid !== undefined && startTicks !== undefined && bootId !== undefined ? { pid, startTicks, bootId } : undefined;
-  } catch {
-    return undefined;
-  }
 }

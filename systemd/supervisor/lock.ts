@@ -1,8 +1,14 @@
-/** A lock that the kernel gives back however its holder ends: flock(1) in a helper process that lives as long as we do. */
-import { spawn } from "node:child_process";
+/** A lock that the kernel gives back however its holder ends: it belongs to a file that stays open as long as we live. */
+import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { searchPath } from "../search-path.ts";
+import { trustedPath } from "../trusted-path.mjs";
+import { describeProcess, identify, isRunning, parseProcessId } from "./processes.ts";
 
 const conflict = 75; // EX_TEMPFAIL
+const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** A held lock. */
 export interface Lock {
@@ -14,23 +20,41 @@ export function tryLock(file: string): Promise<Lock | undefined> {
   return hold(["--nonblock", "--conflict-exit-code", String(conflict)], file);
 }
 
-/** Takes the lock on `file`, waiting for whoever has it. */
-export async function waitForLock(file: string): Promise<Lock> {
-  const lock = await hold([], file);
-  if (!lock) throw new Error(`no lock on ${file}`);
-  return lock;
+/** Takes the lock on `file`, waiting for whoever has it. @throws {Error} when `signal` is given before. */
+export async function waitForLock(file: string, signal: AbortSignal): Promise<Lock> {
+  const held = await hold([], file, signal);
+  if (!held) throw new Error(`no lock on ${file}`);
+  return held;
 }
 
-/** The helper ends at the end of its input, which the kernel sends when this process is gone. */
-async function hold(options: readonly string[], file: string): Promise<Lock | undefined> {
-  const args = [...options, "--no-fork", file, "sh", "-c", "echo held && exec cat > /dev/null"];
-  // A session of its own keeps the terminal's Ctrl-C away from it.
-  const helper = spawn("flock", args, { stdio: ["pipe", "pipe", "inherit"], detached: true });
-  const ended = once(helper, "exit").then(([code]) => code as number | null);
-  const held = once(helper.stdout, "data").then(() => "held" as const);
-  const outcome = await Promise.race([held, ended]);
-  if (outcome === conflict) return undefined;
-  if (outcome !== "held") throw new Error(`flock ${file} failed`);
-  helper.unref();
-  return { release: () => void helper.stdin.end() };
+/** The process that has the lock on `file`, in words. */
+export function holderOf(file: string): string {
+  const holder = parseProcessId(readFileSync(trustedPath(file), "utf8"));
+  return holder && isRunning(holder) ? describeProcess(holder.pid) : "another process";
+}
+
+async function hold(options: readonly string[], file: string, signal?: AbortSignal): Promise<Lock | undefined> {
+  trustedPath(dirname(file));
+  const descriptor = openSync(file, flags, 0o600);
+  const release = (): void => closeSync(descriptor);
+  try {
+    if (await lock(descriptor, options, signal)) {
+      ftruncateSync(descriptor);
+      writeSync(descriptor, JSON.stringify(identify(process.pid)), 0);
+      return { release };
+    }
+  } catch (error) {
+    release();
+    throw error;
+  }
+  release();
+  return undefined;
+}
+
+/** flock(1) locks what we have opened and ends; the lock stays with the open file. */
+async function lock(descriptor: number, options: readonly string[], signal?: AbortSignal): Promise<boolean> {
+  const how: SpawnOptions = { env: { PATH: searchPath }, stdio: ["ignore", "ignore", "ignore", descriptor], detached: true };
+  const [code] = (await once(spawn("flock", [...options, "3"], { ...how, ...(signal ? { signal } : {}) }), "exit")) as [number | null];
+  if (code !== 0 && code !== conflict) throw new Error(`flock ended with ${code}`);
+  return code === 0;
 }

@@ -2,16 +2,24 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asAccount } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
-import { readIfThere } from "../write-file.ts";
-import { identify, signalProcess } from "./processes.ts";
+import { CommandError, run, succeeds } from "../run.ts";
+import { identify, isRunning } from "./processes.ts";
 
 /** Podman cleans up after a container that has ended, in a process of its own. */
 const settleMs = 3_000;
+const timeoutMs = 10_000;
 
-/** Ends the pause process of this installation unless something, such as a container, lives in its namespace. */
-export async function endUnusedPause({ runtimeDir }: Instance): Promise<void> {
-  const pid = Number(await readIfThere(join(runtimeDir, "libpod/tmp/pause.pid")).catch(() => undefined));
+/**
+ * Ends the pause process of this installation unless something, such as a container, lives in its namespace. Its number is read
+ * and it is signalled as the account, which may have written any number, or have put anything else in the file's place.
+ */
+export async function endUnusedPause({ account, runtimeDir }: Instance): Promise<void> {
+  const file = join(runtimeDir, "libpod/tmp/pause.pid");
+  // Opening a FIFO would wait for its other end.
+  const read = ["dd", `if=${file}`, "bs=16", "count=1", "iflag=nonblock", "status=none"];
+  const pid = Number(await run(asAccount(account, read), { cwd: "/", timeoutMs }).catch(ignoreFailure));
   const pause = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
   const namespace = pause && namespaceOf(pid);
   // Our own namespace would mean that the number has been given to another process since.
@@ -21,7 +29,11 @@ export async function endUnusedPause({ runtimeDir }: Instance): Promise<void> {
     if (Date.now() > deadline) return;
     await sleep(100);
   }
-  signalProcess(pause, "SIGKILL");
+  if (isRunning(pause)) await succeeds(asAccount(account, ["sh", "-c", `kill -s KILL ${pid}`]), { cwd: "/", timeoutMs });
+}
+
+function ignoreFailure(error: unknown): undefined {
+  if (!(error instanceof CommandError)) throw error;
 }
 
 function isShared(namespace: string, pid: number): boolean {

@@ -9,6 +9,9 @@ export interface ProcessId {
   readonly bootId: string;
 }
 
+/** Of a command line in a message. */
+const commandCharacters = 120;
+
 /** Identifies a running process, or returns nothing when it is gone (a zombie is gone). */
 export function identify(pid: number): ProcessId | undefined {
   try {
@@ -26,6 +29,26 @@ export function identify(pid: number): ProcessId | undefined {
 export function isRunning(process: ProcessId): boolean {
   const found = identify(process.pid);
   return found !== undefined && found.startTicks === process.startTicks && found.bootId === process.bootId;
+}
+
+/** Reads what was written down of a process. */
+export function parseProcessId(text: string): ProcessId | undefined {
+  try {
+    const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessId>;
+    return pid !== undefined && startTicks !== undefined && bootId !== undefined ? { pid, startTicks, bootId } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A running process as a person looks for it: its id and its command line, or less of it when that is not to be seen. */
+export function describeProcess(pid: number): string {
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
+    return command ? `process ${pid} (${command.slice(0, commandCharacters)})` : `process ${pid}`;
+  } catch {
+    return `process ${pid}`;
+  }
 }
 
 /** Sends a signal unless the process is gone, possibly replaced by another with its id. */

@@ -145,7 +145,7 @@ test("what a killed process has stored is not seen, and goes with the next store
     const storing = new TestProcess({
       name: "storing",
       argv: [process.execPath, "--import", "tsx", "test/unit/worker/fixtures/slow-store.ts", nats.url, id, dir],
-      env: { PATH: process.env.PATH ?? "" },
+      env: { PATH: process.env.PATH ?? "", TMPDIR: tmpdir() },
       cwd: process.cwd(),
       logFile: join(base, "storing.log"),
       isReady: (line) => line === "storing",
