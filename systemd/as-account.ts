@@ -10,12 +10,21 @@ type Environment = Record<string, string>;
 /** What a part may take over from the environment of `npm start`: time zone, proxies and certificates. */
 const inherited = /^(TZ|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** The command that runs `argv` as `account`: unchanged when that is who we are, else without any of root's rights but `keep`. */
-export function asAccount(account: Account, argv: readonly string[], keep: readonly string[] = []): string[] {
+/**
+ * In a session of its own a command has no terminal, so that it cannot type into that of root. One that leads its session
+ * already stays as it is, because setpriv and the like must keep the process id that its parent knows.
+ */
+const inOwnSession = ["sh", "-c", 'read -r _ _ _ _ _ session _ < /proc/self/stat; [ "$session" = $$ ] || exec setsid -- "$@"; exec "$@"', "sh"];
+
+/**
+ * The command that runs `argv` as `account`: unchanged when that is who we are, else without a terminal and without any of
+ * root's rights but `keep`. Its input and output must be no terminal either.
+ */
+export function asAccount(account: Pick<Account, "uid" | "gid">, argv: readonly string[], keep: readonly string[] = []): string[] {
   if (process.getuid?.() === account.uid) return [...argv];
   const rights = ["-all", ...keep.map((capability) => `+${capability}`)].join(",");
   const identity = ["--reuid", String(account.uid), "--regid", String(account.gid), "--init-groups"];
-  return ["setpriv", ...identity, `--inh-caps=${rights}`, `--ambient-caps=${rights}`, "--", ...argv];
+  return [...inOwnSession, "setpriv", ...identity, `--inh-caps=${rights}`, `--ambient-caps=${rights}`, "--", ...argv];
 }
 
 /** The environment of everything that runs as the account. */

@@ -2,9 +2,11 @@
 import { ExecaError, execa } from "execa";
 import { searchPath } from "./search-path.ts";
 
+const forceMs = 5_000;
+
 /** How a command is run. */
 export interface RunOptions {
-  /** The whole environment; this process's own when left out. */
+  /** The whole environment; nothing but a PATH when left out. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly cwd?: string;
   readonly timeoutMs?: number;
@@ -39,22 +41,40 @@ export class CommandError extends Error {
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
   const [file = "", ...args] = argv;
   try {
+    const asks = options.input === "terminal";
     const subprocess = execa(file, args, {
       all: true,
-      stdin: options.input === "terminal" ? "inherit" : "ignore",
-      forceKillAfterDelay: 5_000,
-      // A person's own PATH often lacks the folders of the system's programs.
-      ...(options.env ? { env: options.env, extendEnv: false } : { env: { PATH: searchPath } }),
+      stdin: asks ? "inherit" : "ignore",
+      // What asks nobody has no terminal: it gets a session of its own, and its end from us.
+      detached: !asks,
+      forceKillAfterDelay: forceMs,
+      env: options.env ?? { PATH: searchPath },
+      extendEnv: false,
       ...(options.killSignal ? { killSignal: options.killSignal } : {}),
       ...(options.cwd ? { cwd: options.cwd } : {}),
       ...(options.timeoutMs ? { timeout: options.timeoutMs } : {}),
       ...(options.signal ? { cancelSignal: options.signal } : {}),
     });
-    if (options.onLine) for await (const line of subprocess.iterable({ from: "all" })) options.onLine(line);
-    const { stdout } = await subprocess;
-    return stdout;
+    const endGroup = () => signalGroup(subprocess.pid, options.killSignal ?? "SIGTERM");
+    if (!asks) options.signal?.addEventListener("abort", endGroup, { once: true });
+    try {
+      if (options.onLine) for await (const line of subprocess.iterable({ from: "all" })) options.onLine(line);
+      const { stdout } = await subprocess;
+      return stdout;
+    } finally {
+      options.signal?.removeEventListener("abort", endGroup);
+    }
   } catch (error) {
     throw error instanceof ExecaError ? new CommandError(argv, error) : error;
+  }
+}
+
+/** To all that a command has started, as a terminal's Ctrl-C would be. */
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 

@@ -9,7 +9,26 @@ export interface Progress {
   say(text: string): void;
 }
 
+/** The sequences that `paint` makes, of which nothing else may make any. */
+const painted = new RegExp(`(${["green", "yellow", "red", "dim", "bold", "cyan"].flatMap((colour) => sequencesOf(colour as Colour)).join("|")})`);
+/** C0 but tab and line break, DEL, C1, line separators, and what turns the direction of writing. */
+const controls = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
 const tickMs = { terminal: 1_000, file: 15_000 };
+
+/** Text of others as it may be shown: what a terminal would obey is spelled out, as in `\\x1b`. */
+export function visible(text: string): string {
+  return text.replace(controls, (character) => {
+    if (character === "\n" || character === "\t") return character;
+    const code = character.charCodeAt(0);
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+}
+
+function sequencesOf(colour: Colour): string[] {
+  const escaped = (text: string) => text.replace(/[[\]]/g, "\\$&");
+  return styleText(colour, "|", { validateStream: false }).split("|").map(escaped);
+}
 
 export class Terminal {
   readonly #out: NodeJS.WriteStream;
@@ -23,24 +42,27 @@ export class Terminal {
   }
 
   paint(colour: Colour, text: string): string {
-    return this.#out.isTTY ? styleText(colour, text) : text;
+    const shown = visible(text);
+    return this.#out.isTTY ? styleText(colour, shown) : shown;
   }
 
+  /** A line that may have been painted in parts. */
   line(text = ""): void {
     this.#clearStatus();
-    this.#out.write(`${text}\n`);
+    const parts = text.split(painted);
+    this.#out.write(`${parts.map((part, index) => (index % 2 === 0 ? visible(part) : part)).join("")}\n`);
   }
 
   good(text: string): void {
-    this.line(`${this.paint("green", "✓")} ${text}`);
+    this.line(`${this.paint("green", "✓")} ${visible(text)}`);
   }
 
   warn(text: string): void {
-    this.line(`${this.paint("yellow", "!")} ${text}`);
+    this.line(`${this.paint("yellow", "!")} ${visible(text)}`);
   }
 
   bad(text: string): void {
-    this.line(`${this.paint("red", "✗")} ${text}`);
+    this.line(`${this.paint("red", "✗")} ${visible(text)}`);
   }
 
   /** Runs a task with a clock: rewritten in place on a terminal, a line now and then elsewhere. */
@@ -77,7 +99,9 @@ export class Terminal {
     if (this.#asking) return;
     if (!this.#out.isTTY) return this.line(`· ${text}`);
     this.#clearStatus();
-    this.#status = text.slice(0, Math.max(20, (this.#out.columns || 80) - 3));
+    this.#status = visible(text)
+      .replaceAll("\n", " ")
+      .slice(0, Math.max(20, (this.#out.columns || 80) - 3));
     this.#out.write(`· ${this.#status}`);
   }
 

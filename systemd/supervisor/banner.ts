@@ -1,5 +1,5 @@
 /** What is printed when everything runs. */
-import { alignColumns, type Terminal } from "../terminal.ts";
+import { alignColumns, type Terminal, visible } from "../terminal.ts";
 
 /** One property of the host as the worker found it. */
 export interface HostCheck {
@@ -27,13 +27,16 @@ export function urlOf(host: string, port: number): string {
 }
 
 export function printHost(terminal: Terminal, checks: readonly HostCheck[]): void {
-  const lines = alignColumns(checks.map(({ name, value, note }) => [name, value, note ?? ""]));
+  const lines = alignColumns(checks.map(({ name, value, note }) => [name, value, note ?? ""].map(onOneLine)));
   if (lines.length > 0) terminal.line();
   lines.forEach((line, index) => {
     const fine = checks[index]?.ok !== false;
     terminal.line(`  ${terminal.paint(fine ? "green" : "yellow", fine ? "✓" : "!")} ${line}`);
   });
 }
+
+/** What the worker says may not look like lines of ours. */
+const onOneLine = (text: string): string => visible(text).replaceAll("\n", "\\n");
 
 export function printReady(terminal: Terminal, url: string, apiKey: string): void {
   const call = (path: string, body: string) => `curl -sS ${url}${path} -H 'x-api-key: ${apiKey}' -H 'content-type: application/json' -d '${body}'`;

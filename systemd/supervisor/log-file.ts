@@ -1,7 +1,11 @@
 /** The log of one part: appended to, and set aside once when it has grown large. */
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { visible } from "../terminal.ts";
+import { trustedPath } from "../trusted-path.mjs";
 
 const bytesMax = 32 * 1024 * 1024;
+const append = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 
 /** Two files of at most 32 MiB for each part: `NAME.log` and, before it, `NAME.log.1`. */
 export class LogFile {
@@ -11,15 +15,19 @@ export class LogFile {
 
   constructor(path: string) {
     this.path = path;
-    this.#descriptor = openSync(path, "a", 0o600);
+    trustedPath(dirname(path));
+    this.#descriptor = openSync(path, append, 0o600);
     this.#bytes = fstatSync(this.#descriptor).size;
   }
 
-  /** Written at once, so that the last words of a part are kept whatever happens next. A full disk loses lines, not parts. */
+  /**
+   * Written at once, so that the last words of a part are kept whatever happens next. A full disk loses lines, not parts.
+   * Whoever shows the file in a terminal is told about control characters and does not obey them.
+   */
   write(line: string): void {
     try {
       if (this.#bytes > bytesMax) this.#rotate();
-      this.#bytes += writeSync(this.#descriptor, `${line}\n`);
+      this.#bytes += writeSync(this.#descriptor, `${visible(line)}\n`);
     } catch {
       return;
     }
@@ -32,7 +40,7 @@ export class LogFile {
   #rotate(): void {
     renameSync(this.path, `${this.path}.1`);
     closeSync(this.#descriptor);
-    this.#descriptor = openSync(this.path, "a", 0o600);
+    this.#descriptor = openSync(this.path, append, 0o600);
     this.#bytes = 0;
   }
 }

@@ -106,7 +106,7 @@ export class Supervisor {
   }
 
   #heard(part: Part, line: LogLine): void {
-    const text = `${part.name}: ${line.text.slice(0, shownCharacters)}`;
+    const text = `${part.name}: ${line.text.slice(0, shownCharacters).replaceAll("\n", "\\n")}`;
     if (line.severity === "error") this.#terminal.bad(text);
     // Parts that are being stopped one after the other miss each other; the log has it.
     if (line.severity === "warn" && !this.#stop.signal.aborted) this.#terminal.warn(text);
