@@ -7,7 +7,7 @@ import type { Terminal } from "../terminal.ts";
 import { findProgram } from "./programs.ts";
 
 type AdministratorOptions = Pick<RunOptions, "onLine" | "killSignal"> & {
-  /** For cleaning up: runs although a stop was asked for. */
+  /** For what must be whole, and cleaning up: runs although a stop was asked for. */
   readonly always?: true;
 };
 
@@ -27,7 +27,7 @@ export function createAdministrator(terminal: Terminal, signal: AbortSignal): Ad
   const root = process.getuid?.() === 0;
   let asked: Promise<void> | undefined;
   return {
-    silent: async () => root || (findProgram("sudo") !== undefined && (await succeeds(["sudo", "-n", "true"]))),
+    silent: async () => root || (findProgram("sudo") !== undefined && (await sudoIsSilent())),
     run: async (why, argv, { always, ...rest } = {}) => {
       const options = always ? rest : { ...rest, signal };
       const command = ["env", ...Object.entries(rootEnvironment()).map(([name, value]) => `${name}=${value}`), ...argv];
@@ -41,15 +41,20 @@ export function createAdministrator(terminal: Terminal, signal: AbortSignal): Ad
 
 /** sudo drops the environment, and the person's own must not matter to root either. */
 function rootEnvironment(): Record<string, string> {
-  return { ...proxyEnvironment(), PATH: searchPath, LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive" };
+  return { ...proxyEnvironment(), PATH: searchPath, HOME: "/root", LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive" };
 }
 
 async function becomeAbleToSudo(terminal: Terminal, why: string, argv: readonly string[]): Promise<void> {
-  const advice = `Start once as root, or have an administrator run: ${argv.join(" ")}`;
+  const advice = `Have an administrator run this, then start again: ${argv.join(" ")}`;
   if (!findProgram("sudo")) throw new StartFailure(`Administrator rights are needed to ${why}, and sudo is not installed. ${advice}`);
-  if (await succeeds(["sudo", "-n", "true"])) return;
+  if (await sudoIsSilent()) return;
   if (!process.stdin.isTTY) throw new StartFailure(`Administrator rights are needed to ${why}, and sudo wants a password. ${advice}`);
   terminal.line(`Administrator rights are needed to ${why}.`);
   const granted = await terminal.whileAsking(() => succeeds(["sudo", "-v"], { input: "terminal" }));
   if (!granted) throw new StartFailure(`sudo was refused. ${advice}`);
+}
+
+/** Asked in the session of the terminal, because sudo remembers a password for that. */
+function sudoIsSilent(): Promise<boolean> {
+  return succeeds(["sudo", "-n", "true"], { input: "terminal" });
 }

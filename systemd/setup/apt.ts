@@ -14,7 +14,7 @@ export async function hasCandidates(packages: readonly string[]): Promise<boolea
 
 export async function aptUpdate(administrator: Administrator, progress: Progress): Promise<void> {
   progress.say("updating the package lists");
-  await administrator.run("update the package lists", ["apt-get", ...patience, "update"]);
+  await administrator.run("update the package lists", ["apt-get", ...patience, "update"], { onLine: (line) => tellHolder(line, progress) });
 }
 
 /** @throws {StartFailure} when apt cannot install them, with apt's own words. */
@@ -37,8 +37,15 @@ export async function aptInstall(administrator: Administrator, packages: readonl
 }
 
 function tellPackage(line: string, progress: Progress): void {
+  tellHolder(line, progress);
   const unpacking = /^(?:Unpacking|Setting up) ([^ :]+)/.exec(line);
   if (unpacking) progress.say(unpacking[0].toLowerCase());
+}
+
+/** While another program installs something, apt waits and says for whom. */
+function tellHolder(line: string, progress: Progress): void {
+  const holder = /held by (process \d+ \([^)]*\))/.exec(line)?.[1];
+  if (holder) progress.say(`waiting for ${holder}, which has locked the packages`);
 }
 
 /** The machine's proxy for packages as an environment assignment, because mmdebstrap does not read apt.conf. */

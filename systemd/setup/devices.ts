@@ -25,11 +25,8 @@ export function deviceFiles(administrator: Administrator): Step {
 async function open({ path, numbers }: (typeof devices)[number], administrator: Administrator): Promise<void> {
   const why = `open ${path} to containers`;
   try {
-    if (!(await exists(path))) {
-      await administrator.run(why, ["mkdir", "-p", dirname(path)]);
-      await administrator.run(why, ["mknod", path, "c", ...numbers]);
-    }
-    await administrator.run(why, ["chmod", "0666", path]);
+    if (await exists(path)) await administrator.run(why, ["chmod", "0666", path]);
+    else await administrator.run(why, ["sh", "-c", `mkdir -p ${dirname(path)} && mknod -m 0666 ${path} c ${numbers.join(" ")}`]);
   } catch (cause) {
     throw new StartFailure(`${path} is needed by containers and cannot be opened to them: ${String(cause)}`);
   }

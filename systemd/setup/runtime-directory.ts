@@ -2,13 +2,14 @@
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asAccount } from "../as-account.ts";
 import { StartFailure } from "../failure.ts";
 import { type Account, type Instance, runtimeBase, sessionBusOf } from "../instance.ts";
 import { run, succeeds } from "../run.ts";
 import { searchPath } from "../search-path.ts";
+import { trustedPath } from "../trusted-path.mjs";
 import type { Administrator } from "./administrator.ts";
 import { hasSystemd } from "./programs.ts";
 import type { Step } from "./step.ts";
@@ -23,10 +24,9 @@ export function runtimeDirectory(account: Account, administrator: Administrator)
     lacks: async () => ((await isReady(account)) ? undefined : directory),
     provide: async () => {
       if (hasSystemd()) return linger(account, administrator);
-      const owner = ["-o", String(account.uid), "-g", String(account.gid)];
-      const create = (argv: string[]) => administrator.run(`create ${directory}`, argv);
-      await create(["install", "-d", "-m", "0755", "/run/user"]);
-      await create(["install", "-d", "-m", "0700", ...owner, directory]);
+      trustedPath(dirname(directory));
+      // Folders above that are missing are made with mode 0755.
+      await administrator.run(`create ${directory}`, ["install", "-d", "-m", "0700", "-o", account.name, directory]);
     },
   };
 }

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { messageOf, StartFailure } from "../failure.ts";
+import { portHolder } from "./port-holder.ts";
 
 /** Who wants a port, for the message when it is taken. */
 export interface PortUser {
@@ -24,7 +25,7 @@ export async function checkPortIsFree(host: string, port: number, user: PortUser
   await tryListening(host, port).catch((error: unknown) => {
     const code = (error as NodeJS.ErrnoException).code;
     const reasons: Record<string, string> = {
-      EADDRINUSE: `port ${port} on ${host} is in use by another program`,
+      EADDRINUSE: `port ${port} on ${host} is in use by ${portHolder(port)}`,
       EACCES: `port ${port} is only for root`,
     };
     throw new StartFailure(`${user.part} cannot listen: ${reasons[code ?? ""] ?? messageOf(error)}. Set ${user.setting} to a free port.`);
