@@ -83,14 +83,19 @@ export async function withTemporaryFolder(work) {
   }
 }
 
-/** Root runs no program that somebody else can change. npm and Node.js also look into the folders above for packages. */
+/**
+ * Root runs no program that anybody but its owner can change: whose program it is, root has chosen. npm and Node.js also look
+ * into the folders above for packages.
+ */
 function checkProgram() {
   if (process.geteuid() !== 0) return;
-  for (const name of ["", ...programText, ...packages]) trustedPath(join(appDir, name));
-  for (let folder = dirname(trustedPath(appDir)); folder !== dirname(folder); folder = dirname(folder)) {
+  const owner = lstatSync(appDir);
+  for (const name of ["", ...programText, ...packages]) trustedPath(join(appDir, name), { owner });
+  for (let folder = dirname(trustedPath(appDir, { owner })); folder !== dirname(folder); folder = dirname(folder)) {
     for (const name of ["node_modules", "package.json"]) {
       const found = lstatSync(join(folder, name), { throwIfNoEntry: false });
-      if (found && !isTrusted(found.uid)) throw new UntrustedPath(join(folder, name), found.uid, `is above ${appDir} and belongs to user ${found.uid}`);
+      if (found && !isTrusted(found.uid) && found.uid !== owner.uid)
+        throw new UntrustedPath(join(folder, name), found.uid, `is above ${appDir} and belongs to user ${found.uid}`);
     }
   }
 }

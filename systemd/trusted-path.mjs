@@ -32,11 +32,12 @@ export class UntrustedPath extends Error {
  * decide where the next one leads. What is so today stays so: nobody else can change it. What does not exist yet may only be made by us.
  *
  * @param {string} path
- * @param {{ make?: number }} [options] `make` is the mode of folders that are made where there is none
+ * @param {{ make?: number, owner?: { uid: number, gid: number } }} [options] `make` is the mode of folders that are made where there
+ *   is none; `owner` is trusted as well, with the group of the same number
  * @returns {string} the path without links
  * @throws {UntrustedPath} naming what somebody else can change
  */
-export function trustedPath(path, { make } = {}) {
+export function trustedPath(path, { make, owner } = {}) {
   let real = "/";
   let links = 0;
   const rest = namesOf(resolve(path));
@@ -45,7 +46,7 @@ export function trustedPath(path, { make } = {}) {
     if (make !== undefined) makeIfMissing(next, make);
     const found = lstatSync(next, { throwIfNoEntry: false });
     if (!found) return join(next, ...rest);
-    check(next, found);
+    check(next, found, owner);
     if (!found.isSymbolicLink()) real = next;
     else {
       if (++links > linksMax) throw new Error(`${path} leads over too many links`);
@@ -64,14 +65,16 @@ export function isTrusted(uid) {
 /**
  * @param {string} path
  * @param {import("node:fs").Stats} found
+ * @param {{ uid: number, gid: number } | undefined} owner
  */
-function check(path, found) {
+function check(path, found, owner) {
   const { uid, gid, mode } = found;
-  if (!isTrusted(uid)) throw new UntrustedPath(path, uid, `belongs to user ${uid}`);
+  if (!isTrusted(uid) && uid !== owner?.uid) throw new UntrustedPath(path, uid, `belongs to user ${uid}`);
   // The mode of a link means nothing, and in a folder such as /tmp others cannot replace what is ours.
   if (found.isSymbolicLink() || (found.isDirectory() && mode & sticky)) return;
   if (mode & writableBy.others) throw new UntrustedPath(path, uid, "can be written by every user");
-  if (mode & writableBy.group && !isOwnGroup(gid)) throw new UntrustedPath(path, uid, `can be written by the group ${gid}`);
+  if (mode & writableBy.group && !isOwnGroup(gid) && !(gid === owner?.gid && gid === owner.uid))
+    throw new UntrustedPath(path, uid, `can be written by the group ${gid}`);
 }
 
 const isOwnGroup = (gid) => gid === 0 || gid === process.getegid() || gid === sudoId("SUDO_GID");
