@@ -35,7 +35,7 @@ export class Admission {
   }
 
   /** Ends the calls of some callers; their clients are told why. */
-  cancel(isMeant: (caller: Caller) => boolean, reason: SandgateError): void {
-    for (const [exchange, caller] of [...this.#waiting]) if (caller && isMeant(caller)) exchange.cancel(reason);
+  cancel(isMeant: (caller: Caller, exchange: Exchange) => boolean, reason: SandgateError): void {
+    for (const [exchange, caller] of [...this.#waiting]) if (caller && isMeant(caller, exchange)) exchange.cancel(reason);
   }
 }

@@ -41,7 +41,10 @@ export function keyPrefix(apiKey: string): string {
 
 const minuteMs = 60_000;
 /** To somebody whose browser was logged in before. */
-export const loggedOut = "This browser is not logged in any more.";
+export const loggedOut = (): SandgateError => new SandgateError("unauthorized", "This browser is not logged in any more.");
+export const suspended = (): SandgateError => new SandgateError("forbidden", "This account is suspended.", { reason: "suspended" });
+export const foreignPage = (): SandgateError => new SandgateError("forbidden", "This call must come from Sandgate's own pages.", { reason: "foreign_page" });
+const csrfToken = (): SandgateError => new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.", { reason: "csrf_token" });
 const hashesMax = 10_000;
 
 /** How the requests of somebody with these limits are counted. */
@@ -70,12 +73,15 @@ export class Authenticator {
     return limitsOf(this.#numbers, account, key);
   }
 
-  /** @throws {SandgateError} `unauthorized` with one of three messages; `forbidden` for a suspended account or a forged call. */
-  authenticate(exchange: Exchange): Caller {
-    const header = exchange.header("x-api-key");
-    const apiKey = header || (exchange.query.includes("api_key=") ? (new URLSearchParams(exchange.query).get("api_key") ?? "") : "");
-    const caller = apiKey ? this.#byKey(apiKey) : this.#bySession(exchange);
-    if (caller.account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+  /**
+   * @param asksWho whether the call asks who is logged in, and so may leave open for whom it is made
+   * @throws {SandgateError} `unauthorized` with one of three messages; `forbidden` for a suspended account, a forged call,
+   * and one that a page of another account has made.
+   */
+  authenticate(exchange: Exchange, asksWho: boolean): Caller {
+    const apiKey = exchange.header("x-api-key") || parameterOf(exchange, "api_key");
+    const caller = apiKey ? this.#byKey(apiKey) : this.#bySession(exchange, asksWho);
+    if (caller.account.suspended) throw suspended();
     return caller;
   }
 
@@ -85,8 +91,8 @@ export class Authenticator {
     const key = grant.key_id === undefined ? undefined : [...this.#records.keys.values()].find(({ id }) => id === grant.key_id);
     if (!account || (grant.key_id !== undefined && !key)) throw new SandgateError("unauthorized", "Whoever made this session token is gone.");
     if (key?.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
-    if (this.hasLoggedOut(grant)) throw new SandgateError("unauthorized", loggedOut);
-    if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+    if (this.hasLoggedOut(grant)) throw loggedOut();
+    if (account.suspended) throw suspended();
     const limits = this.limits(account, key);
     return {
       ...{ account, key, session: undefined, browser: grant.browser, grant, limits },
@@ -110,7 +116,7 @@ export class Authenticator {
     const origin = exchange.header("origin");
     const site = exchange.header("sec-fetch-site");
     const isOwn = origin ? origin === this.#publicOrigin || isAt(origin, exchange.header("host")) : site === "" || site === "same-origin" || site === "none";
-    if (!isOwn) throw new SandgateError("forbidden", "This call must come from Sandgate's own pages.");
+    if (!isOwn) throw foreignPage();
   }
 
   #byKey(apiKey: string): Caller {
@@ -134,15 +140,15 @@ export class Authenticator {
     return hashed;
   }
 
-  #bySession(exchange: Exchange): Caller {
+  #bySession(exchange: Exchange, asksWho: boolean): Caller {
     const cookie = exchange.header("cookie");
     const { id, session } = (cookie && this.#sessions.find(cookie)) || {};
     const account = session && this.#records.accounts.get(session.account_id);
     if (!session || !account) throw new SandgateError("unauthorized", "Missing API key. Include it in the x-api-key header.");
-    if (exchange.method !== "GET" && exchange.method !== "HEAD") {
-      this.refuseForeignPage(exchange);
-      if (!hasCsrfToken(session, exchange.header("x-csrf-token"))) throw new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.");
-    }
+    const isRead = exchange.method === "GET" || exchange.method === "HEAD";
+    if (!isRead) this.refuseForeignPage(exchange);
+    refuseOtherAccount(exchange, account.id, asksWho);
+    if (!isRead && !hasCsrfToken(session, exchange.header("x-csrf-token"))) throw csrfToken();
     return this.#callerOf(account, session, { session, browser: id });
   }
 
@@ -155,6 +161,26 @@ export class Authenticator {
     this.#callers.set(from, caller);
     return caller;
   }
+}
+
+/** A query parameter of every call; empty when it is not there. */
+function parameterOf({ query }: Exchange, name: string): string {
+  return query.includes(`${name}=`) ? (new URLSearchParams(query).get(name) ?? "") : "";
+}
+
+/**
+ * A browser has one cookie for all of its tabs, and sends that of whoever has logged in last. So a page says for which
+ * account it calls: in a header, or in the address of what the browser opens by itself.
+ *
+ * @throws {SandgateError} `forbidden` when it is another than the one that is logged in, or is not said.
+ */
+function refuseOtherAccount(exchange: Exchange, accountId: string, asksWho: boolean): void {
+  const named = exchange.header("x-sandgate-account") || parameterOf(exchange, "account");
+  if (named === accountId || (named === "" && asksWho)) return;
+  const message = named
+    ? "This browser is logged in to another account than this page belongs to. Nothing was done; load the page again."
+    : "A call with a browser's cookie must name its account in the x-sandgate-account header. Nothing was done; load the page again.";
+  throw new SandgateError("forbidden", message, { reason: "other_account" });
 }
 
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };

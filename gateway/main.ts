@@ -15,14 +15,15 @@ import { SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { buckets } from "../shared/subjects.ts";
+import { endWithTheirRights } from "./accounts/ended.ts";
 import { KeyUses } from "./accounts/key-uses.ts";
 import { Passwords } from "./accounts/passwords.ts";
-import { openRecords, type Records } from "./accounts/records.ts";
+import { openRecords } from "./accounts/records.ts";
 import { Sessions } from "./accounts/sessions.ts";
 import { Activity, minuteMs } from "./activity.ts";
 import { Admission } from "./admission.ts";
 import { logWhenOver } from "./audit.ts";
-import { Authenticator, loggedOut } from "./auth.ts";
+import { Authenticator } from "./auth.ts";
 import { bootstrap } from "./bootstrap.ts";
 import type { GatewayContext } from "./context.ts";
 import { loadDashboard } from "./dashboard/files.ts";
@@ -114,8 +115,7 @@ async function main(): Promise<void> {
   };
   servePeers(bus, { ownership, rates, reservations, idempotency, activity, tokens });
   const admission = new Admission(config.requestsMax);
-  endCallsOfRevoked(records, [admission, sockets]);
-  endSocketsOfLoggedOut(records, context, sockets);
+  endWithTheirRights(records, context.authenticator, admission, sockets);
   await meetPeers(bus, peers);
   lifecycle.onStop("presence", () => {
     ownership.leave();
@@ -165,24 +165,6 @@ async function meetPeers(bus: Bus, peers: PeerWatch): Promise<void> {
   peers.start();
   await bus.connection.flush();
   await sleep(meetMs);
-}
-
-/** Calls in progress and WebSockets of a key that is revoked, or of an account that is suspended, end at once. */
-function endCallsOfRevoked({ accounts, keys }: Records, held: readonly Pick<Admission, "cancel">[]): void {
-  const cancel: Admission["cancel"] = (isMeant, reason) => held.forEach((one) => one.cancel(isMeant, reason));
-  keys.onChange((_hash, key) => {
-    if (key?.revoked_at_ms !== undefined) cancel((caller) => caller.key?.id === key.id, new SandgateError("unauthorized", "This API key has been revoked."));
-  });
-  accounts.onChange((_id, account) => {
-    if (account?.suspended) cancel((caller) => caller.account.id === account.id, new SandgateError("forbidden", "This account is suspended."));
-  });
-}
-
-/** WebSockets of a browser that is logged out or whose password is changed end at once. Its calls end by themselves, the one that logs out too. */
-function endSocketsOfLoggedOut({ sessions, logins }: Records, { authenticator }: GatewayContext, sockets: Sockets): void {
-  const end = (): void => sockets.cancel((caller) => authenticator.hasLoggedOut(caller), new SandgateError("unauthorized", loggedOut));
-  sessions.onChange((_id, session) => session === undefined && end());
-  logins.onChange(end);
 }
 
 /** New calls get 503; running ones finish, or end with an error when their time is up. */

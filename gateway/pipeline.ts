@@ -64,16 +64,17 @@ function proceed(pipeline: Pipeline, exchange: Exchange, route: CallRoute, calle
 }
 
 /** @throws {SandgateError} `unauthorized`, `forbidden`, or `rate_limited` for an address that fails too often. */
-function whoCalls({ context }: Pipeline, exchange: Exchange, { access }: CallRoute): Caller | undefined {
+function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }: CallRoute): Caller | undefined {
   const { authenticator, failures, config } = context;
   if (access === "anyone") {
     authenticator.refuseForeignPage(exchange);
     return undefined;
   }
   try {
-    const caller = authenticator.authenticate(exchange);
-    if (access === "person" && !caller.session) throw new SandgateError("forbidden", "Log in on the web page for this; an API key is not enough.");
-    if (access === "operator" && !caller.account.operator) throw new SandgateError("forbidden", "Only an operator may do this.");
+    const caller = authenticator.authenticate(exchange, asksWho);
+    if (access === "person" && !caller.session)
+      throw new SandgateError("forbidden", "Log in on the web page for this; an API key is not enough.", { reason: "log_in_needed" });
+    if (access === "operator" && !caller.account.operator) throw new SandgateError("forbidden", "Only an operator may do this.", { reason: "operators_only" });
     return caller;
   } catch (error) {
     if (error instanceof SandgateError && error.code === "unauthorized") failures.take(exchange.address(config.trustProxy));

@@ -105,6 +105,8 @@ export interface CallRoute {
   /** Whose tokens a call spends. */
   readonly allowance: Allowance;
   readonly query: { readonly schema: TObject; readonly check: Check<unknown> };
+  /** Whether it asks who is logged in: a browser may call it without naming an account. */
+  readonly asksWho: boolean;
   /** Whether it is answered by a WebSocket, for which a token may stand in place of the key. */
   readonly socket: boolean;
   /** `file`: the handler reads the body itself, as a stream. */
@@ -121,7 +123,7 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
   path: string,
   { docs, ...schemas }: { query?: Q; body?: B | "file"; docs: OperationDocs },
   handle: (context: GatewayContext, call: Call<Static<Q>, Static<B>>) => Promise<void> | void,
-  { access = "account", allowance = "requests", socket = false }: { access?: Access; allowance?: Allowance; socket?: boolean } = {},
+  { access = "account", allowance = "requests", ...more }: { access?: Access; allowance?: Allowance; socket?: boolean; asksWho?: boolean } = {},
 ): CallRoute {
   const query = schemas.query ?? Nothing;
   const body = schemas.body ?? Nothing;
@@ -131,7 +133,8 @@ function route<Q extends TObject = typeof Nothing, B extends TSchema = typeof No
     method,
     path,
     allowance,
-    socket,
+    asksWho: more.asksWho ?? false,
+    socket: more.socket ?? false,
     query: inputChecker(query),
     body: body === "file" ? body : inputChecker(body),
     handle: handle as CallRoute["handle"],
@@ -173,7 +176,7 @@ export const routes: readonly Route[] = [
   route("POST", "/v1/auth/signup", { body: SignUpBody, docs: accounts.signUp }, signUp, forAnyone),
   route("POST", "/v1/auth/login", { body: LogInBody, docs: accounts.logIn }, logIn, forAnyone),
   route("POST", "/v1/auth/logout", { docs: accounts.logOut }, logOut, forPeople),
-  route("GET", "/v1/account", { docs: accounts.get }, getAccount, forAccounts),
+  route("GET", "/v1/account", { docs: accounts.get }, getAccount, { ...forAccounts, asksWho: true }),
   route("POST", "/v1/account/password", { body: PasswordBody, docs: accounts.changePassword }, changePassword, forPeople),
   route("GET", "/v1/account/keys", { docs: accounts.listKeys }, listKeys, forAccounts),
   route("POST", "/v1/account/keys", { body: KeyBody, docs: accounts.makeKey }, makeKey, forPeople),

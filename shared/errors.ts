@@ -41,10 +41,22 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
 };
 
 /**
- * What exactly is not there or cannot be done, for programs: `not_found` and `unprocessable` always say it, other codes
- * never. A closed set as well.
+ * What exactly is not allowed, not there or cannot be done, for programs: `forbidden`, `not_found` and `unprocessable`
+ * always say it, other codes never. A closed set as well.
  */
 export const reasonsOf = {
+  forbidden: [
+    "suspended",
+    "other_account",
+    "foreign_page",
+    "csrf_token",
+    "log_in_needed",
+    "operators_only",
+    "sign_up_closed",
+    "wrong_password",
+    "token_scope",
+    "read_only",
+  ],
   not_found: [
     "no_such_path",
     "no_such_sandbox",
@@ -111,6 +123,7 @@ export class SandgateError extends Error {
   readonly retryAfterS: number | undefined;
 
   constructor(code: Exclude<ErrorCode, ReasonedCode>, message: string, details?: Details);
+  constructor(code: "forbidden", message: string, details: Details & { readonly reason: ReasonOf<"forbidden"> });
   constructor(code: "not_found", message: string, details: Details & { readonly reason: ReasonOf<"not_found"> });
   constructor(code: "unprocessable", message: string, details: Details & { readonly reason: ReasonOf<"unprocessable"> });
   constructor(code: ErrorCode, message: string, options: Details & { readonly reason?: ErrorReason } = {}) {

@@ -50,8 +50,10 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
-  "cache-control": "no-cache",
 };
+
+/** Headers of what is the same for everybody, and asked for again each time. */
+export const publicHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "no-cache" };
 
 /** Headers of files that never change under their names. */
 export const assetHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "public, max-age=31536000, immutable" };

@@ -10,9 +10,6 @@ import type { GatewayContext } from "../context.ts";
 import { features } from "../features.ts";
 import type { Call } from "../routes.ts";
 
-/** Answers with tokens and keys are for nobody's cache. */
-export const noStore = { "cache-control": "no-store" } as const;
-
 const keyNameDefault = "API key";
 
 /** Who one is; browsers are also told the token that their changes must carry. */
@@ -22,11 +19,11 @@ export function sessionAnswer(context: GatewayContext, account: AccountRecord, s
 }
 
 export function getAccount(context: GatewayContext, { exchange, caller }: Call<unknown, unknown>): void {
-  exchange.sendJson(200, sessionAnswer(context, caller.account, caller.session), noStore);
+  exchange.sendJson(200, sessionAnswer(context, caller.account, caller.session));
 }
 
 export function listKeys(context: GatewayContext, { exchange, caller: { account } }: Call<unknown, unknown>): void {
-  exchange.sendJson(200, { data: keysOf(context.records, account.id).map((key) => keyView(context, account, key)) }, noStore);
+  exchange.sendJson(200, { data: keysOf(context.records, account.id).map((key) => keyView(context, account, key)) });
 }
 
 /** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many. */
@@ -35,7 +32,7 @@ export async function makeKey({ records, config }: GatewayContext, { exchange, c
   const { record, apiKey } = await createKey(records, caller.account.id, name, config.keysPerAccount);
   exchange.audited = { target: record.id };
   const { id, prefix, created_at_ms } = record;
-  exchange.sendJson(201, { id, name, prefix, created_at: iso(created_at_ms), key: apiKey }, noStore);
+  exchange.sendJson(201, { id, name, prefix, created_at: iso(created_at_ms), key: apiKey });
 }
 
 /** @throws {SandgateError} `not_found`, also for a key of another account. */
@@ -53,7 +50,7 @@ export async function getUsage(context: GatewayContext, { exchange, caller: { ac
     allowance(context, account, undefined),
   ]);
   const sandboxes = countByStatus(context.sandboxes.ofAccount(account.id));
-  exchange.sendJson(200, { timestamp: iso(Date.now()), sandboxes, keys: allowances, history }, noStore);
+  exchange.sendJson(200, { timestamp: iso(Date.now()), sandboxes, keys: allowances, history });
 }
 
 /** Of a key, or of all browsers of the account together. */

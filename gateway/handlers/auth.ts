@@ -5,9 +5,10 @@ import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/a
 import { knownDevice } from "../accounts/devices.ts";
 import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
 import { makeAccount } from "../accounts/sign-up.ts";
+import { suspended } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Call } from "../routes.ts";
-import { noStore, sessionAnswer } from "./account.ts";
+import { sessionAnswer } from "./account.ts";
 
 /** What the log-in page asks before anybody is logged in. */
 export function authSettings({ config }: GatewayContext, { exchange }: Call<unknown, unknown>): void {
@@ -22,14 +23,15 @@ export function authSettings({ config }: GatewayContext, { exchange }: Call<unkn
  */
 export async function signUp(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof SignUpBody>>): Promise<void> {
   const { config, records, passwords, signUps } = context;
-  if (!config.signUp) throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.");
+  if (!config.signUp)
+    throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
   const email = body.email.trim();
   refuseAddressAsPassword("password", body.password, email);
   signUps.take(exchange.address(config.trustProxy));
   const name = body.name?.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
   const account = await makeAccount(records, config, { loginKey: loginKeyOf(email), email, name, password: await passwords.hash(body.password) });
   if (account) exchange.audited = { account: account.id, target: account.id };
-  exchange.sendJson(200, { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" }, noStore);
+  exchange.sendJson(200, { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" });
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
@@ -39,15 +41,17 @@ export async function logIn(context: GatewayContext, { exchange, body }: Call<un
   const account = login && (await context.records.accounts.find(login.account_id));
   if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
   exchange.audited = { account: account.id };
-  if (account.suspended) throw new SandgateError("forbidden", "This account is suspended.");
+  if (account.suspended) throw suspended();
+  // The browser forgets the cookie that it has had, and nobody could end that session any more.
+  if (context.sessions.find(exchange.header("cookie"))) await context.sessions.end(exchange.header("cookie"));
   const { session, cookie } = await context.sessions.start(loginKey, login);
   const cookies = [cookie, knownDevice(exchange.header("cookie"), login, context.config)].filter((one) => one !== undefined);
-  exchange.sendJson(200, sessionAnswer(context, account, session), { ...noStore, "set-cookie": cookies });
+  exchange.sendJson(200, sessionAnswer(context, account, session), { "set-cookie": cookies });
 }
 
 export async function logOut({ sessions }: GatewayContext, { exchange }: Call<unknown, unknown>): Promise<void> {
   const cookie = await sessions.end(exchange.header("cookie"));
-  exchange.sendJson(200, { message: "Logged out" }, { ...noStore, "set-cookie": cookie });
+  exchange.sendJson(200, { message: "Logged out" }, { "set-cookie": cookie });
 }
 
 /** Ends all sessions of the account but the one that it answers with. @throws {SandgateError} `forbidden`. */
@@ -70,10 +74,10 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   const { session, cookie } = await sessions.start(loginKey, changed);
   const answer = { message: "Password changed; all other sessions of this account have ended", csrf_token: session.csrf_token };
   const cookies = [cookie, knownDevice("", changed, context.config)].filter((one) => one !== undefined);
-  exchange.sendJson(200, answer, { ...noStore, "set-cookie": cookies });
+  exchange.sendJson(200, answer, { "set-cookie": cookies });
 }
 
-const wrongPassword = (): SandgateError => new SandgateError("forbidden", "The current password is wrong.");
+const wrongPassword = (): SandgateError => new SandgateError("forbidden", "The current password is wrong.", { reason: "wrong_password" });
 
 function refuseAddressAsPassword(field: string, password: string, email: string): void {
   if (email && password.trim().toLowerCase() === email.toLowerCase()) throw new SandgateError("invalid_request", `${field} must not be the e-mail address`);

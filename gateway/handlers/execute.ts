@@ -62,7 +62,7 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
   const { receiver } = await start(context, call, { source: "stream", timeoutMs });
   const writer = new BodyWriter(call.exchange, {
     contentType: "application/x-ndjson",
-    headers: { "cache-control": "no-store", "x-accel-buffering": "no" },
+    headers: { "x-accel-buffering": "no" },
     stallMs: context.config.streamStallMs,
   });
   try {

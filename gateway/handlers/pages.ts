@@ -1,7 +1,7 @@
 /** The web pages: one HTML page for all of their paths, and the files that it loads. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { GatewayContext } from "../context.ts";
-import { type Asset, assetHeaders, pageHeaders } from "../dashboard/files.ts";
+import { type Asset, assetHeaders, pageHeaders, publicHeaders } from "../dashboard/files.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /** Paths at which a browser finds the page. What it shows there is decided in the browser. */
@@ -21,8 +21,9 @@ export const pagePaths = [
 const assetsPrefix = "/assets/";
 const callsPrefix = "/v1/";
 
-export function page({ dashboard }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, dashboard.page);
+/** Kept by no browser: after a log-out the way back leads to nothing. */
+export function page({ dashboard: { page } }: GatewayContext, exchange: Exchange): void {
+  exchange.send(200, page.contentType, page.body, pageHeaders);
 }
 
 /** People who have followed a link to nowhere get the page, which says so; programs, and all that ask for a call, get an error. */
@@ -49,7 +50,7 @@ export function favicon({ dashboard }: GatewayContext, exchange: Exchange): void
 }
 
 /** A file from memory, or word that the browser has it already. */
-export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset, baseHeaders = pageHeaders): void {
+export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset, baseHeaders = publicHeaders): void {
   const headers = { ...baseHeaders, etag };
   if (exchange.header("if-none-match").split(/, */).includes(etag)) exchange.send(304, "", "", headers);
   else exchange.send(200, contentType, body, headers);

@@ -5,6 +5,7 @@ import { SessionsReply } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { SessionTokenBody } from "../../shared/session/messages.ts";
 import { subprotocol } from "../../shared/session/protocol.ts";
+import { foreignPage } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Call } from "../routes.ts";
 import { SessionConnection } from "../sessions/connection.ts";
@@ -18,9 +19,9 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   if (!protocols) throw new SandgateError("invalid_request", "this call must be a WebSocket upgrade");
   if (!protocols.includes(subprotocol)) throw new SandgateError("invalid_request", `the WebSocket must offer the subprotocol ${subprotocol}`);
   // Browsers add their cookie to connections that any page opens, and always say which page that is.
-  if (caller.session && !exchange.header("origin")) throw new SandgateError("forbidden", "This call must come from Sandgate's own pages.");
+  if (caller.session && !exchange.header("origin")) throw foreignPage();
   if (caller.session) context.authenticator.refuseForeignPage(exchange);
-  if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox");
+  if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox", { reason: "token_scope" });
   const entry = await context.sandboxes.find(id, by.account_id);
   if (entry.status !== "running") throw new SandgateError("conflict", `the sandbox is not running, it is in state "${entry.status}"`);
   const worker = context.workers.worker(entry.worker_id);

@@ -24,6 +24,7 @@ const lingerMs = 2_000;
  */
 const answerAtOnceBytes = 16 * 1024;
 
+const noStore = "no-store";
 const jsonType = "application/json; charset=utf-8";
 
 /** Several values for one name are as many headers. */
@@ -181,7 +182,8 @@ export class Exchange {
     this.status = error.status;
     this.errorCode = error.code;
     const text = JSON.stringify(this.#envelope(error));
-    this.#response.writeStatus(statusLine(error.status)).writeHeader("x-request-id", this.requestId).writeHeader("content-type", jsonType);
+    this.#response.writeStatus(statusLine(error.status)).writeHeader("x-request-id", this.requestId);
+    this.#response.writeHeader("content-type", jsonType).writeHeader("cache-control", noStore);
     this.#response.end(`${text.padEnd(answerAtOnceBytes)}\n`, true);
     this.finished();
   }
@@ -244,6 +246,8 @@ export class Exchange {
     this.body.discard();
     const response = this.#response.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
     if (contentType) response.writeHeader("content-type", contentType);
+    // Answers are for nobody's cache unless their handler says otherwise.
+    if (headers?.["cache-control"] === undefined) response.writeHeader("cache-control", noStore);
     if (this.rateLimit) response.writeHeader("ratelimit-policy", this.rateLimit.policy).writeHeader("ratelimit", this.rateLimit.state);
     for (const name in this.commonHeaders) writeHeader(response, name, this.commonHeaders[name]);
     for (const name in headers) writeHeader(response, name, headers[name]);

@@ -20,6 +20,7 @@ const readHeaders = {
   "sec-fetch-site": "",
   "transfer-encoding": "",
   "x-api-key": "",
+  "x-sandgate-account": "",
   "x-csrf-token": "",
   "x-forwarded-for": ", ",
 } as const;

@@ -6,7 +6,7 @@ export const introduction = `Requests and answers are JSON in UTF-8, except for 
 
 Every call carries an API key in the header \`x-api-key\`, or in the parameter \`api_key\` where no header can be set. Keys are made on the web page under Settings, API keys.
 
-Every answer carries \`x-request-id\`. Every error is \`{"error":{"code","message","request_id"}}\` with a code of a closed set; the codes \`not_found\` and \`unprocessable\` come with a \`reason\`, of a closed set too, that says what is not there or cannot be done. A command that fails is no error: look at its \`exit_code\`.
+Every answer carries \`x-request-id\`. Every error is \`{"error":{"code","message","request_id"}}\` with a code of a closed set; the codes \`forbidden\`, \`not_found\` and \`unprocessable\` come with a \`reason\`, of a closed set too, that says what is not allowed, not there or cannot be done. A command that fails is no error: look at its \`exit_code\`.
 
 Limits count per key. Every answer says in \`RateLimit\` what is left of the minute; 429 and 503 say in \`Retry-After\` when to come back.
 
@@ -57,6 +57,13 @@ export const securitySchemes: Readonly<Record<string, Json>> = {
   apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key. The preferred way." },
   apiKeyQuery: { type: "apiKey", in: "query", name: "api_key", description: "An API key, where no header can be set. Addresses end up in logs." },
   browser: { type: "apiKey", in: "cookie", name: "sandgate_session", description: "A browser that is logged in on the web page." },
+  browserAccount: {
+    type: "apiKey",
+    in: "header",
+    name: "x-sandgate-account",
+    description:
+      "The id of the account that a browser calls for; goes with the cookie, which all of its tabs share. Calls for another account than the one that is logged in are refused with the reason `other_account`.",
+  },
   csrfToken: {
     type: "apiKey",
     in: "header",

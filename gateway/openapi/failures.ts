@@ -20,23 +20,28 @@ const ofCallers: Failures = {
     when: "No API key, one that is not known, or one that has been revoked; for browsers, not logged in.",
     message: "Missing API key. Include it in the x-api-key header.",
   },
-  forbidden: { when: "The account is suspended.", message: "This account is suspended." },
+  forbidden: {
+    when: "The account is suspended, or another one is logged in in this browser than the page belongs to.",
+    message: "This account is suspended.",
+    reason: "suspended",
+  },
   ...limited,
 };
 
 const ofAnyone: Failures = {
-  forbidden: { when: "The call comes from a page of another site.", message: "This call must come from Sandgate's own pages." },
+  forbidden: { when: "The call comes from a page of another site.", message: "This call must come from Sandgate's own pages.", reason: "foreign_page" },
 };
 
 const ofPeople: Failures = {
   forbidden: {
-    when: "Not logged in on the web page, the `x-csrf-token` header is missing or wrong, or the account is suspended.",
+    when: "Not logged in on the web page, the header `x-csrf-token` or `x-sandgate-account` is missing or wrong, or the account is suspended.",
     message: "Log in on the web page for this; an API key is not enough.",
+    reason: "log_in_needed",
   },
 };
 
 const ofOperators: Failures = {
-  forbidden: { when: "The account is not an operator's, or is suspended.", message: "Only an operator may do this." },
+  forbidden: { when: "The account is not an operator's, or is suspended.", message: "Only an operator may do this.", reason: "operators_only" },
 };
 
 const invalidField: Failures = {

@@ -63,8 +63,9 @@ function bodyOf(route: DocumentedRoute, schemas: Schemas, responses: Responses):
 }
 
 /** Any one of these lets a caller in. */
-function securityOf({ access, method }: DocumentedRoute): Json[] {
-  if (access === "open" || access === "anyone") return [];
-  const browser = method === "GET" ? { browser: [] } : { browser: [], csrfToken: [] };
+function securityOf(route: DocumentedRoute): Json[] {
+  if (route.access === "open" || route.access === "anyone") return [];
+  const { access, method, asksWho } = route;
+  const browser = { browser: [], ...(asksWho ? {} : { browserAccount: [] }), ...(method === "GET" ? {} : { csrfToken: [] }) };
   return access === "person" ? [browser] : [{ apiKey: [] }, { apiKeyQuery: [] }, browser];
 }

@@ -12,7 +12,7 @@ import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax
 import { readClientMessage } from "../../shared/session/read.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
 import type { StreamEnd } from "../../shared/stream/hub.ts";
-import { type Caller, loggedOut } from "../auth.ts";
+import type { Caller } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker } from "./open.ts";
@@ -83,7 +83,6 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
 
   check(): void {
     if (!this.#isAlive) return this.#socket?.cut();
-    if (this.#context.authenticator.hasLoggedOut(this.caller)) return this.fail(new SandgateError("unauthorized", loggedOut));
     this.#isAlive = false;
     this.#socket?.ping();
   }
@@ -129,7 +128,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (frame.length > frameBytesMax) throw new SandgateError("payload_too_large", `a binary frame must be at most ${frameBytesMax} bytes`);
     const bytes = decodeInput(frame);
     if (!bytes) throw new SandgateError("invalid_request", "a binary frame must begin with channel 0");
-    if (this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read");
+    if (this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read", { reason: "read_only" });
     this.#input.sent += bytes.length;
     if (this.#input.sent - this.#input.taken > inputBytesMax) {
       return this.fail(new SandgateError("rate_limited", `the command has not taken more than ${inputBytesMax} bytes of its input`), "inputOverflow");
@@ -145,7 +144,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     }
     if (message.type === "start" || message.type === "attach") return this.#begin(message);
     if (message.type === "detach") return this.#close(closeReasons.done.code, "detached");
-    if (message.type !== "ack" && this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read");
+    if (message.type !== "ack" && this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read", { reason: "read_only" });
     if (message.type === "kill") this.#audit("kill");
     this.#outbox.message(message);
   }

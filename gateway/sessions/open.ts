@@ -35,7 +35,7 @@ export async function openOnWorker(context: GatewayContext, ask: Ask, message: S
 }
 
 function startOf({ config }: GatewayContext, { caller, readOnly, sessionId }: Ask, message: StartMessage): object {
-  if (readOnly || caller.grant?.session_id) throw new SandgateError("forbidden", "this token cannot start a session");
+  if (readOnly || caller.grant?.session_id) throw new SandgateError("forbidden", "this token cannot start a session", { reason: "token_scope" });
   const { command, env, working_dir, cols, rows, tty = command === undefined } = message;
   if (command && Buffer.byteLength(command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
   const detachMs = (message.detach_timeout ?? Math.min(detachTimeoutDefaultS, config.sessionDetachMaxMs / 1_000)) * 1_000;
@@ -54,8 +54,8 @@ function startOf({ config }: GatewayContext, { caller, readOnly, sessionId }: As
 }
 
 function attachOf({ caller, readOnly }: Ask, { session_id, since, takeover = false, read_only = false }: AttachMessage): object {
-  if (takeover && (readOnly || read_only)) throw new SandgateError("forbidden", "who may only read cannot take a session over");
+  if (takeover && (readOnly || read_only)) throw new SandgateError("forbidden", "who may only read cannot take a session over", { reason: "read_only" });
   const only = caller.grant?.session_id;
-  if (only !== undefined && only !== session_id) throw new SandgateError("forbidden", "this token is for another session");
+  if (only !== undefined && only !== session_id) throw new SandgateError("forbidden", "this token is for another session", { reason: "token_scope" });
   return { session_id, ...(since === undefined ? {} : { since }), takeover, read_only: readOnly || read_only };
 }

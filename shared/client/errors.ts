@@ -22,7 +22,7 @@ export class APIError extends SandgateError {
   readonly status: number | undefined;
   /** The API's own code, such as `not_found`. */
   readonly code: string | undefined;
-  /** What exactly is not there or cannot be done, such as `no_such_file`: with the codes `not_found` and `unprocessable`. */
+  /** What exactly is not allowed, not there or cannot be done, such as `no_such_file`: with the codes `forbidden`, `not_found` and `unprocessable`. */
   readonly reason: ErrorReason | undefined;
   readonly headers: Headers | undefined;
   /** Identifies the call in the server's logs. */
@@ -54,7 +54,7 @@ export class BadRequestError extends APIError {
 export class AuthenticationError extends APIError {
   override name = "AuthenticationError";
 }
-/** 403: the account is suspended, or its tier does not allow this. */
+/** 403: the account is suspended, or it may not do this; `reason` says which. */
 export class PermissionDeniedError extends APIError {
   override name = "PermissionDeniedError";
 }

@@ -161,11 +161,22 @@ export const FileMode = Type.String({
 });
 
 /** `token` stands in place of a key. */
-export const SessionQuery = Type.Object({ token: Type.Optional(Type.String({ maxLength: 256, takes: "a session token" })) });
+/** Of calls that a browser makes by itself and can give no header. Who calls is known before it is read. */
+const CallingAccount = Type.String({
+  description: "For browsers: the account that the page belongs to, in place of the header `x-sandgate-account`.",
+  maxLength: 64,
+  takes: "the id of an account",
+});
+
+export const SessionQuery = Type.Object({
+  token: Type.Optional(Type.String({ maxLength: 256, takes: "a session token" })),
+  account: Type.Optional(CallingAccount),
+});
 
 export const DownloadQuery = Type.Object({
   path: FilePath,
   archive: Type.Optional(Type.Literal("tar", { description: "Send a folder, as a tar archive.", takes: '"tar"' })),
+  account: Type.Optional(CallingAccount),
 });
 const Unpack = Type.Literal("tar", { description: "The file is a tar archive, to be unpacked in the folder `path`.", takes: '"tar"' });
 export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), mode: Type.Optional(FileMode), archive: Type.Optional(Unpack) });

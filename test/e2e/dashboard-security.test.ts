@@ -114,7 +114,8 @@ test("a script of the same origin that does not know the token changes nothing",
   const page = await browser.open("/", { member });
   for (const [path, body] of calls) {
     for (const headers of [{}, { "x-csrf-token": "" }, { "x-csrf-token": "guessed" }]) {
-      const init = JSON.stringify({ method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) });
+      const known = { "content-type": "application/json", "x-sandgate-account": member.accountId };
+      const init = JSON.stringify({ method: "POST", headers: { ...known, ...headers }, body: JSON.stringify(body) });
       const status = await page.evaluate<number>(`fetch("${path}", ${init}).then((answer) => answer.status)`);
       assert.equal(status, 403, path);
     }
@@ -132,9 +133,12 @@ test("the page may load nothing from elsewhere, run nothing inline and not be fr
 });
 
 test("scripts and styles come under the same policy and are kept by browsers, while pages are asked for again", async () => {
-  for (const path of ["/sandboxes", "/docs"]) {
-    const page = await fetch(url + path);
-    assert.equal(page.headers.get("cache-control"), "no-cache");
+  for (const [path, caching] of [
+    ["/sandboxes", "no-store"],
+    ["/docs", "no-cache"],
+  ]) {
+    const page = await fetch(`${url}${path}`);
+    assert.equal(page.headers.get("cache-control"), caching);
     const assets = [...(await page.text()).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)];
     assert.ok(assets.length > 2, `${assets.length}`);
     for (const [, asset = ""] of assets) {
@@ -188,7 +192,7 @@ test("markup in names, commands, output, files and errors is shown as text", asy
 test("markup in an address or in what the server says stays text", async () => {
   const page = await browser.open(`/sandboxes/${encodeURIComponent(markup)}?next=${encodeURIComponent(markup)}#${markup}`, { member });
   await page.getByRole("navigation", { name: "Main" }).waitFor();
-  await page.route("**/v1/account/keys", (route) =>
+  await page.route("**/v1/account/keys*", (route) =>
     route.fulfill({ status: 409, contentType: "application/json", body: JSON.stringify({ error: { code: "conflict", message: markup, request_id: markup } }) }),
   );
   await page.goto("/settings/keys");
@@ -200,7 +204,7 @@ test("what a sandbox sends for download is saved, not shown", async () => {
   const { id } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
   await member.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo '<script>window.__xss=3</script>' > /tmp/page.html" });
   const page = await browser.open("/", { member });
-  const address = `/v1/sandboxes/${id}/download?path=/tmp/page.html`;
+  const address = `/v1/sandboxes/${id}/download?path=/tmp/page.html&account=${member.accountId}`;
   const [download] = await Promise.all([page.waitForEvent("download"), page.evaluate(`location.assign(${JSON.stringify(address)})`)]);
   assert.equal(download.suggestedFilename(), "page.html");
 });

@@ -144,7 +144,7 @@ test("another account finds nothing", async () => {
   const stranger = await signUp(url);
   const theirs = await open(link, stranger);
   await theirs.getByText("There is no such sandbox.").waitFor();
-  const answer = await fetch(`${url}/v1/sandboxes/${id}/sessions`, { headers: { cookie: `${stranger.cookie.name}=${stranger.cookie.value}` } });
+  const answer = await fetch(`${url}/v1/sandboxes/${id}/sessions`, { headers: stranger.headers });
   assert.equal(answer.status, 404);
   const opened = await theirs.evaluate<string>(`new Promise((resolve) => {
     const socket = new WebSocket(location.origin.replace("http", "ws") + "/v1/sandboxes/${id}/session", ["sandgate.exec.v1"]);

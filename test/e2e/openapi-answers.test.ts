@@ -27,7 +27,7 @@ async function call<T>(method: string, path: string, body?: unknown, headers: He
 }
 
 const asOperator: Headers = { "x-api-key": apiKey };
-const asBrowser = (): Headers => ({ cookie: `${member.cookie.name}=${member.cookie.value}`, "x-csrf-token": member.csrfToken });
+const asBrowser = (): Headers => member.headers;
 
 before(async () => {
   member = await signUp(url);

@@ -7,7 +7,7 @@ import { subprotocol } from "../../shared/session/protocol.ts";
 import { Accounts } from "../helpers/accounts.ts";
 import { Api } from "../helpers/api.ts";
 import { Sandboxes } from "../helpers/sandboxes.ts";
-import { attach, connect, Refused, type SessionClient, start } from "../helpers/sessions.ts";
+import { attach, connect, refusal, type SessionClient, start } from "../helpers/sessions.ts";
 import { sharedStack } from "../helpers/shared.ts";
 import { Visitor } from "../helpers/visitor.ts";
 
@@ -93,15 +93,6 @@ test("a message beyond all bounds breaks the connection", async () => {
   client.ws.send(Buffer.alloc(2 * 1024 * 1024));
   assert.equal((await client.closed()).code, 1006);
 });
-
-async function refusal(connecting: Promise<unknown>): Promise<[number, string, string]> {
-  const error = await connecting.then(
-    () => assert.fail("the connection was let in"),
-    (thrown: unknown) => thrown,
-  );
-  assert.ok(error instanceof Refused, String(error));
-  return [error.status, error.body.error.code, error.body.error.message];
-}
 
 test("a refusal is an HTTP answer like any other", async () => {
   const key = { "x-api-key": api.apiKey };
@@ -209,7 +200,7 @@ test("a browser gets in from our own pages and from no other", async () => {
   const sandbox = await own.create();
   try {
     const origin = new URL(stack.url).origin;
-    const cookie = { cookie: visitor.cookie };
+    const cookie = { cookie: visitor.cookie, "x-sandgate-account": visitor.accountId };
     const client = await connect(own, sandbox, { headers: { ...cookie, origin } });
     client.send({ type: "start", command: "echo browser" });
     await client.closed();

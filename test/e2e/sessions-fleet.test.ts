@@ -117,7 +117,7 @@ for (const [name, method, path, body] of [
     const own = new Api({ url: stack.url, apiKey: (await visitor.makeKey()).key });
     const far = new Api({ url: other.url, apiKey: own.apiKey });
     const sandbox = await own.create();
-    const headers = { cookie: visitor.cookie, origin: new URL(stack.url).origin };
+    const headers = { cookie: visitor.cookie, "x-sandgate-account": visitor.accountId, origin: new URL(stack.url).origin };
     const token = async (): Promise<string> => (await visitor.call<{ token: string }>("POST", `/v1/sandboxes/${sandbox}/session-token`, {})).body.token;
     const clients = [
       await connect(own, sandbox, { headers }),

@@ -191,18 +191,19 @@ test("all of it is there for browsers, too", async () => {
   const credentials = { email: `snap-${Date.now()}@example.com`, password: "a long enough password" };
   const anyone = new Api({ url: sharedStack().url, apiKey: "" });
   expectOk(await anyone.call("POST", "/v1/auth/signup", credentials));
-  const entered = await anyone.call<{ csrf_token: string; features: string[] }>("POST", "/v1/auth/login", credentials);
-  const { csrf_token, features } = expectOk(entered);
+  const entered = await anyone.call<{ account: { id: string }; csrf_token: string; features: string[] }>("POST", "/v1/auth/login", credentials);
+  const { account, csrf_token, features } = expectOk(entered);
   assert.ok(features.includes("snapshots"), "pages are told that there are snapshots");
+  const named = { "x-sandgate-account": account.id };
   const cookie = (entered.headers.getSetCookie()[0] ?? "").split(";")[0] as string;
   const call = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
-    anyone.call<T>(method, path, body, { cookie, "x-csrf-token": csrf_token });
+    anyone.call<T>(method, path, body, { ...named, cookie, "x-csrf-token": csrf_token });
   const { id } = expectOk(await call<Sandbox>("POST", "/v1/sandboxes/create", { image: "default" }), 201);
   const taken = expectOk(await call<Snapshot>("POST", `/v1/sandboxes/${id}/snapshot`), 201);
   expectOk(await call("POST", `/v1/sandboxes/${id}/clone`), 201);
   expectOk(await call("POST", `/v1/snapshots/${taken.id}/restore`), 201);
   assert.equal(expectOk(await call<{ data: Snapshot[] }>("GET", "/v1/snapshots/list")).data.length, 2);
-  expectError(await anyone.call("DELETE", `/v1/snapshots/${taken.id}`, undefined, { cookie }), "forbidden");
+  expectError(await anyone.call("DELETE", `/v1/snapshots/${taken.id}`, undefined, { ...named, cookie }), "forbidden");
   expectOk(await call("DELETE", `/v1/snapshots/${taken.id}`));
   assert.equal(expectOk(await call("DELETE", "/v1/snapshots/delete-all")).deleted_count, 1);
   assert.equal(expectOk(await call("DELETE", "/v1/sandboxes/delete-all")).deleted_count, 3);

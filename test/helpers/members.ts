@@ -34,9 +34,14 @@ export class Member {
     this.csrfToken = parts.csrfToken;
   }
 
+  /** What a page sends with every call. */
+  get headers(): Readonly<Record<string, string>> {
+    return { cookie: `${this.cookie.name}=${this.cookie.value}`, "x-sandgate-account": this.accountId, "x-csrf-token": this.csrfToken };
+  }
+
   /** A call as the pages make it. @throws {Error} when it is refused. */
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const headers = { cookie: `${this.cookie.name}=${this.cookie.value}`, "x-csrf-token": this.csrfToken, "content-type": "application/json" };
+    const headers = { ...this.headers, "content-type": "application/json" };
     const response = await fetch(this.url + path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
     if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
     return (await response.json()) as T;
@@ -62,7 +67,12 @@ export async function signUp(url: string, name = "Ada Lovelace"): Promise<Member
   const { email, password } = newcomer();
   const made = await post(`${url}/v1/auth/signup`, { email, password, name });
   if (made.status !== 200) throw new Error(`signup answered ${made.status}: ${made.body}`);
-  const { status, body, cookies } = await post(`${url}/v1/auth/login`, { email, password });
+  return logIn(url, { email, password });
+}
+
+/** Logs in, in a browser of its own, or in one that has a cookie already. */
+export async function logIn(url: string, { email, password }: Pick<Member, "email" | "password">, cookie = ""): Promise<Member> {
+  const { status, body, cookies } = await post(`${url}/v1/auth/login`, { email, password }, cookie);
   if (status !== 200) throw new Error(`login answered ${status}: ${body}`);
   const { account, csrf_token } = JSON.parse(body) as { account: { id: string }; csrf_token: string };
   const value = cookies.map((line) => new RegExp(`^${cookieName}=([^;]+)`).exec(line)?.[1]).find(Boolean);
@@ -82,10 +92,10 @@ export async function changeAccount(natsUrl: string, member: Member, change: Par
 }
 
 /** Node's fetch cannot choose the address that it comes from. */
-function post(url: string, body: unknown): Promise<{ status: number; body: string; cookies: string[] }> {
+function post(url: string, body: unknown, cookie = ""): Promise<{ status: number; body: string; cookies: string[] }> {
   const localAddress = `127.${randomInt(1, 255)}.${randomInt(0, 255)}.${randomInt(1, 255)}`;
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method: "POST", localAddress, headers: { "content-type": "application/json" } }, (response) => {
+    const sent = request(url, { method: "POST", localAddress, headers: { "content-type": "application/json", ...(cookie ? { cookie } : {}) } }, (response) => {
       let text = "";
       response.setEncoding("utf8");
       response.on("data", (part: string) => {

@@ -1,4 +1,5 @@
 /** A client of live sessions made of nothing but the `ws` package, so that what goes over the wire can be seen. */
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import WebSocket from "ws";
 import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/session/frames.ts";
@@ -179,4 +180,14 @@ export async function attach(
   const client = await connect(api, sandboxId, {}, onOutput);
   client.send({ type: "attach", ...message });
   return client.ready();
+}
+
+/** What a connection is refused with: status, code and message. Fails when it is let in. */
+export async function refusal(connecting: Promise<unknown>): Promise<[number, string, string]> {
+  const error = await connecting.then(
+    () => assert.fail("the connection was let in"),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof Refused, String(error));
+  return [error.status, error.body.error.code, error.body.error.message];
 }

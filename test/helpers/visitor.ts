@@ -42,6 +42,8 @@ export class Visitor {
   /** What shows that this browser has logged in before. */
   device = "";
   csrfToken = "";
+  /** That its pages belong to. */
+  accountId = "";
 
   constructor(url: string, secrets = new Set<string>()) {
     this.url = url;
@@ -51,13 +53,17 @@ export class Visitor {
 
   /** The same browser at another gateway. */
   at(url: string): Visitor {
-    return Object.assign(new Visitor(url, this.secrets), { cookie: this.cookie, device: this.device, csrfToken: this.csrfToken, address: this.address });
+    return Object.assign(new Visitor(url, this.secrets), {
+      ...{ cookie: this.cookie, device: this.device, address: this.address },
+      ...{ csrfToken: this.csrfToken, accountId: this.accountId },
+    });
   }
 
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
     const own = {
       "x-forwarded-for": this.address,
       ...(this.cookie || this.device ? { cookie: ["theme=dark", this.cookie, this.device].filter(Boolean).join("; ") } : {}),
+      ...(this.accountId ? { "x-sandgate-account": this.accountId } : {}),
       ...(method === "GET" || !this.csrfToken ? {} : { "x-csrf-token": this.csrfToken }),
     };
     const answer = await new Api({ url: this.url, apiKey: "" }).call<T>(method, path, body, { ...own, ...headers });
@@ -98,6 +104,8 @@ export class Visitor {
     }
     if (status >= 300) return;
     if (typeof body.csrf_token === "string") this.csrfToken = body.csrf_token;
+    const { id } = (body.account ?? {}) as { id?: unknown };
+    if (typeof id === "string") this.accountId = id;
     for (const secret of [this.cookie.split("=")[1], this.device.split("=")[1], this.csrfToken]) if (secret) this.secrets.add(secret);
   }
 }

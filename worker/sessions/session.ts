@@ -147,7 +147,7 @@ export class Session implements Activity, AttachmentEvents {
   message(from: Attachment, message: ClientMessage): void {
     try {
       if (message.type === "ack") return this.#audience.acknowledged(from, message.offset);
-      if (from !== this.#writer) throw new SandgateError("forbidden", "this client may only read");
+      if (from !== this.#writer) throw new SandgateError("forbidden", "this client may only read", { reason: "read_only" });
       this.#control(message);
     } catch (error) {
       from.fail(SandgateError.from(error));
@@ -156,7 +156,7 @@ export class Session implements Activity, AttachmentEvents {
 
   input(from: Attachment, bytes: Uint8Array): void {
     if (this.ended) return;
-    if (from !== this.#writer) return from.fail(new SandgateError("forbidden", "this client may only read"));
+    if (from !== this.#writer) return from.fail(new SandgateError("forbidden", "this client may only read", { reason: "read_only" }));
     this.#trafficAtMs = Date.now();
     const { accepted, taken } = this.#input;
     if (accepted + bytes.length - taken > inputBytesMax) {

@@ -1,4 +1,7 @@
-/** Calls to the server that served this page. The browser sends the session's cookie by itself. */
+/**
+ * Calls to the server that served this page. The browser sends the session's cookie by itself: the one of whoever has
+ * logged in last, in whatever tab. So every call names the account of this page, and the server refuses it for another.
+ */
 import { connectionLost, connectionWorks } from "./connection.ts";
 import type { Session } from "./types.ts";
 
@@ -6,6 +9,8 @@ import type { Session } from "./types.ts";
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
+  /** What exactly, where the code alone does not tell. */
+  readonly reason: string | undefined;
   readonly requestId: string | undefined;
   /** Seconds, where the server said when to come back. */
   readonly retryAfterS: number | undefined;
@@ -14,6 +19,7 @@ export class ApiError extends Error {
     super(body?.message ?? `The server answered with status ${status}.`);
     this.status = status;
     this.code = body?.code ?? "unknown";
+    this.reason = body?.reason;
     this.requestId = body?.request_id ?? headers.get("x-request-id") ?? undefined;
     this.retryAfterS = Number(headers.get("retry-after")) || undefined;
   }
@@ -37,6 +43,7 @@ export interface CallOptions {
 
 interface ErrorBody {
   readonly code?: string;
+  readonly reason?: string;
   readonly message?: string;
   readonly request_id?: string;
 }
@@ -44,23 +51,41 @@ interface ErrorBody {
 interface Reactions {
   unauthorized(): void;
   suspended(message: string): void;
+  otherAccount(): void;
 }
 
-let csrfToken = "";
-let reactions: Reactions = { unauthorized: () => {}, suspended: () => {} };
-
-export function setCsrfToken(token: string): void {
-  csrfToken = token;
+/** For whom this page calls: nobody before the log-in. */
+interface Caller {
+  readonly accountId: string;
+  readonly csrfToken: string;
 }
 
-/** What happens whenever a call learns that nobody is logged in, or that the account is suspended. */
+const nobody: Caller = { accountId: "", csrfToken: "" };
+let caller = nobody;
+let reactions: Reactions = { unauthorized: () => {}, suspended: () => {}, otherAccount: () => {} };
+
+/** For whom all further calls are; undefined for nobody. */
+export function callAs(session: Session | undefined): void {
+  caller = session ? { accountId: session.account.id, csrfToken: session.csrf_token } : nobody;
+}
+
+/** What happens whenever a call learns that nobody is logged in, that it is somebody else, or that the account is suspended. */
 export function reactWith(given: Reactions): void {
   reactions = given;
 }
 
-/** Headers of a request that changes something. */
-export function changeHeaders(): Record<string, string> {
-  return { "x-csrf-token": csrfToken };
+/** Headers that every request of this page must have. */
+export function callerHeaders(method: string): Record<string, string> {
+  const { accountId, csrfToken } = caller;
+  const isRead = method === "GET" || method === "HEAD";
+  return { ...(accountId ? { "x-sandgate-account": accountId } : {}), ...(isRead ? {} : { "x-csrf-token": csrfToken }) };
+}
+
+/** An address that the browser opens by itself, where no header can be set: it names the account of this page as well. */
+export function ownAddress(path: string): URL {
+  const url = new URL(path, location.origin);
+  url.searchParams.set("account", caller.accountId);
+  return url;
 }
 
 /**
@@ -111,10 +136,11 @@ export async function errorOf(response: Response): Promise<ApiError> {
 export function report(error: ApiError, { anonymous = false }: Pick<CallOptions, "anonymous"> = {}): ApiError {
   if (error.status === 401 && !anonymous) reactions.unauthorized();
   if (isSuspension(error) && !anonymous) reactions.suspended(error.message);
+  if (error.reason === "other_account" && !anonymous) reactions.otherAccount();
   return error;
 }
 
-export const isSuspension = (error: unknown): boolean => error instanceof ApiError && error.status === 403 && /suspended/i.test(error.message);
+export const isSuspension = (error: unknown): error is ApiError => error instanceof ApiError && error.reason === "suspended";
 
 async function checked(response: Response, options: CallOptions): Promise<Response> {
   if (response.ok) return response;
@@ -123,7 +149,7 @@ async function checked(response: Response, options: CallOptions): Promise<Respon
 
 async function request(method: string, path: string, { body, signal, idempotencyKey }: CallOptions): Promise<Response> {
   const headers = {
-    ...(method === "GET" ? {} : changeHeaders()),
+    ...callerHeaders(method),
     ...(body === undefined ? {} : { "content-type": "application/json" }),
     ...(idempotencyKey ? { "idempotency-key": idempotencyKey } : {}),
   };
@@ -138,13 +164,13 @@ async function request(method: string, path: string, { body, signal, idempotency
   }
 }
 
-/** Another tab may have logged in again, which gives this browser a new session with a new token. */
+/** Another tab may have logged in again to the same account, which gives this browser a new session with a new token. */
 async function tokenWasOld(error: ApiError, { anonymous, signal }: CallOptions): Promise<boolean> {
-  if (anonymous || error.status !== 403 || !/csrf/i.test(error.message)) return false;
+  if (anonymous || error.reason !== "csrf_token") return false;
   const response = await request("GET", "/v1/account", { signal });
   if (!response.ok) return false;
-  const { csrf_token } = (await response.json()) as Session;
-  const isNew = csrf_token !== csrfToken;
-  csrfToken = csrf_token;
-  return isNew;
+  const session = (await response.json()) as Session;
+  if (session.account.id !== caller.accountId || session.csrf_token === caller.csrfToken) return false;
+  callAs(session);
+  return true;
 }

@@ -1,20 +1,21 @@
 /** Starts the pages: finds out who is logged in, then shows what the address asks for. */
-import { ApiError, isSuspension, reactWith } from "./api.ts";
+import { ApiError, call, isSuspension, reactWith } from "./api.ts";
 import { keepTimesTrue } from "./components/bits.ts";
 import { createShell, type Shell } from "./components/shell.ts";
 import { fill } from "./dom.ts";
 import { accountPage } from "./pages/account.ts";
 import { loginPage, signupPage } from "./pages/auth.ts";
 import { keysPage } from "./pages/keys.ts";
-import { notFoundPage, suspendedPage, unreachablePage } from "./pages/notices.ts";
+import { notFoundPage, otherAccountPage, suspendedPage, unreachablePage } from "./pages/notices.ts";
 import { overviewPage } from "./pages/overview.ts";
 import { sandboxPage } from "./pages/sandbox.ts";
 import { sandboxesPage } from "./pages/sandboxes.ts";
 import { snapshotsPage } from "./pages/snapshots.ts";
 import { terminalPage } from "./pages/terminal.ts";
-import { loginPath, navigate, type Route, safePath, startRouter, type View, type Visit } from "./router.ts";
-import { forget, isLoggedIn, loadSession } from "./session.ts";
-import { createToasts } from "./toast.ts";
+import { loginPath, navigate, type Route, safePath, startRouter, stopRouter, type View, type Visit } from "./router.ts";
+import { account, checkSession, forget, isLoggedIn, loadSession } from "./session.ts";
+import { createToasts, toast } from "./toast.ts";
+import type { Session } from "./types.ts";
 
 const app = document.getElementById("app") as HTMLElement;
 let shell: Shell | undefined;
@@ -69,28 +70,62 @@ function show(view: View, path: string): void {
   shownBefore = true;
 }
 
+/** Puts a page in the place of everything, for good: only loading the document again leads on from it. */
 function alone(view: View): void {
-  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+  stopRouter();
+  closeDialogs();
   show({ ...view, layout: "bare" }, location.pathname);
+}
+
+function closeDialogs(): void {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+}
+
+function askToLogIn(): void {
+  if (!isLoggedIn()) return;
+  closeDialogs();
+  forget();
+  navigate(loginPath(), { replace: true });
+  toast("You are not logged in any more.");
+}
+
+/** This page is of no use to whoever is logged in now, and never calls for them. */
+async function giveWay(): Promise<void> {
+  if (!isLoggedIn()) return;
+  const former = account();
+  forget();
+  stopRouter();
+  closeDialogs();
+  try {
+    alone(otherAccountPage(former, (await call<Session>("GET", "/v1/account", { anonymous: true })).account));
+  } catch {
+    location.reload();
+  }
+}
+
+/** Who is logged in may have changed in another tab while this one was not seen, or was kept by the browser for its back button. */
+function noticeChanges(): void {
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && isLoggedIn()) checkSession().catch(() => {});
+  });
+  window.addEventListener("pagehide", ({ persisted }) => {
+    if (persisted) document.body.replaceChildren();
+  });
+  window.addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) location.reload();
+  });
 }
 
 async function start(): Promise<void> {
   createToasts();
   keepTimesTrue();
-  reactWith({
-    unauthorized: () => {
-      if (!isLoggedIn()) return;
-      for (const dialog of document.querySelectorAll("dialog")) dialog.close();
-      forget();
-      navigate(loginPath(), { replace: true });
-    },
-    suspended: (message) => alone(suspendedPage(message)),
-  });
+  noticeChanges();
+  reactWith({ unauthorized: askToLogIn, suspended: (message) => alone(suspendedPage(message)), otherAccount: () => void giveWay() });
   try {
     await loadSession();
   } catch (error) {
     const asksToEnter = ["/login", "/signup"].includes(location.pathname);
-    if (isSuspension(error) && !asksToEnter) return alone(suspendedPage((error as ApiError).message));
+    if (isSuspension(error) && !asksToEnter) return alone(suspendedPage(error.message));
     if (!isSuspension(error) && !(error instanceof ApiError && error.status === 401)) return waitForServer(error);
   }
   startRouter({ routes, otherwise: notFoundPage, show });

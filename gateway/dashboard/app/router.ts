@@ -37,6 +37,12 @@ export function startRouter(given: Table): void {
   render();
 }
 
+/** Ends the page that is shown, its calls, streams and timers, and follows no links any more. */
+export function stopRouter(): void {
+  leaving.abort();
+  table = undefined;
+}
+
 /** Goes to a path of these pages. */
 export function navigate(path: string, { replace = false }: { replace?: boolean } = {}): void {
   if (replace) history.replaceState(null, "", path);
@@ -90,7 +96,7 @@ function match(pattern: string, path: string): Record<string, string> | undefine
 }
 
 function followLink(event: MouseEvent): void {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (!table || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
   // Links into the page itself are the browser's.

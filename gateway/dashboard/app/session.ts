@@ -1,5 +1,5 @@
 /** Who is logged in. */
-import { call, setCsrfToken } from "./api.ts";
+import { call, callAs } from "./api.ts";
 import type { Account, Session } from "./types.ts";
 
 let current: Session | undefined;
@@ -26,7 +26,7 @@ export function hasFeature(name: string): boolean {
 /** Takes over what a successful log-in, sign-up or `GET /v1/account` answered. */
 export function begin(answer: Session): void {
   current = answer;
-  setCsrfToken(answer.csrf_token);
+  callAs(answer);
 }
 
 /** The session was replaced by one with another token. */
@@ -36,12 +36,18 @@ export function renew(csrf_token: string): void {
 
 export function forget(): void {
   current = undefined;
-  setCsrfToken("");
+  callAs(undefined);
 }
 
 /** Asks the server who is logged in. @throws {ApiError} with status 401 when nobody is. */
 export async function loadSession(): Promise<void> {
   begin(await call<Session>("GET", "/v1/account", { anonymous: true }));
+}
+
+/** Asks whether this page's account is still the one that is logged in. @throws {ApiError} which the page has been told of */
+export async function checkSession(): Promise<void> {
+  const answer = await call<Session>("GET", "/v1/account");
+  if (current?.account.id === answer.account.id) begin(answer);
 }
 
 /** Ends the session on the server, then here. */

@@ -15,8 +15,8 @@ export function toast(...words: Child[]): void {
 
 /** Says what did not work, with the server's words. */
 export function toastError(error: unknown): void {
-  // The bar at the top says that the server is away, and the log-in page that nobody is logged in.
-  if (error instanceof ConnectionError || (error instanceof ApiError && error.status === 401)) return;
+  // The bar at the top says that the server is away, and a page of its own that nobody is logged in, or somebody else.
+  if (error instanceof ConnectionError || (error instanceof ApiError && (error.status === 401 || error.reason === "other_account"))) return;
   if (error instanceof DOMException && error.name === "AbortError") return;
   show("error", messageOf(error), requestIdOf(error));
 }

@@ -37,6 +37,7 @@ export const signUp: OperationDocs = {
     forbidden: {
       when: "Signing up is closed, or the call comes from a page of another site.",
       message: "Signing up is closed on this server. Ask its operator for an account.",
+      reason: "sign_up_closed",
     },
   },
 };
@@ -45,13 +46,14 @@ export const logIn: OperationDocs = {
   tag: "Browser",
   name: "logIn",
   summary: "Log in",
-  description: "The answer sets the session's cookie. Its `csrf_token` goes into the `x-csrf-token` header of every call that changes something.",
+  description:
+    "The answer sets the session's cookie. Calls with it name the account's `id` in the header `x-sandgate-account`, and those that change something the `csrf_token` in `x-csrf-token`. A session that the browser has had before ends.",
   body: { email: account.email, password },
   success: ok("Logged in.", SessionAnswer, session),
   failures: {
     ...guessing,
     unauthorized: { when: "The address or the password is wrong; which one is not said.", message: "Wrong e-mail or password." },
-    forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended." },
+    forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended.", reason: "suspended" },
   },
 };
 
@@ -75,7 +77,11 @@ export const changePassword: OperationDocs = {
   }),
   failures: {
     ...guessing,
-    forbidden: { when: "The current password is wrong, or the call does not come from a logged-in browser.", message: "The current password is wrong." },
+    forbidden: {
+      when: "The current password is wrong, or the call does not come from a logged-in browser.",
+      message: "The current password is wrong.",
+      reason: "wrong_password",
+    },
   },
 };
 

@@ -11,9 +11,9 @@ export const environment = [
   "export SANDGATE_API_KEY=sg_…",
   "# Ids that earlier answers gave, where an example has them",
   "export SANDBOX=sb_… SNAPSHOT=snap_… KEY=key_…",
-  "export ACCOUNT=acct_… WORKER=wk_… IMAGE=… # operators only",
+  "export WORKER=wk_… IMAGE=… # operators only",
   "# Where one has to be logged in: from the answer to “Log in”",
-  "export CSRF_TOKEN=…",
+  "export ACCOUNT=acct_… CSRF_TOKEN=…",
 ].join("\n");
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -45,5 +45,5 @@ function headersFor(access: DocumentedRoute["access"], method: string): string[]
   if (access === "open") return [];
   if (access === "anyone") return method === "GET" ? [] : ["-c cookies.txt"];
   if (access !== "person") return [`-H "x-api-key: $SANDGATE_API_KEY"`];
-  return ["-b cookies.txt -c cookies.txt", ...(method === "GET" ? [] : [`-H "x-csrf-token: $CSRF_TOKEN"`])];
+  return ["-b cookies.txt -c cookies.txt", '-H "x-sandgate-account: $ACCOUNT"', ...(method === "GET" ? [] : [`-H "x-csrf-token: $CSRF_TOKEN"`])];
 }

@@ -145,7 +145,7 @@ export function adminAccountTests(world: AdminWorld): void {
     for (const chunks of streams) assert.deepEqual((await chunks.next()).value, { stdout: "begun\n" });
     assert.equal(expectOk(await change(member.id, { suspended: true })).suspended, true);
     const message = "This account is suspended.";
-    for (const chunks of streams) assert.deepEqual((await chunks.next()).value, { error: message, code: "forbidden" });
+    for (const chunks of streams) assert.deepEqual((await chunks.next()).value, { error: message, code: "forbidden", reason: "suspended" });
     for (const caller of [...apis, ...world.stack.urls.map((url) => member.at(url))]) {
       await until("the account is refused", async () => (await caller.call("GET", "/v1/sandboxes/list")).status === 403, 10_000);
       expectError(await caller.call("GET", "/v1/account"), "forbidden", message);

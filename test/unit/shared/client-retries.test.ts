@@ -35,7 +35,7 @@ const classes: readonly [number, string, typeof errors.APIError][] = [
   [507, "insufficient_storage", errors.InternalServerError],
 ];
 
-const reasons: Readonly<Record<string, string>> = { not_found: "no_such_path", unprocessable: "is_directory" };
+const reasons: Readonly<Record<string, string>> = { forbidden: "suspended", not_found: "no_such_path", unprocessable: "is_directory" };
 
 test("every status has its class, with status, code, headers and request id", async () => {
   for (const [status, code, expected] of classes) {

@@ -5,6 +5,7 @@ import { mark } from "../components/icons.ts";
 import { type Child, h } from "../dom.ts";
 import type { View } from "../router.ts";
 import { isLoggedIn } from "../session.ts";
+import type { Account } from "../types.ts";
 
 export function notFoundPage(): View {
   const way = isLoggedIn() ? linkButton("Go to the overview", "/") : linkButton("Log in", "/login");
@@ -18,6 +19,17 @@ export function suspendedPage(message: string): View {
   const other = button({ label: "Log in with another account", onClick: () => location.assign("/login") });
   const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", { class: "quiet" }, message)];
   return { title: "Account suspended", element: notice("Account suspended", words, other, "bare"), layout: "bare" };
+}
+
+/** In another tab of this browser somebody else has logged in, whose cookie all calls would go with from now on. */
+export function otherAccountPage(former: Account, now: Account): View {
+  const nameOf = ({ email, name }: Account): string => email ?? name;
+  const goOn = button({ label: `Go on as ${nameOf(now)}`, kind: "primary", onClick: () => location.assign("/") });
+  const words = [
+    h("span", {}, "You are logged in as ", h("strong", {}, nameOf(now)), " in another tab. This page belonged to ", h("strong", {}, nameOf(former)), "."),
+    h("span", { class: "quiet" }, "Nothing can be done from this page any more."),
+  ];
+  return { title: "Another account is logged in", element: notice("Another account is logged in", words, goOn, "bare"), layout: "bare" };
 }
 
 /** The server did not answer when the page was opened. */

@@ -3,7 +3,7 @@
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
 import { detachTimeoutMaxS } from "../../../../shared/session/protocol.ts";
-import { ApiError, call } from "../api.ts";
+import { ApiError, call, ownAddress } from "../api.ts";
 
 declare global {
   /** The client library runs in Node.js too, and asks whether this is it. */
@@ -56,7 +56,7 @@ export function joinShell(sandboxId: string, { sessionId, since, as }: Joining, 
 /** Browsers do not tell why a socket was refused; a call about the same sandbox does, such as that nobody is logged in any more. */
 async function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
   const path = `/v1/sandboxes/${encodeURIComponent(sandboxId)}`;
-  const url = new URL(`${path}/session`, location.origin);
+  const url = ownAddress(`${path}/session`);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   try {
     return await openBrowserSocket({ url, headers: {}, timeoutMs: openMs, signal: undefined });

@@ -1,5 +1,5 @@
 /** One terminal of the page: what one sees, and the session behind it. */
-import { AuthenticationError } from "../../../../shared/client/errors.ts";
+import { AuthenticationError, PermissionDeniedError } from "../../../../shared/client/errors.ts";
 import type { Session, SessionEnd } from "../../../../shared/client/session/session.ts";
 import { closeReasons } from "../../../../shared/session/protocol.ts";
 import { count } from "../format.ts";
@@ -164,10 +164,10 @@ export class Live {
   async #stopped(session: Session, error: unknown): Promise<void> {
     if (wasTakenOver(error)) return this.join(session.id, "watch");
     this.#become({ name: "lost", error });
-    if (error instanceof AuthenticationError) await this.#logInAgain();
+    if (error instanceof AuthenticationError || (error instanceof PermissionDeniedError && error.reason === "suspended")) await this.#logInAgain();
   }
 
-  /** After a new password this browser is logged in as before; after a log-out the call that fails leads to the log-in. */
+  /** After a new password this browser is logged in as before; otherwise the call that fails leads to the page that says why. */
   async #logInAgain(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, newPasswordMs));
     if (this.#over.signal.aborted || this.#state.name !== "lost") return;

@@ -1,5 +1,5 @@
 /** Files into the sandbox and out of it. */
-import { errorOf, report } from "../../api.ts";
+import { callerHeaders, errorOf, ownAddress, report } from "../../api.ts";
 import { errorNotice } from "../../components/bits.ts";
 import { button, whileBusy } from "../../components/button.ts";
 import { checkbox, field, focusProblem } from "../../components/field.ts";
@@ -64,7 +64,7 @@ function downloadCard(id: string, signal: AbortSignal): HTMLElement {
     path.complain(path.value.startsWith("/") ? "" : "Enter an absolute path.");
     if (focusProblem([path])) return;
     const query = `path=${encodeURIComponent(path.value)}${archive.input.checked ? "&archive=tar" : ""}`;
-    const address = `/v1/sandboxes/${encodeURIComponent(id)}/download?${query}`;
+    const address = ownAddress(`/v1/sandboxes/${encodeURIComponent(id)}/download?${query}`).href;
     await checkDownload(address, signal);
     // The browser saves it: files may be larger than the page could hold.
     const link = h("a", { href: address, download: true });
@@ -75,11 +75,11 @@ function downloadCard(id: string, signal: AbortSignal): HTMLElement {
 
 /** The browser would save an error as if it were the file. @throws {ApiError} with the server's words. */
 async function checkDownload(address: string, signal: AbortSignal): Promise<void> {
-  const head = await fetch(address, { method: "HEAD", signal });
+  const head = await fetch(address, { method: "HEAD", headers: callerHeaders("HEAD"), signal });
   if (head.ok) return;
   // Only an answer with a body says what is wrong.
   const stop = new AbortController();
-  const response = await fetch(address, { signal: AbortSignal.any([signal, stop.signal]) });
+  const response = await fetch(address, { headers: callerHeaders("GET"), signal: AbortSignal.any([signal, stop.signal]) });
   if (response.ok) return stop.abort();
   throw report(await errorOf(response));
 }

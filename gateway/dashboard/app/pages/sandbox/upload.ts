@@ -1,5 +1,5 @@
 /** An upload with its progress, which only XMLHttpRequest tells. */
-import { ApiError, ConnectionError, changeHeaders, report } from "../../api.ts";
+import { ApiError, ConnectionError, callerHeaders, report } from "../../api.ts";
 
 export interface Upload {
   readonly id: string;
@@ -14,7 +14,7 @@ export interface Upload {
 export function uploadFile({ id, path, file, signal, onProgress }: Upload): Promise<{ path: string; size: number }> {
   const request = new XMLHttpRequest();
   request.open("POST", `/v1/sandboxes/${encodeURIComponent(id)}/upload?path=${encodeURIComponent(path)}`);
-  for (const [name, value] of Object.entries(changeHeaders())) request.setRequestHeader(name, value);
+  for (const [name, value] of Object.entries(callerHeaders("POST"))) request.setRequestHeader(name, value);
   request.setRequestHeader("content-type", "application/octet-stream");
   request.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total ? loaded / total : 1));
   signal.addEventListener("abort", () => request.abort());
