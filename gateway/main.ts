@@ -19,6 +19,7 @@ import { endWithTheirRights } from "./accounts/ended.ts";
 import { KeyUses } from "./accounts/key-uses.ts";
 import { Passwords } from "./accounts/passwords.ts";
 import { openRecords } from "./accounts/records.ts";
+import { RevokedKeys } from "./accounts/revoked-keys.ts";
 import { Sessions } from "./accounts/sessions.ts";
 import { Activity, minuteMs } from "./activity.ts";
 import { Admission } from "./admission.ts";
@@ -116,6 +117,7 @@ async function main(): Promise<void> {
   servePeers(bus, { ownership, rates, reservations, idempotency, activity, tokens });
   const admission = new Admission(config.requestsMax);
   endWithTheirRights(records, context.authenticator, admission, sockets);
+  new RevokedKeys(records, config.revokedKeysMs, () => ownership.ownerOf("revoked-keys") === peer, log).start();
   await meetPeers(bus, peers);
   lifecycle.onStop("presence", () => {
     ownership.leave();

@@ -133,6 +133,13 @@ export const settings = {
   signUp: flag("SANDGATE_SIGN_UP", true, "Whether people can make accounts on the web page."),
   firstAccountOperator: flag("SANDGATE_FIRST_ACCOUNT_OPERATOR", false, "Whether the first account that signs up becomes an operator."),
   keysPerAccount: integer("SANDGATE_KEYS_PER_ACCOUNT", 5, 1, 1_000, "Active API keys of one account."),
+  revokedKeysMs: integer(
+    "SANDGATE_REVOKED_KEYS_MS",
+    2_592_000_000,
+    0,
+    31_536_000_000,
+    "How long a revoked API key is listed and said to be revoked; then it is forgotten. Of an account, the last 100 at most.",
+  ),
   sessionMs: integer("SANDGATE_SESSION_MS", 604_800_000, 60_000, 2_592_000_000, "How long a browser stays logged in."),
   loginFailuresPerAccount: integer(
     "SANDGATE_LOGIN_FAILURES_PER_ACCOUNT",

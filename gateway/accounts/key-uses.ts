@@ -6,6 +6,7 @@ import type { KeyUse } from "../../shared/schemas/records.ts";
 import type { Caller } from "../auth.ts";
 
 const everyMs = 60_000;
+const rememberedMax = 10_000;
 
 export class KeyUses {
   readonly #uses: BucketMirror<KeyUse>;
@@ -23,6 +24,7 @@ export class KeyUses {
     if (!key) return;
     const now = Date.now();
     if (now - (this.#notedAtMs.get(key.id) ?? 0) < everyMs) return;
+    if (this.#notedAtMs.size >= rememberedMax) this.#notedAtMs.clear();
     this.#notedAtMs.set(key.id, now);
     if (now - (this.#uses.get(key.id)?.used_at_ms ?? 0) < everyMs) return;
     this.#uses.put(key.id, { used_at_ms: now }).catch((err) => this.#log.debug({ err }, "the use of a key could not be noted"));

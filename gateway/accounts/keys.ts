@@ -7,6 +7,8 @@ import { hashKey, keyPrefix } from "../auth.ts";
 import type { Records } from "./records.ts";
 import { newestFirst } from "./view.ts";
 
+/** Revoked keys that an account may leave behind; of more, those that were revoked first are forgotten before their time. */
+export const revokedMax = 100;
 /** 36 bytes are 48 characters of base64url. */
 const keyBytes = 36;
 
@@ -26,6 +28,7 @@ export function isActive({ revoked_at_ms }: KeyRecord): boolean {
  */
 export async function createKey(records: Records, accountId: string, name: string, activeMax: number): Promise<{ record: KeyRecord; apiKey: string }> {
   await records.keys.caughtUp();
+  await forgetFirstRevoked(records, accountId);
   const before = new Set(activeHashes(records, accountId));
   if (before.size >= activeMax) throw tooMany(activeMax);
   const apiKey = `sg_${randomBytes(keyBytes).toString("base64url")}`;
@@ -37,6 +40,20 @@ export async function createKey(records: Records, accountId: string, name: strin
     throw tooMany(activeMax);
   }
   return { record, apiKey };
+}
+
+/** Takes a key out of the records, and when it was used. */
+export async function forgetKey(records: Records, hash: string, { id }: KeyRecord): Promise<void> {
+  await records.keys.delete(hash);
+  if (records.keyUse.get(id)) await records.keyUse.delete(id);
+}
+
+/** Makes room for another revoked one. */
+async function forgetFirstRevoked(records: Records, accountId: string): Promise<void> {
+  const revoked = [...records.keys.entries()].filter(([, key]) => key.account_id === accountId && !isActive(key));
+  if (revoked.length < revokedMax) return;
+  revoked.sort(([, one], [, other]) => (one.revoked_at_ms ?? 0) - (other.revoked_at_ms ?? 0));
+  for (const [hash, key] of revoked.slice(0, revoked.length - revokedMax + 1)) await forgetKey(records, hash, key);
 }
 
 /**

@@ -9,6 +9,8 @@ import type { Records } from "./records.ts";
 const cookieName = "sandgate_session";
 /** Sessions that are over are looked for once in this time and dropped from memory; the server forgets them by itself. */
 const sweepMs = 600_000;
+/** Browsers in which one account may be logged in; of more, those that have logged in first are logged out. */
+const browsersMax = 100;
 
 export class Sessions {
   readonly #records: Records;
@@ -41,6 +43,7 @@ export class Sessions {
 
   /** Logs a browser in. @returns the record, and the `Set-Cookie` header that the browser must get. */
   async start(loginKey: string, login: LoginRecord): Promise<{ session: SessionRecord; cookie: string }> {
+    await this.#endFirst(login.account_id);
     const token = randomBytes(32).toString("base64url");
     const now = Date.now();
     const session: SessionRecord = {
@@ -60,6 +63,13 @@ export class Sessions {
     const token = cookieOf(cookieHeader, cookieName);
     if (token !== undefined) await this.#records.sessions.delete(hashKey(token));
     return this.#cookie("", 0);
+  }
+
+  async #endFirst(accountId: string): Promise<void> {
+    const own = [...this.#records.sessions.entries()].filter(([, { account_id }]) => account_id === accountId);
+    if (own.length < browsersMax) return;
+    own.sort(([, one], [, other]) => one.created_at_ms - other.created_at_ms);
+    for (const [id] of own.slice(0, own.length - browsersMax + 1)) await this.#records.sessions.delete(id);
   }
 
   #cookie(value: string, maxAgeS: number): string {

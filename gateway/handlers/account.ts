@@ -1,6 +1,7 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 import type { Static } from "typebox";
-import type { KeyBody } from "../../shared/schemas/accounts.ts";
+import type { KeyBody, OwnKeysQuery } from "../../shared/schemas/accounts.ts";
+import { ownKeysDefault } from "../../shared/schemas/accounts.ts";
 import type { SandboxEntry } from "../../shared/schemas/messages.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
@@ -8,7 +9,13 @@ import { accountView, iso, keyView } from "../accounts/view.ts";
 import { policyOf } from "../auth.ts";
 import type { GatewayContext } from "../context.ts";
 import { features } from "../features.ts";
+import type { Policy } from "../limit/bucket.ts";
+import { rateLimited } from "../limit/rates.ts";
 import type { Call } from "../routes.ts";
+import { paginate } from "./paginate.ts";
+
+/** Each is written to the disk of every NATS server. */
+const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
 
 const keyNameDefault = "API key";
 
@@ -22,12 +29,17 @@ export function getAccount(context: GatewayContext, { exchange, caller }: Call<u
   exchange.sendJson(200, sessionAnswer(context, caller.account, caller.session));
 }
 
-export function listKeys(context: GatewayContext, { exchange, caller: { account } }: Call<unknown, unknown>): void {
-  exchange.sendJson(200, { data: keysOf(context.records, account.id).map((key) => keyView(context, account, key)) });
+/** Newest first, also the revoked ones. */
+export function listKeys(context: GatewayContext, { exchange, query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): void {
+  const keys = keysOf(context.records, account.id);
+  const page = paginate(keys, { page_size: ownKeysDefault, ...query }, (key) => keyView(context, account, key));
+  exchange.sendJson(200, { ...page, active: keys.filter(isActive).length });
 }
 
-/** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many. */
-export async function makeKey({ records, config }: GatewayContext, { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>): Promise<void> {
+/** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
+export async function makeKey({ records, rates, config }: GatewayContext, { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>): Promise<void> {
+  const verdict = await rates.take(`keys:${caller.account.id}`, keysMade);
+  if (!verdict.granted) throw rateLimited(`an account can make at most ${keysMade.limit} keys an hour`, verdict);
   const name = body.name?.trim() || keyNameDefault;
   const { record, apiKey } = await createKey(records, caller.account.id, name, config.keysPerAccount);
   exchange.audited = { target: record.id };

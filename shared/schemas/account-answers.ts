@@ -45,7 +45,8 @@ const keyMembers = {
   tier: Tier,
   limits: LimitsAnswer,
 };
-export const ApiKeysAnswer = component("ApiKeyList", { data: Type.Array(component("ApiKey", keyMembers)) });
+export const ApiKeyAnswer = component("ApiKey", keyMembers);
+export const ApiKeysAnswer = pageOf("ApiKeyPage", ApiKeyAnswer, { active: count("Active keys of the account, on whatever page.") });
 const { id, name, prefix, created_at } = keyMembers;
 export const MadeKeyAnswer = component("NewApiKey", { id, name, prefix, created_at, key: text("The key itself. Shown this once.") });
 const revoked = { id, message, revoked_at: time("Since when.") };

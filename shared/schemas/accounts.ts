@@ -47,6 +47,14 @@ export const KeyChange = Type.Object({
 });
 export const DrainBody = Type.Object({ on: flag("`false` lets the worker take new sandboxes again. True when absent.") });
 
+/** Items on a page of one's own keys: all of them, unless many have been revoked. */
+export const ownKeysDefault = 100;
+export const OwnKeysQuery = Type.Object({
+  ...PageQuery.properties,
+  page_size: Type.Optional(
+    Type.Integer({ description: "Items on a page.", default: ownKeysDefault, minimum: 1, maximum: 100, takes: "between 1 and 100 (a whole number)" }),
+  ),
+});
 export const AccountsQuery = Type.Object({
   ...PageQuery.properties,
   email: Type.Optional(Type.String({ description: "A part of the e-mail address.", maxLength: 300 })),

@@ -42,7 +42,8 @@ const Pagination = component("Pagination", {
   total_pages: count("Number of pages."),
 });
 /** One page of a list. */
-export const pageOf = (name: string, item: TSchema) => component(name, { data: Type.Array(item), pagination: Pagination });
+export const pageOf = (name: string, item: TSchema, more: Readonly<Record<string, TSchema>> = {}) =>
+  component(name, { data: Type.Array(item), pagination: Pagination, ...more });
 export const SandboxPageAnswer = pageOf("SandboxPage", SandboxAnswer);
 export const FoundSandboxesAnswer = component("FoundSandboxes", { data: Type.Array(SandboxAnswer, { description: "Newest first." }) });
 

@@ -116,3 +116,18 @@ test("a refusal by the server is shown with its request id, and the dialog stays
   const alert = page.getByRole("dialog").getByRole("alert");
   assert.match((await alert.textContent()) ?? "", /req_[0-9a-z]{26}/);
 });
+
+test("revoked keys fill pages, and what is active is counted on all of them", async () => {
+  const member = await signUp(url);
+  await member.call("POST", "/v1/account/keys", { name: "the first" });
+  for (let index = 0; index < 20; index++) {
+    const { id } = await member.call<{ id: string }>("POST", "/v1/account/keys", { name: `key ${index}` });
+    await member.call("DELETE", `/v1/account/keys/${id}`);
+  }
+  const page = await browser.open("/settings/keys", { member });
+  await page.getByText("Page 1 of 2").waitFor();
+  await page.getByText("1 of 5 active").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Revoke" }).count(), 0);
+  await page.getByRole("button", { name: "Next page" }).click();
+  await page.getByRole("row").filter({ hasText: "the first" }).getByRole("button", { name: "Revoke" }).waitFor();
+});

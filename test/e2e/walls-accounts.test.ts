@@ -1,13 +1,16 @@
 /** A second account, in a second tab of the same browser: over plain HTTP, with the cookie of one and a page of the other. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { hashKey } from "../../gateway/auth.ts";
+import { idempotencyMs } from "../../gateway/idempotency.ts";
 import { type CallRoute, routes } from "../../gateway/routes.ts";
+import { loadConfig } from "../../shared/config.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Bus } from "../../shared/nats.ts";
-import { SessionRecord } from "../../shared/schemas/records.ts";
+import { KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api, chunksOf } from "../helpers/api.ts";
@@ -19,6 +22,9 @@ import { until } from "../helpers/until.ts";
 
 const { url, natsUrl } = sharedStack();
 const origin = new URL(url).origin;
+interface ErrorBody {
+  readonly error?: { readonly code?: string; readonly reason?: string; readonly message?: string };
+}
 const nobody = new Api({ url, apiKey: "" });
 let ann: Member;
 let bob: Member;
@@ -38,7 +44,7 @@ const callsOfBrowsers = routes.filter(isCall).filter(({ access }) => access !== 
 const pathOf = ({ path }: CallRoute): string => path.replace(":id", path.startsWith("/v1/sandboxes/") ? sandbox : newId("snapshot"));
 
 async function answerTo(route: CallRoute, headers: Record<string, string>): Promise<{ status: number; reason: unknown; code: unknown }> {
-  const { status, body } = await nobody.call<{ error?: { reason?: string; code?: string } }>(route.method, pathOf(route), undefined, headers);
+  const { status, body } = await nobody.call<ErrorBody>(route.method, pathOf(route), undefined, headers);
   return { status, reason: body.error?.reason, code: body.error?.code };
 }
 
@@ -99,14 +105,20 @@ async function terminalOf(member: Member): Promise<SessionClient> {
   return client;
 }
 
-async function changeSession(member: Member, change: Partial<SessionRecord>): Promise<void> {
-  const bus = await Bus.connect(natsUrl, "test-sessions", createLogger("test", "error"));
+async function onBus<T>(work: (bus: Bus) => Promise<T>): Promise<T> {
+  const bus = await Bus.connect(natsUrl, "test-walls", createLogger("test", "error"));
   try {
-    const sessions = await BucketWriter.open(bus, buckets.sessions, checker(SessionRecord));
-    await sessions.change(hashKey(member.cookie.value), (record) => ({ ...record, ...change }));
+    return await work(bus);
   } finally {
     await bus.close();
   }
+}
+
+function changeSession(member: Member, change: Partial<SessionRecord>): Promise<unknown> {
+  return onBus(async (bus) => {
+    const sessions = await BucketWriter.open(bus, buckets.sessions, checker(SessionRecord));
+    return sessions.change(hashKey(member.cookie.value), (record) => ({ ...record, ...change }));
+  });
 }
 
 const over = [4401, "This browser is not logged in any more."] as const;
@@ -149,6 +161,33 @@ for (const [what, end, close] of ends) {
     await until("the account is there again", async () => (await nobody.call("GET", "/v1/account", undefined, bob.headers)).status === 200);
   });
 }
+
+test("control: a key that was revoked long ago is answered like one that there never was", async () => {
+  const { id, key } = await bob.call<{ id: string; key: string }>("POST", "/v1/account/keys", {});
+  await bob.call("DELETE", `/v1/account/keys/${id}`);
+  const messageTo = async (apiKey: string): Promise<string> => (await new Api({ url, apiKey }).call<ErrorBody>("GET", "/v1/account")).body.error?.message ?? "";
+  assert.equal(await messageTo(key), "This API key has been revoked.");
+  await onBus(async (bus) => {
+    const keys = await BucketWriter.open(bus, buckets.keys, checker(KeyRecord));
+    await keys.change(hashKey(key), (record) => ({ ...record, revoked_at_ms: Date.now() - 31 * 86_400_000 }));
+  });
+  const unknown = await messageTo(`sg_${"x".repeat(48)}`);
+  await until("the key is forgotten", async () => (await messageTo(key)) === unknown, 60_000);
+  const { data } = await bob.call<{ data: { id: string }[] }>("GET", "/v1/account/keys");
+  assert.ok(!data.some((listed) => listed.id === id));
+});
+
+test("control: log-ins, and answers kept for repeated calls, go by their age", async () => {
+  await onBus(async (bus) => {
+    const { streams } = await jetstreamManager(bus.connection);
+    for (const [bucket, ms] of [
+      [buckets.sessions, loadConfig({}).sessionMs],
+      [buckets.idempotency, idempotencyMs],
+    ] as const) {
+      assert.equal((await streams.info(`KV_${bucket}`)).config.max_age, ms * 1_000_000, bucket);
+    }
+  });
+});
 
 test("finds an answer of the API, whatever it says, in a cache", async () => {
   const keyed = { ...bob.headers };

@@ -33,6 +33,12 @@ export interface ApiKey {
   readonly revoked_at: string | null;
 }
 
+/** One page of the account's keys. */
+export interface KeysPage extends PageOf<ApiKey> {
+  /** On whatever page. */
+  readonly active: number;
+}
+
 export interface CreatedKey {
   readonly id: string;
   readonly name: string;

@@ -97,8 +97,9 @@ export const listKeys: OperationDocs = {
   tag: "Account",
   name: "listApiKeys",
   summary: "List API keys",
-  description: "Newest first, revoked ones too. The keys themselves are not kept, only their hashes.",
-  success: ok("The keys.", ApiKeysAnswer, { data: [key] }),
+  description: "Newest first. Revoked ones too, until they are forgotten, 30 days after that by default. The keys themselves are not kept, only their hashes.",
+  query: { page: 1, page_size: 50 },
+  success: ok("A page of the keys.", ApiKeysAnswer, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
   failures: {},
 };
 
@@ -116,6 +117,7 @@ export const makeKey: OperationDocs = {
     key: "sg_Xk2b9QwT7vR4nM8sLd1pHf6jZc3yGa5eUi0oBx2kWq9rVt4m",
   }),
   failures: {
+    rate_limited: { when: "The account has made 200 keys within an hour.", message: "an account can make at most 200 keys an hour; try again in 18 seconds" },
     conflict: { when: "The account has as many active keys as it may have.", message: "An account can have at most 5 active keys; revoke one first." },
   },
 };

@@ -44,6 +44,6 @@ test("what is answered", () => {
   same<Client.DeletedSnapshot, Static<typeof Answers.DeletedSnapshotAnswer>>(true);
   same<Client.DeletedAll, Static<typeof Answers.DeletedAllAnswer>>(true);
   same<Client.AccountUsage, Static<typeof Accounts.UsageAnswer>>(true);
-  same<{ data: Client.ApiKey[] }, Static<typeof Accounts.ApiKeysAnswer>>(true);
+  same<Client.ApiKey, Static<typeof Accounts.ApiKeyAnswer>>(true);
   same<Client.Account, Omit<Static<typeof Accounts.SessionAnswer>, "csrf_token">>(true);
 });

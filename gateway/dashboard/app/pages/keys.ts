@@ -4,22 +4,29 @@ import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/
 import { button } from "../components/button.ts";
 import { openCreateKey } from "../components/create-key.ts";
 import { settingsFrame } from "../components/settings-frame.ts";
-import { table } from "../components/table.ts";
+import { pager, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
 import { type Child, fill, h } from "../dom.ts";
 import type { View, Visit } from "../router.ts";
 import { session } from "../session.ts";
 import { toast } from "../toast.ts";
-import type { ApiKey } from "../types.ts";
+import type { ApiKey, KeysPage } from "../types.ts";
+
+const pageSize = 20;
 
 export function keysPage({ signal }: Visit): View {
+  let page = 1;
   const place = h("div", {}, skeleton());
   const active = h("span", { class: "quiet", role: "status" });
   const create = button({ label: "Create key", icon: "plus", kind: "primary", onClick: () => openCreateKey(() => void load()) });
   const list = table("API keys", columns(askToRevoke), (key: ApiKey) => key.id);
+  const pages = pager((wanted) => {
+    page = wanted;
+    void load();
+  });
   const load = async (): Promise<void> => {
     try {
-      show((await call<{ data: ApiKey[] }>("GET", "/v1/account/keys", { signal })).data);
+      show(await call<KeysPage>("GET", `/v1/account/keys?page=${page}&page_size=${pageSize}`, { signal }));
     } catch (error) {
       if (!signal.aborted)
         fill(
@@ -28,16 +35,16 @@ export function keysPage({ signal }: Visit): View {
         );
     }
   };
-  const show = (keys: readonly ApiKey[]): void => {
-    const used = keys.filter(({ revoked_at }) => !revoked_at).length;
+  const show = ({ data, pagination, active: used }: KeysPage): void => {
     const max = session().keys_max;
     active.textContent = `${used} of ${max} active`;
     create.disabled = used >= max;
     create.title = used >= max ? "Revoke a key to make room for another one." : "";
-    list.show(keys);
+    list.show(data);
+    pages.show(pagination);
     const none = emptyState("key", "No API keys yet", "Programs that use this server send a key with every request.");
-    if (!keys.length) fill(place, none);
-    else if (!list.element.isConnected) fill(place, list.element);
+    if (!pagination.total_items) fill(place, none);
+    else if (!list.element.isConnected) fill(place, list.element, pages.element);
   };
   function askToRevoke(key: ApiKey): void {
     const words: Child = h(
