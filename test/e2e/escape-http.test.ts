@@ -102,27 +102,6 @@ const leniently: readonly [attack: string, chunked: () => string][] = [
   ["a chunk size with an extension", () => `${body.length.toString(16)};x="\n"\r\n${body}\r\n0\r\n\r\n`],
   ["chunks that are in order", () => chunks],
 ];
-for (const [attack, chunked] of leniently) {
-  test(`hides a request behind ${attack}`, async () => {
-    const wire = await sent(post("transfer-encoding: chunked"), chunked(), hidden());
-    await wire.closed();
-    assert.equal((wire.unread.match(/HTTP\/1\.1 /g) ?? []).length <= 1, true, wire.unread);
-    await expectNothingHidden();
-  });
-
-  test(`puts the beginning of somebody else's request behind ${attack}`, async () => {
-    for (const call of ["execute", "execute_async"]) {
-      const request = hidden();
-      const wire = await sent(post("transfer-encoding: chunked").replace("/execute ", `/${call} `), chunked(), request.slice(0, 40));
-      await wire.answer({ hasBody: false }).catch(() => {});
-      wire.send(request.slice(40));
-      await wire.closed();
-      assert.equal(wire.unread.includes("HTTP/1.1 "), false, wire.unread);
-      await expectNothingHidden();
-    }
-  });
-}
-
 test("an honest chunked body is answered, and the connection ends with that", async () => {
   const wire = await sent(post("transfer-encoding: chunked"), chunks);
   const answer = await wire.answer<{ status: string }>();
@@ -165,7 +144,29 @@ const unreadable: readonly [attack: string, bytes: () => string][] = [
   ["too long a path", () => lines(`GET /${"y".repeat(100_000)} HTTP/1.1`, `host: ${host}`)],
 ];
 // At once, because uWebSockets.js takes seconds to give some of them up.
-describe("what cannot be read", { concurrency: true }, () => {
+describe("what cannot be read, or only leniently", { concurrency: true }, () => {
+  for (const [attack, chunked] of leniently) {
+    test(`hides a request behind ${attack}`, async () => {
+      const wire = await sent(post("transfer-encoding: chunked"), chunked(), hidden());
+      await wire.closed();
+      assert.equal((wire.unread.match(/HTTP\/1\.1 /g) ?? []).length <= 1, true, wire.unread);
+      await expectNothingHidden();
+    });
+
+    test(`puts the beginning of somebody else's request behind ${attack}`, async () => {
+      const append = async (call: string): Promise<void> => {
+        const request = hidden();
+        const wire = await sent(post("transfer-encoding: chunked").replace("/execute ", `/${call} `), chunked(), request.slice(0, 40));
+        await wire.answer({ hasBody: false }).catch(() => {});
+        wire.send(request.slice(40));
+        await wire.closed();
+        assert.equal(wire.unread.includes("HTTP/1.1 "), false, wire.unread);
+        await expectNothingHidden();
+      };
+      await Promise.all(["execute", "execute_async"].map(append));
+    });
+  }
+
   for (const [attack, bytes] of unreadable) {
     test(`hides a request behind ${attack}`, async () => {
       const wire = await sent(bytes(), hidden());

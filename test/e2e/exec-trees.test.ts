@@ -1,6 +1,6 @@
 /** What a command leaves behind: nothing after a timeout, its background processes after a normal end. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { Api } from "../helpers/api.ts";
 import { Mark, Sandboxes } from "../helpers/sandboxes.ts";
 import { sharedStack } from "../helpers/shared.ts";
@@ -29,16 +29,19 @@ const trees: Record<string, string> = {
   "a child of a thread": python('import threading,subprocess\nthreading.Thread(target=subprocess.run, args=(["sleep", "600"],)).start()'),
   "a process that always forks and exits": `${python('import os\nprint("go", flush=True)\nos.closerange(0, 3)\nwhile True:\n  if os.fork(): os._exit(0)')} & sleep 600`,
 };
-for (const [name, command] of Object.entries(trees)) {
-  test(`a timeout ends ${name}, and what was printed is in the result`, async () => {
-    const mark = new Mark();
-    const result = await api.execute(id, `echo before; echo warned >&2; ${command}`, { timeout: 2, env: mark.env });
-    assert.deepEqual(mark.living(), []);
-    assert.deepEqual([result.status, result.exit_code, result.stderr], ["timeout", 124, "warned\n"]);
-    assert.match(result.stdout, /^before\n(go\n)?$/);
-    assert.ok(result.execution_time_ms >= 2_000);
-  });
-}
+// At once: each ends its own processes and none of another's.
+describe("timeouts", { concurrency: true }, () => {
+  for (const [name, command] of Object.entries(trees)) {
+    test(`a timeout ends ${name}, and what was printed is in the result`, async () => {
+      const mark = new Mark();
+      const result = await api.execute(id, `echo before; echo warned >&2; ${command}`, { timeout: 2, env: mark.env });
+      assert.deepEqual(mark.living(), []);
+      assert.deepEqual([result.status, result.exit_code, result.stderr], ["timeout", 124, "warned\n"]);
+      assert.match(result.stdout, /^before\n(go\n)?$/);
+      assert.ok(result.execution_time_ms >= 2_000);
+    });
+  }
+});
 
 test("a timeout leaves the other commands of the sandbox alone", async () => {
   const [short, long] = await Promise.all([api.execute(id, "sleep 600", { timeout: 1 }), api.execute(id, "sleep 3; echo through")]);

@@ -5,7 +5,7 @@ import { Api } from "../helpers/api.ts";
 import { plain } from "../helpers/resilience.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
 
-const count = 250;
+const count = 210;
 const callsAtOnce = 16;
 let stack: Stack;
 let api: Api;

@@ -8,10 +8,16 @@ const describeProgram = `
 import hashlib, os, stat, sys
 left_out = {b"/proc", b"/sys", b"/dev", b"/run", b"/etc/hosts", b"/etc/hostname", b"/etc/resolv.conf", b"/etc/mtab"}
 first_names, lines = {}, []
+zeros = bytes(1 << 20)
 def sha256(path):
-    digest = hashlib.sha256()
+    """Of each block that is not all zeros, with its place: the size says the rest, and gigabytes of holes cost little."""
+    digest, at = hashlib.sha256(), 0
     with open(path, "rb") as file:
-        while block := file.read(1 << 20): digest.update(block)
+        while block := file.read(len(zeros)):
+            if block != zeros:
+                digest.update(b"%d:" % at)
+                digest.update(block)
+            at += len(block)
     return digest.hexdigest()
 def describe(path):
     st = os.lstat(path)
