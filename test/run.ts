@@ -57,12 +57,19 @@ function isAlone(file: string): boolean {
   return file.includes("/limits-resources");
 }
 
+/** What takes longest: begun early, or one of them runs on alone when all others have ended. */
+function isLong(file: string): boolean {
+  return /\/(pack|archive|toolchains|limits-minute|dashboard-(sandbox|terminal)|snapshots-(content|consistency|crash|crash-restore))\.test\.ts$/.test(file);
+}
+
 /** Files with a browser and those with installations of their own, which take most, at even distances, so that few run beside each other. */
 function spread(paths: readonly string[]): string[] {
   const browsers = paths.filter((file) => file.includes("/dashboard-"));
   const installations = paths.filter((file) => /\b(startStack|CrashRig)\b/.test(readFileSync(file, "utf8")));
   const others = paths.filter((file) => !browsers.includes(file) && !installations.includes(file));
-  const placed = [browsers, installations, others].flatMap((group) => group.map((file, index) => ({ file, at: (index + 0.5) / group.length })));
+  const placed = [browsers, installations, others]
+    .map((group) => group.toSorted((one, other) => Number(isLong(other)) - Number(isLong(one))))
+    .flatMap((group) => group.map((file, index) => ({ file, at: (index + 0.5) / group.length })));
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
@@ -73,7 +80,6 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
     files: paths.map((file) => join(process.cwd(), file)),
     concurrency,
     timeout: testTimeoutMs,
-    execArgv: ["--import", "tsx"],
     signal: interrupted.signal,
   });
   tests.on("test:fail", (test) => {
