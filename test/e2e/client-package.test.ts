@@ -137,8 +137,8 @@ test("a browser gets a session by a token, and no client by a key", async () => 
 test("a browser whose connection breaks joins its session again by another token, and misses nothing", async () => {
   const { url } = world.account.api;
   const sandbox = await world.client.sandboxes.create();
-  const proxy = await CutProxy.to(url);
   const browser = await TestBrowser.launch(url);
+  const proxy = await CutProxy.to(url);
   try {
     const page = await browser.open("/healthz", { tolerates: /^WebSocket connection to/ });
     await page.exposeFunction("nextToken", async () => (await sandbox.sessionToken()).token);
