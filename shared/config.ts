@@ -254,6 +254,20 @@ export const settings = {
     1024 * 1024 * MiB,
     "No sandbox is created and no file taken while the worker has less free disk.",
   ),
+  logBytesPerSandbox: integer(
+    "SANDGATE_LOG_BYTES_PER_SANDBOX",
+    32 * MiB,
+    1 * MiB,
+    1024 * 1024 * MiB,
+    "Disk of one worker for the log of what ran in one sandbox; the oldest entries give way.",
+  ),
+  logBytesPerAccount: integer(
+    "SANDGATE_LOG_BYTES_PER_ACCOUNT",
+    256 * MiB,
+    1 * MiB,
+    1024 * 1024 * MiB,
+    "Disk of one worker for the log of what ran in all sandboxes of one account; the oldest entries give way.",
+  ),
   snapshotArchive: flag(
     "SANDGATE_SNAPSHOT_ARCHIVE",
     true,

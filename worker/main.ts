@@ -70,7 +70,10 @@ async function main(): Promise<void> {
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
   const host = await probeHost(config);
-  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log);
+  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
+    sandboxBytes: config.logBytesPerSandbox,
+    accountBytes: config.logBytesPerAccount,
+  });
   process.on("unhandledRejection", (error) => {
     if (!isFailedCommit(error)) throw error;
     log.error({ err: error }, "records could not be written");
@@ -131,6 +134,7 @@ async function main(): Promise<void> {
     collectLayers,
   });
   const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
+  store.log.hasRoom = () => usage.diskShortage() === undefined;
   const counters = new Counters();
   const pool = new WarmPool({ config, counters, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 

@@ -6,9 +6,6 @@ import { Store } from "./store.ts";
 
 const [dir = ""] = process.argv.slice(2);
 const store = new Store(dir);
-store.sandboxes();
-store.snapshots();
-store.unfinishedExecutions();
-await store.expire(0, 0);
+for (const _entry of store.entries());
 await store.setCordoned(store.cordoned);
 await store.close();

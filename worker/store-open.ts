@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, renameSync, rm
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "../shared/log.ts";
+import type { LogLimits } from "./log/execution-log.ts";
 import { run } from "./runtime/run.ts";
 import { Store } from "./store.ts";
 
@@ -24,7 +25,7 @@ export interface OpenedStore {
 }
 
 /** @param dir the folder of the records; the mark of a start that is under way lies beside it. */
-export async function openStore(dir: string, log: Logger): Promise<OpenedStore> {
+export async function openStore(dir: string, log: Logger, logLimits?: LogLimits): Promise<OpenedStore> {
   const mark = `${dir}.opening`;
   // A start that did not come to its end may have been ended by the file.
   const isSuspect = existsSync(mark) || !looksWhole(join(dir, "data.mdb"));
@@ -33,7 +34,7 @@ export async function openStore(dir: string, log: Logger): Promise<OpenedStore> 
   const isLost = isBroken || (existsSync(mark) && readFileSync(mark, "utf8") === lost);
   writeFileSync(mark, isLost ? lost : "");
   if (isBroken) putAside(dir, log);
-  return { store: new Store(dir), isLost, settled: () => rmSync(mark, { force: true }) };
+  return { store: new Store(dir, logLimits), isLost, settled: () => rmSync(mark, { force: true }) };
 }
 
 async function canBeRead(dir: string, log: Logger): Promise<boolean> {

@@ -1,10 +1,12 @@
-/** The worker's truth on disk (LMDB): sandboxes, the execution log, usage history. */
+/** The worker's truth on disk (LMDB): sandboxes, snapshots, usage history; the log of what ran is a part of its own. */
 import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { type Database, open, type RootDatabase } from "lmdb";
 import { SandgateError } from "../shared/errors.ts";
-import type { BaseImage, Layer, LogEntry, SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
+import type { BaseImage, Layer, SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
+import { yielding } from "../shared/yielding.ts";
 import { Facts, type SandboxFacts } from "./facts.ts";
+import { ExecutionLog, type LogLimits } from "./log/execution-log.ts";
 
 /** A sandbox as its worker keeps it. */
 export interface SandboxRecord extends SandboxEntry {
@@ -37,27 +39,32 @@ export interface UsageSample {
   readonly memory_mb: number;
 }
 
-type LogKey = [accountId: string, startedAtMs: number, executionId: string];
 type SampleKey = [sandboxId: string, atMs: number];
 
 const { errno } = constants;
-const highest = "\uffff";
+/** More than there will be. */
+const databasesMax = 16;
+/** Samples that are removed in one transaction. */
+const stepSamples = 500;
+const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY };
 
 export class Store {
+  /** What ran. */
+  readonly log: ExecutionLog;
   readonly #root: RootDatabase;
   readonly #sandboxes: Database<SandboxRecord, string>;
-  readonly #executions: Database<LogEntry, LogKey>;
   readonly #samples: Database<UsageSample, SampleKey>;
   readonly #flags: Database<boolean, string>;
   readonly #snapshots: Database<SnapshotRecord, string>;
   readonly #facts: Facts;
+  #closing = false;
 
-  constructor(dir: string) {
+  constructor(dir: string, logLimits = unlimited) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#facts = new Facts(`${dir}.facts`);
-    this.#root = open({ path: dir, maxDbs: 8 });
+    this.#root = open({ path: dir, maxDbs: databasesMax });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
-    this.#executions = this.#root.openDB({ name: "executions" });
+    this.log = new ExecutionLog(this.#root, logLimits);
     this.#samples = this.#root.openDB({ name: "samples" });
     this.#snapshots = this.#root.openDB({ name: "snapshots" });
     this.#flags = this.#root.openDB({ name: "flags" });
@@ -83,21 +90,16 @@ export class Store {
     await this.#durably(this.#sandboxes.put(record.id, record));
   }
 
-  /** Removes the record and its usage history. Resolves when that is on disk; the execution log stays. */
+  /** Removes the record. Resolves when that is on disk and its usage history is gone; the execution log stays. */
   async deleteSandbox(id: string): Promise<void> {
-    const keys = [...this.#samples.getKeys({ start: [id, 0], end: [id, Number.MAX_SAFE_INTEGER] })];
-    await this.#durably(this.#sandboxes.remove(id), ...keys.map((key) => this.#samples.remove(key)));
+    await this.#durably(this.#sandboxes.remove(id));
     this.#facts.remove(id);
+    await this.#removeSamples(id, Number.MAX_SAFE_INTEGER);
   }
 
   /** What is known of a sandbox whose record is lost, beside what others know. */
   factsOf(id: string): SandboxFacts {
     return this.#facts.of(id);
-  }
-
-  /** Resolves when the entry is committed; an entry with the same execution id and start replaces the former. */
-  async putExecution(entry: LogEntry): Promise<void> {
-    await this.#executions.put([entry.account_id, entry.started_at_ms, entry.execution_id], entry);
   }
 
   snapshots(): SnapshotRecord[] {
@@ -114,40 +116,47 @@ export class Store {
     await this.#durably(this.#snapshots.remove(id));
   }
 
-  /** Log entries of an account, newest first, and how many there are beyond the limit. */
-  executions(filter: { accountId: string; sandboxId?: string | undefined; fromMs: number; toMs: number; limit: number }): { logs: LogEntry[]; total: number } {
-    const logs: LogEntry[] = [];
-    let total = 0;
-    const newestFirst = { reverse: true, start: [filter.accountId, filter.toMs, highest] as LogKey, end: [filter.accountId, filter.fromMs, ""] as LogKey };
-    for (const { value } of this.#executions.getRange(newestFirst)) {
-      if (filter.sandboxId && value.sandbox_id !== filter.sandboxId) continue;
-      if (total++ < filter.limit) logs.push(value);
-    }
-    return { logs, total };
-  }
-
-  /** Entries of executions that were running when the worker last stopped. */
-  unfinishedExecutions(): LogEntry[] {
-    const unfinished: LogEntry[] = [];
-    // One by one: the whole log may be larger than memory.
-    for (const { value } of this.#executions.getRange()) if (value.status === "running") unfinished.push(value);
-    return unfinished;
-  }
-
   async putSample(sandboxId: string, sample: UsageSample): Promise<void> {
     await this.#samples.put([sandboxId, sample.at_ms], sample);
   }
 
-  samples(sandboxId: string, fromMs: number, toMs: number): UsageSample[] {
-    return [...this.#samples.getRange({ start: [sandboxId, fromMs], end: [sandboxId, toMs + 1] })].map(({ value }) => value);
+  /** Oldest first, both ends included. */
+  async samples(sandboxId: string, fromMs: number, toMs: number): Promise<UsageSample[]> {
+    const samples: UsageSample[] = [];
+    for await (const { value } of yielding(this.#samples.getRange({ start: [sandboxId, fromMs], end: [sandboxId, toMs + 1] }))) samples.push(value);
+    return samples;
   }
 
-  /** Forgets log entries and samples from before these times. */
-  async expire(executionsBeforeMs: number, samplesBeforeMs: number): Promise<void> {
-    const removals: Promise<boolean>[] = [];
-    for (const key of this.#executions.getKeys()) if (key[1] < executionsBeforeMs) removals.push(this.#executions.remove(key));
-    for (const key of this.#samples.getKeys()) if (key[1] < samplesBeforeMs) removals.push(this.#samples.remove(key));
-    await Promise.all(removals);
+  /** Forgets samples from before this time. */
+  async expireSamples(beforeMs: number): Promise<void> {
+    for await (const sandboxId of yielding(this.#sampled())) await this.#removeSamples(sandboxId, beforeMs);
+  }
+
+  /** Everything that is stored, to see whether it can be read. */
+  *entries(): Generator<unknown> {
+    for (const name of this.#root.getKeys()) {
+      if (typeof name === "string") yield* this.#root.openDB({ name }).getRange();
+    }
+  }
+
+  /** The sandboxes that have samples, also where their record is gone, without a look at the samples. */
+  *#sampled(): Generator<string> {
+    for (let last = ""; ; ) {
+      const [next] = this.#samples.getKeys({ start: [last, Number.MAX_SAFE_INTEGER], limit: 1 });
+      if (!next) return;
+      [last] = next;
+      yield last;
+    }
+  }
+
+  async #removeSamples(sandboxId: string, beforeMs: number): Promise<void> {
+    const old = { start: [sandboxId, 0] as SampleKey, end: [sandboxId, beforeMs] as SampleKey, limit: stepSamples };
+    const step = (): number => {
+      const keys = [...this.#samples.getKeys(old)];
+      for (const key of keys) this.#samples.remove(key);
+      return keys.length;
+    };
+    while (!this.#closing && (await this.#root.transaction(step)) === stepSamples);
   }
 
   /** @throws {SandgateError} `insufficient_storage` when the disk is full; nothing of it is kept then. */
@@ -162,6 +171,8 @@ export class Store {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
+    await this.log.close();
     await this.#root.flushed;
     await this.#root.close();
   }

@@ -1,15 +1,19 @@
 /** status (with history) and logs. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
+import { isId } from "../../shared/ids.ts";
 import type { LogsQuery, StatusQuery } from "../../shared/schemas/api.ts";
-import { type LogEntry, LogsReply, StatusReply } from "../../shared/schemas/messages.ts";
+import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { GatewayContext } from "../context.ts";
+import { cursorText, mergePages, type Period, parseCursor } from "../log-pages.ts";
 import type { Call } from "../routes.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const logsDefault = 100;
+/** Several workers share the bytes of a page; each has room for a few entries at least. */
+const shareBytesMin = 128 * 1024;
 const callTimeoutMs = 30_000;
 
 const checkStatus = checker(StatusReply);
@@ -29,30 +33,36 @@ export async function sandboxStatus(context: GatewayContext, { exchange, by, id,
   });
 }
 
-/** Every worker keeps the log of what ran on it; the newest of all are merged. */
+/** Every worker keeps the log of what ran on it; pages of all are merged into one. */
 export async function sandboxLogs(context: GatewayContext, { exchange, by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<void> {
-  const { fromMs, toMs } = period(query, hourMs);
-  const limit = query.limit ?? logsDefault;
-  const call = { ...by, ...(query.sandbox_id ? { sandbox_id: query.sandbox_id } : {}), from_ms: fromMs, to_ms: toMs, limit };
-  const replies = await Promise.all(
-    context.workers.workers().map(({ peer, worker }) => context.workers.call({ id: worker.id, peer }, "logs", call, checkLogs, callTimeoutMs)),
-  );
-  const logs = replies.flatMap((reply) => reply.logs).sort((a, b) => b.started_at_ms - a.started_at_ms || (a.execution_id < b.execution_id ? 1 : -1));
-  exchange.sendJson(200, { logs: logs.slice(0, limit).map(present), total: replies.reduce((sum, reply) => sum + reply.total, 0) });
+  const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
+  const { fromMs, toMs } = period(query, hourMs, cursor);
+  const { sandbox_id, limit = logsDefault } = query;
+  // What cannot be a sandbox has run nothing.
+  const workers = sandbox_id === undefined || isId("sandbox", sandbox_id) ? context.workers.workers() : [];
+  const bytes_max = Math.floor(Math.max(logsPageBytesMax / Math.max(1, workers.length), shareBytesMin));
+  const call = { ...by, sandbox_id, from_ms: fromMs, to_ms: toMs, after: cursor?.after, limit, bytes_max };
+  const pages = await Promise.all(workers.map(({ peer, worker }) => context.workers.call({ id: worker.id, peer }, "logs", call, checkLogs, callTimeoutMs)));
+  const { logs, total, more } = mergePages(pages, limit);
+  const last = logs.at(-1);
+  const next = more && last ? { next_cursor: cursorText({ fromMs, toMs, after: last }) } : {};
+  exchange.sendJson(200, { logs: logs.map(present), total, ...next });
 }
 
-function present({ account_id: _account, started_at_ms, stdout_truncated, stderr_truncated, ...entry }: LogEntry): object {
+function present({ account_id: _account, started_at_ms, command_bytes, stdout_truncated, stderr_truncated, ...entry }: LogEntry): object {
   return {
     ...entry,
+    ...(command_bytes === undefined ? {} : { command_truncated: true, command_bytes }),
     timestamp: iso(started_at_ms),
     ...(stdout_truncated ? { stdout_truncated } : {}),
     ...(stderr_truncated ? { stderr_truncated } : {}),
   };
 }
 
-function period(query: { from?: string; to?: string }, defaultMs: number): { fromMs: number; toMs: number } {
-  const toMs = instant("to", query.to) ?? Date.now();
-  const fromMs = instant("from", query.from) ?? Math.max(0, toMs - defaultMs);
+/** @param before where a page goes on, with the same times */
+function period(query: { from?: string; to?: string }, defaultMs: number, before?: Period): Period {
+  const toMs = instant("to", query.to) ?? before?.toMs ?? Date.now();
+  const fromMs = instant("from", query.from) ?? before?.fromMs ?? Math.max(0, toMs - defaultMs);
   if (fromMs > toMs) throw new SandgateError("invalid_request", "from must not be later than to");
   return { fromMs, toMs };
 }

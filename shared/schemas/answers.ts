@@ -134,7 +134,9 @@ const LogEntryAnswer = component("LogEntry", {
   request_id: text("Of the call that started it."),
   execution_id: Type.Optional(text("The execution's id.")),
   sandbox_id: text("Where it ran."),
-  command: text("What ran."),
+  command: text("What ran; its beginning, where it is longer than 4 KiB."),
+  command_truncated: cut,
+  command_bytes: Type.Optional(count("Bytes of the whole command, where it is cut.")),
   working_dir: Type.Optional(text("Where it ran, if the call said so.")),
   source: Type.Enum(["sync", "stream", "session"], { description: "`execute`, `execute_async` or a live session." }),
   status: ExecutionStatus,
@@ -149,7 +151,8 @@ const LogEntryAnswer = component("LogEntry", {
 });
 export const LogsAnswer = component("Logs", {
   logs: Type.Array(LogEntryAnswer, { description: "Newest first." }),
-  total: count("How many there are in that time."),
+  total: count("How many there are in that time, on all pages."),
+  next_cursor: Type.Optional(text("Where there are more: the `cursor` of the next page.")),
 });
 
 export const SnapshotAnswer = component("Snapshot", {

@@ -212,7 +212,21 @@ export const LogsQuery = Type.Object({
   from: Type.Optional(Time),
   to: Type.Optional(Time),
   limit: Type.Optional(
-    Type.Integer({ description: "Entries at most.", default: 100, minimum: 1, maximum: 1_000, takes: "between 1 and 1000 (a whole number)" }),
+    Type.Integer({
+      description: "Entries at most; a page that would be larger than 1 MiB has fewer.",
+      default: 100,
+      minimum: 1,
+      maximum: 1_000,
+      takes: "between 1 and 1000 (a whole number)",
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      description: "The `next_cursor` of the page before: this one goes on behind its last entry, with the same `from` and `to` where none are given.",
+      minLength: 1,
+      maxLength: 256,
+      takes: "the next_cursor of an earlier answer",
+    }),
   ),
 });
 

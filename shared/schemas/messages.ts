@@ -135,15 +135,29 @@ export const StatusReply = Type.Object({
 });
 export type StatusReply = Static<typeof StatusReply>;
 
-export const LogsCall = Type.Object({ ...caller, sandbox_id: Type.Optional(Id), from_ms: Millis, to_ms: Millis, limit: Count });
+/** Bytes of a page of the log: what is answered at once is small beside what the bus takes, and takes no long time to be made. */
+export const logsPageBytesMax = 1024 * 1024;
+export const LogsCall = Type.Object({
+  ...caller,
+  sandbox_id: Type.Optional(Id),
+  from_ms: Millis,
+  to_ms: Millis,
+  /** Only what comes after this entry. */
+  after: Type.Optional(Type.Object({ started_at_ms: Millis, execution_id: Id })),
+  limit: Type.Integer({ minimum: 1 }),
+  /** One entry comes in any case. */
+  bytes_max: Type.Integer({ minimum: 0, maximum: logsPageBytesMax }),
+});
 export type LogsCall = Static<typeof LogsCall>;
-/** One execution as the log keeps it; outputs cut at 4 KiB. */
+/** One execution as the log keeps it; every text is cut at 4 KiB. */
 export const LogEntry = Type.Object({
   request_id: Id,
   execution_id: Id,
   account_id: Id,
   sandbox_id: Id,
   command: Type.String(),
+  /** Of the whole command, where it is cut. */
+  command_bytes: Type.Optional(Count),
   working_dir: Type.Optional(Type.String()),
   source: Type.Union([Type.Literal("sync"), Type.Literal("stream"), Type.Literal("session")]),
   status: ExecutionStatus,
@@ -157,7 +171,9 @@ export const LogEntry = Type.Object({
   error: Type.Optional(Type.String()),
 });
 export type LogEntry = Static<typeof LogEntry>;
-export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count });
+/** Newest first; `more`: there are entries after the last of these. */
+export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count, more: Type.Boolean() });
+export type LogsReply = Static<typeof LogsReply>;
 
 /** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
 const Layer = Type.Object({ id: Id, size_bytes: Count });

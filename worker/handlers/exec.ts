@@ -127,5 +127,5 @@ function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcom
     stderr_truncated: stderr.previewTruncated,
     ...(outcome.error ? { error: outcome.error } : {}),
   };
-  return context.store.putExecution(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
+  return context.store.log.put(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
 }

@@ -1,5 +1,5 @@
 /** The calls `status` and `logs`. */
-import type { LogsCall, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
+import type { LogsCall, LogsReply, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
 import type { WorkerContext } from "../context.ts";
 import { storedUse } from "../sandboxes/registry.ts";
 
@@ -17,13 +17,14 @@ export async function status(context: WorkerContext, call: StatusCall): Promise<
       disk_mb: megabytes(storedUse(sandbox).bytes),
       processes,
     },
-    history: context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),
+    history: await context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),
   };
 }
 
-/** The account's executions on this worker, newest first. */
-export async function logs(context: WorkerContext, call: LogsCall): Promise<object> {
-  return context.store.executions({ accountId: call.account_id, sandboxId: call.sandbox_id, fromMs: call.from_ms, toMs: call.to_ms, limit: call.limit });
+/** A page of the account's executions on this worker, newest first. */
+export async function logs({ store }: WorkerContext, call: LogsCall): Promise<LogsReply> {
+  const { account_id, sandbox_id, from_ms, to_ms, after, limit, bytes_max } = call;
+  return store.log.page({ accountId: account_id, sandboxId: sandbox_id, fromMs: from_ms, toMs: to_ms, after, limit, bytesMax: bytes_max });
 }
 
 const megabytes = (bytes: number): number => Math.round((bytes / 1024 ** 2) * 100) / 100;

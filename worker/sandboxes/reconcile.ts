@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { discardLeftovers } from "../files/upload.ts";
+import { endedByRestart } from "../log/execution-log.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
 import type { ListedContainer, Podman } from "../runtime/podman.ts";
 import { processesByNamespace } from "../runtime/proc.ts";
@@ -90,15 +91,7 @@ async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<voi
     await discardLeftovers(oci, container).catch((err) => log.error({ err, sandbox: record.id }, "leftovers of uploads could not be removed"));
     if (ended > 0) log.warn({ event: "commands_orphaned", sandbox: record.id, commands: ended }, "commands of the last process were ended");
   }
-  for (const entry of store.unfinishedExecutions()) {
-    await store.putExecution({
-      ...entry,
-      status: "error",
-      exit_code: -1,
-      execution_time_ms: Date.now() - entry.started_at_ms,
-      error: "the worker restarted while the command ran",
-    });
-  }
+  for (const entry of store.log.unfinished()) await store.log.put(endedByRestart(entry));
 }
 
 /** After the bus was away: the directory is made to agree, deletions that the outage interrupted are finished. */

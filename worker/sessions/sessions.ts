@@ -73,7 +73,7 @@ export class Sessions {
   /** Writes the session to the log of what ran. */
   async note(session: Session, end?: SessionEnd): Promise<void> {
     const { store, log } = this.#context;
-    await store.putExecution(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
+    await store.log.put(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
   }
 
   #ended(session: Session, sandbox: LiveSandbox, end: SessionEnd): void {

@@ -80,6 +80,7 @@ export class UsageMonitor {
 
   async start(): Promise<void> {
     await this.#look();
+    void this.#sweep();
     this.#timers.push(
       setInterval(() => void this.#tick(), tickMs),
       setInterval(() => this.#hurry(), hurryMs),
@@ -281,7 +282,13 @@ export class UsageMonitor {
   }
 
   async #sweep(): Promise<void> {
-    await this.#store.expire(Date.now() - 7 * day, Date.now() - day).catch((err) => this.#log.error({ err }, "old records could not be removed"));
+    const now = Date.now();
+    try {
+      await this.#store.log.tidy(now - 7 * day);
+      await this.#store.expireSamples(now - day);
+    } catch (error) {
+      this.#log.error({ err: error }, "old records could not be removed");
+    }
   }
 
   /** Of one run of a container: what it held is gone when it is started anew. */

@@ -107,7 +107,8 @@ export const logs: OperationDocs = {
   tag,
   name: "listLogs",
   summary: "List what ran",
-  description: "Executions of one sandbox or of all, newest first: of the last hour where the call says nothing else. Kept for 7 days, outputs cut at 4 KiB.",
+  description:
+    "Executions of one sandbox or of all, newest first: of the last hour where the call says nothing else. Kept for 7 days, as far as a sandbox and an account may fill it; commands and outputs are cut at 4 KiB. Where there are more than a page holds, `next_cursor` is the `cursor` of the next one.",
   query: { sandbox_id: ids.sandbox, from: times.made, limit: 100 },
   success: ok("What ran.", LogsAnswer, {
     logs: [
