@@ -1,9 +1,11 @@
 /** The log as it grows: what begins, and how what runs ends. */
+import { entriesOf } from "../client/log-pages.ts";
 import type { LogEntry, Logs, LogsQuery } from "../client/types.ts";
 import { pause } from "../client/waiting.ts";
 
 const pauseMs = 3_000;
-const limitMax = 1_000;
+/** Entries of one page. */
+export const limitMax = 1_000;
 /** So late at most an entry comes that began earlier than others that are known. */
 const lateMs = 60_000;
 
@@ -30,13 +32,8 @@ export async function* follow(read: Read, first: Logs, from: string | undefined)
 /** All from a time on, newest first. */
 async function whole(read: Read, from: string | undefined): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
-  for (let to: string | undefined; ; ) {
-    const { logs, total } = await read({ ...(from ? { from } : {}), ...(to ? { to } : {}), limit: limitMax });
-    entries.push(...logs);
-    const oldest = logs.at(-1)?.timestamp;
-    if (total <= logs.length || oldest === to) return entries;
-    to = oldest;
-  }
+  for await (const entry of entriesOf((cursor) => read({ ...(from ? { from } : {}), ...(cursor ? { cursor } : {}), limit: limitMax }))) entries.push(entry);
+  return entries;
 }
 
 function later(since: string | undefined, newest: string | undefined): string | undefined {

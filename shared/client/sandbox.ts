@@ -5,6 +5,7 @@ import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
 import { type ArchiveOptions, type DownloadOptions, Files, type UploadOptions } from "./files.ts";
+import { entriesOf } from "./log-pages.ts";
 import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
 import type { Session } from "./session/session.ts";
 import { Snapshot } from "./snapshot.ts";
@@ -136,10 +137,15 @@ export class SandboxHandle {
     return this.connection.json({ method: "GET", path: `${this.#path}/status`, query, repeatable: true, options: call });
   }
 
-  /** What ran in it, newest first. */
+  /** What ran in it, newest first: one page. */
   logs(options: Omit<Api.LogsQuery, "sandbox_id"> & CallOptions = {}): Promise<Api.Logs> {
     const [query, call] = split(options);
     return this.connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query, sandbox_id: this.id }, repeatable: true, options: call });
+  }
+
+  /** All that ran in it in that time, newest first; `limit` is the size of a page. */
+  logEntries(options: Omit<Api.LogsQuery, "sandbox_id" | "cursor"> & CallOptions = {}): AsyncGenerator<Api.LogEntry, void, void> {
+    return entriesOf((cursor) => this.logs({ ...options, ...(cursor === undefined ? {} : { cursor }) }));
   }
 
   /** Keeps it as it is now. */

@@ -1,9 +1,10 @@
 /** The sandboxes of the account. */
 import { slowTimeoutMs, split } from "./call-options.ts";
 import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
+import { entriesOf } from "./log-pages.ts";
 import { List } from "./pages.ts";
 import { Sandbox } from "./sandbox.ts";
-import type { CreateBody, DeletedAll, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
+import type { CreateBody, DeletedAll, LogEntry, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
 
 /** `client.sandboxes`. */
 export class Sandboxes {
@@ -49,9 +50,14 @@ export class Sandboxes {
     return this.#connection.json({ method: "DELETE", path: "/v1/sandboxes/delete-all", repeatable: true, options, timeoutMs: slowTimeoutMs });
   }
 
-  /** What ran in all of them, or in one with `sandbox_id`, newest first. */
+  /** What ran in all of them, or in one with `sandbox_id`, newest first: one page. */
   logs(options: LogsQuery & CallOptions = {}): Promise<Logs> {
     const [query, call] = split(options);
     return this.#connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query }, repeatable: true, options: call });
+  }
+
+  /** All that ran in that time, newest first; `limit` is the size of a page. */
+  logEntries(options: Omit<LogsQuery, "cursor"> & CallOptions = {}): AsyncGenerator<LogEntry, void, void> {
+    return entriesOf((cursor) => this.logs({ ...options, ...(cursor === undefined ? {} : { cursor }) }));
   }
 }

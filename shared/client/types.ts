@@ -89,6 +89,8 @@ export interface LogsQuery {
   to?: string;
   /** 1 to 1000, 100 when absent. */
   limit?: number;
+  /** The `next_cursor` of the page before. */
+  cursor?: string;
 }
 
 /** A sandbox as the API shows it. */
@@ -189,12 +191,15 @@ export interface SandboxUsage {
   history: (UsageNow & { timestamp: string })[];
 }
 
-/** One command in the log; outputs are cut at 4 KiB. */
+/** One command in the log; command and outputs are cut at 4 KiB. */
 export interface LogEntry {
   request_id: string;
   execution_id?: string;
   sandbox_id: string;
   command: string;
+  command_truncated?: boolean;
+  /** Of the whole command, where it is cut. */
+  command_bytes?: number;
   working_dir?: string;
   source: "sync" | "stream" | "session";
   status: ExecutionStatus;
@@ -211,7 +216,10 @@ export interface LogEntry {
 export interface Logs {
   /** Newest first. */
   logs: LogEntry[];
+  /** On all pages. */
   total: number;
+  /** Where there are more. */
+  next_cursor?: string;
 }
 
 export interface DeletedSandbox {

@@ -116,6 +116,8 @@ export interface LogEntry {
   readonly request_id: string;
   readonly execution_id?: string;
   readonly command: string;
+  /** Of the whole command, where it is cut. */
+  readonly command_bytes?: number;
   readonly working_dir?: string;
   readonly source: string;
   readonly status: string;
@@ -127,6 +129,13 @@ export interface LogEntry {
   readonly stdout_truncated?: boolean;
   readonly stderr_truncated?: boolean;
   readonly error?: string;
+}
+
+/** One page of the log of what ran, newest first. */
+export interface Logs {
+  readonly logs: readonly LogEntry[];
+  readonly total: number;
+  readonly next_cursor?: string;
 }
 
 /** A live session, as the list of a sandbox's has it. */

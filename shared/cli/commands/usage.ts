@@ -2,11 +2,12 @@
 import type { Command } from "commander";
 import { NotFoundError } from "../../client/errors.ts";
 import type { Sandgate } from "../../client/index.ts";
+import { entriesOf } from "../../client/log-pages.ts";
 import type { LogEntry, Logs, LogsQuery, SandboxUsage } from "../../client/types.ts";
 import { pause } from "../../client/waiting.ts";
 import { command } from "../command.ts";
 import { UsageError } from "../failures.ts";
-import { follow } from "../follow.ts";
+import { follow, limitMax } from "../follow.ts";
 import { findSandbox } from "../names.ts";
 import { clean, type Output, oneLine } from "../output.ts";
 import { type CommonOptions, taskOf } from "../task.ts";
@@ -79,13 +80,29 @@ async function logs(name: string | undefined, options: LogOptions): Promise<void
   const { client, out } = await taskOf(options);
   const sandbox = name === undefined ? {} : { sandbox_id: (await findSandbox(client, name)).id };
   const read = (query: LogsQuery): Promise<Logs> => client.sandboxes.logs({ ...sandbox, ...query });
-  const answer = await read({ ...(since ? { from: since } : {}), ...(until ? { to: until } : {}), limit });
+  const answer = await newest(read, { ...(since ? { from: since } : {}), ...(until ? { to: until } : {}) }, limit);
   // The oldest first, as in every log.
   if (!options.follow) return out.show(answer, () => print(out, [...answer.logs].reverse(), options));
   for await (const entry of follow(read, answer, since)) {
     if (out.isJson) out.line(JSON.stringify(entry));
     else printOne(out, entry, options);
   }
+}
+
+/** The newest so many, on however many pages they are. */
+async function newest(read: (query: LogsQuery) => Promise<Logs>, query: LogsQuery, limit: number): Promise<Logs> {
+  let total = 0;
+  const logs: LogEntry[] = [];
+  const page = async (cursor: string | undefined): Promise<Logs> => {
+    const answer = await read({ ...query, ...(cursor ? { cursor } : {}), limit: Math.min(limit - logs.length, limitMax) });
+    total = answer.total;
+    return answer;
+  };
+  for await (const entry of entriesOf(page)) {
+    logs.push(entry);
+    if (logs.length >= limit) break;
+  }
+  return { logs, total };
 }
 
 function print(out: Output, entries: readonly LogEntry[], options: LogOptions): void {

@@ -4,7 +4,7 @@ import { timeAgo } from "../../components/bits.ts";
 import { copyButton } from "../../components/button.ts";
 import { fill, h } from "../../dom.ts";
 import { duration } from "../../format.ts";
-import type { LogEntry } from "../../types.ts";
+import type { LogEntry, Logs } from "../../types.ts";
 import { mark, outcomeOf } from "./outcome.ts";
 import { runHead } from "./run.ts";
 
@@ -37,7 +37,7 @@ const isRunning = ({ status }: LogEntry): boolean => status === "running";
 async function read(id: string, most: number, signal: AbortSignal): Promise<readonly LogEntry[]> {
   const from = new Date(Date.now() - dayMs).toISOString();
   const path = `/v1/sandboxes/logs?sandbox_id=${encodeURIComponent(id)}&limit=${most}&from=${encodeURIComponent(from)}`;
-  return (await call<{ logs: LogEntry[] }>("GET", path, { signal })).logs;
+  return (await call<Logs>("GET", path, { signal })).logs;
 }
 
 /** Until the last of them has ended, is out of the log's reach, or the page is left. */
@@ -53,7 +53,7 @@ async function follow(id: string, most: number, shown: ReadonlyMap<string, HTMLE
 }
 
 function show(element: HTMLElement, entry: LogEntry): void {
-  const { command, status, exit_code, execution_time_ms, timestamp, error } = entry;
+  const { command, command_bytes, status, exit_code, execution_time_ms, timestamp, error } = entry;
   const outcome = outcomeOf(status, exit_code, error);
   const took = h("span", { class: "run-time number" }, outcome.state === "running" || execution_time_ms === null ? "" : duration(execution_time_ms));
   const foot = h(
@@ -63,7 +63,7 @@ function show(element: HTMLElement, entry: LogEntry): void {
     h(
       "div",
       { class: "actions" },
-      copyButton(() => command, "Copy command"),
+      copyButton(() => command, command_bytes === undefined ? "Copy command" : "Copy the beginning of the command"),
     ),
   );
   fill(element, runHead(command, h("span", { class: "run-sign" }, mark(outcome)), took), outputOf(entry), foot);

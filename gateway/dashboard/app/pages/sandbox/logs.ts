@@ -6,7 +6,8 @@ import { icon } from "../../components/icons.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { fill, h } from "../../dom.ts";
 import { count, duration } from "../../format.ts";
-import type { LogEntry } from "../../types.ts";
+import { toastError } from "../../toast.ts";
+import type { LogEntry, Logs } from "../../types.ts";
 
 const dayMs = 86_400_000;
 const entriesMax = 100;
@@ -15,15 +16,29 @@ const entriesMax = 100;
 export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly changed: () => void } {
   const place = h("div", {}, skeleton());
   const total = h("span", { class: "quiet", role: "status" });
+  const list = h("div", { class: "log-list" });
   let visible = false;
-  const load = async (): Promise<void> => {
+  const page = async (cursor?: string): Promise<void> => {
     const from = new Date(Date.now() - dayMs).toISOString();
-    const path = `/v1/sandboxes/logs?sandbox_id=${encodeURIComponent(id)}&limit=${entriesMax}&from=${encodeURIComponent(from)}`;
+    const where = cursor === undefined ? `from=${encodeURIComponent(from)}` : `cursor=${encodeURIComponent(cursor)}`;
+    const answer = await call<Logs>("GET", `/v1/sandboxes/logs?sandbox_id=${encodeURIComponent(id)}&limit=${entriesMax}&${where}`, { signal });
+    if (cursor === undefined) fill(list);
+    const rows = answer.logs.map(entryRow);
+    list.append(...rows);
+    const shown = list.childElementCount;
+    total.textContent = `${count(answer.total)} in the last 24 hours${answer.total > shown ? `, the newest ${count(shown)} shown` : ""}`;
+    const { next_cursor } = answer;
+    fill(place, list, next_cursor === undefined ? null : older(() => page(next_cursor)));
+    // The button that was pressed is gone: who came by the keyboard goes on at what it brought.
+    if (cursor !== undefined) rows[0]?.querySelector("summary")?.focus();
+  };
+  const older = (load: () => Promise<void>): HTMLElement =>
+    button({ label: "Show older", size: "small", onClick: (element) => void whileBusy(element, () => load().catch(toastError)) });
+  const load = async (): Promise<void> => {
     try {
-      const answer = await call<{ logs: LogEntry[]; total: number }>("GET", path, { signal });
-      total.textContent = `${count(answer.total)} in the last 24 hours${answer.total > entriesMax ? `, the newest ${entriesMax} shown` : ""}`;
-      if (answer.logs.length) fill(place, h("div", { class: "log-list" }, ...answer.logs.map(entryRow)));
-      else fill(place, emptyState("file", "Nothing has run yet", "Commands appear here, whether they came from these pages or from your programs."));
+      await page();
+      if (!list.childElementCount)
+        fill(place, emptyState("file", "Nothing has run yet", "Commands appear here, whether they came from these pages or from your programs."));
     } catch (error) {
       if (!signal.aborted)
         fill(
@@ -50,7 +65,7 @@ export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly c
 }
 
 function entryRow(entry: LogEntry): HTMLElement {
-  const { command, status, exit_code, execution_time_ms, timestamp, source, working_dir, request_id } = entry;
+  const { command, command_bytes, status, exit_code, execution_time_ms, timestamp, source, working_dir, request_id } = entry;
   const failed = status === "completed" && exit_code !== 0;
   const head = h(
     "summary",
@@ -71,6 +86,7 @@ function entryRow(entry: LogEntry): HTMLElement {
       "div",
       { class: "log-body" },
       h("pre", { class: "log-text", tabindex: 0, "aria-label": "Command" }, command),
+      command_bytes === undefined ? null : h("p", { class: "quiet" }, `The beginning of a command of ${count(command_bytes)} bytes.`),
       ...outputs(entry),
       h("p", { class: "quiet" }, facts),
     ),
