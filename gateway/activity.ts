@@ -59,9 +59,7 @@ export class Activity {
   }
 
   #sample(): void {
-    const counts = new Map<string, number>();
-    for (const { account_id } of this.#directory.all()) counts.set(account_id, (counts.get(account_id) ?? 0) + 1);
-    for (const [accountId, count] of counts) {
+    for (const [accountId, count] of this.#directory.countsByAccount()) {
       const now = this.#now(accountId);
       now.sandboxes = Math.max(now.sandboxes, count);
     }

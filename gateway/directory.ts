@@ -4,6 +4,7 @@ import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
 import type { BucketMirror } from "../shared/mirror.ts";
 import type { SandboxEntry } from "../shared/schemas/messages.ts";
+import { Owned } from "./owned.ts";
 
 const pollMs = 50;
 
@@ -11,11 +12,11 @@ const notFound = (id: string): SandgateError => new SandgateError("not_found", `
 
 export class SandboxDirectory {
   readonly #mirror: BucketMirror<SandboxEntry>;
-  /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
-  readonly #sorted = new Map<string, readonly SandboxEntry[]>();
+  readonly #owned = new Owned<SandboxEntry>();
   readonly #entries = new Map<string, SandboxEntry>();
   readonly #ofKey = new Map<string, Set<string>>();
-  readonly #reservations = new Set<string>();
+  /** The sandbox that was made with a reservation. */
+  readonly #reservations = new Map<string, string>();
 
   constructor(mirror: BucketMirror<SandboxEntry>) {
     this.#mirror = mirror;
@@ -25,13 +26,12 @@ export class SandboxDirectory {
 
   /** All sandboxes of an account, newest first. */
   ofAccount(accountId: string): readonly SandboxEntry[] {
-    const known = this.#sorted.get(accountId);
-    if (known) return known;
-    const entries = [...this.#mirror.values()].filter((entry) => entry.account_id === accountId);
-    // Ids are sortable by time, so equal timestamps keep one order.
-    entries.sort((a, b) => b.created_at_ms - a.created_at_ms || (a.id < b.id ? 1 : -1));
-    this.#sorted.set(accountId, entries);
-    return entries;
+    return this.#owned.of(accountId);
+  }
+
+  /** How many each account has that has any. */
+  countsByAccount(): Iterable<readonly [accountId: string, count: number]> {
+    return this.#owned.counts();
   }
 
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
@@ -92,7 +92,7 @@ export class SandboxDirectory {
   /** The sandbox that was made with this reservation, once it is no longer being made or the time is up. */
   async settled(reservationId: string, timeoutMs: number): Promise<SandboxEntry | undefined> {
     await this.caughtUp();
-    const find = (): SandboxEntry | undefined => [...this.#entries.values()].find((entry) => entry.reservation_id === reservationId);
+    const find = (): SandboxEntry | undefined => this.#entries.get(this.#reservations.get(reservationId) ?? "");
     for (const deadline = Date.now() + timeoutMs; find()?.status === "creating" && Date.now() < deadline; ) await sleep(pollMs);
     return find();
   }
@@ -108,15 +108,15 @@ export class SandboxDirectory {
 
   #changed(id: string, entry: SandboxEntry | undefined): void {
     const former = this.#entries.get(id);
-    const { account_id, key_id, reservation_id } = entry ?? former ?? {};
-    if (account_id === undefined || key_id === undefined) return;
-    this.#sorted.delete(account_id);
+    const { key_id, reservation_id } = entry ?? former ?? {};
+    if (key_id === undefined) return;
+    this.#owned.set(id, entry);
     const ofKey = this.#ofKey.get(key_id) ?? new Set();
     this.#ofKey.set(key_id, ofKey);
     if (entry) {
       this.#entries.set(id, entry);
       ofKey.add(id);
-      if (reservation_id) this.#reservations.add(reservation_id);
+      if (reservation_id) this.#reservations.set(reservation_id, id);
     } else {
       this.#entries.delete(id);
       ofKey.delete(id);

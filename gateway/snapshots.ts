@@ -3,7 +3,7 @@ import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
 import type { BucketMirror } from "../shared/mirror.ts";
 import type { SnapshotEntry } from "../shared/schemas/messages.ts";
-import { newestFirst } from "./accounts/view.ts";
+import { Owned } from "./owned.ts";
 
 const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`, { reason: "no_such_snapshot" });
 
@@ -12,24 +12,17 @@ const isDeleted = ({ status }: SnapshotEntry): boolean => status === "deleting";
 
 export class SnapshotDirectory {
   readonly #mirror: BucketMirror<SnapshotEntry>;
-  /** Sorted lists, made when first asked for and dropped when an entry of the account changes. */
-  readonly #sorted = new Map<string, readonly SnapshotEntry[]>();
-  /** Whose list an entry is in, which a deletion does not say. */
-  readonly #accountOf = new Map<string, string>();
+  readonly #owned = new Owned<SnapshotEntry>();
 
   constructor(mirror: BucketMirror<SnapshotEntry>) {
     this.#mirror = mirror;
-    for (const entry of mirror.values()) this.#changed(entry.id, entry);
-    mirror.onChange((id, entry) => this.#changed(id, entry));
+    for (const entry of mirror.values()) this.#owned.set(entry.id, entry);
+    mirror.onChange((id, entry) => this.#owned.set(id, entry));
   }
 
   /** All snapshots of an account that are not deleted, newest first. */
   ofAccount(accountId: string): readonly SnapshotEntry[] {
-    const known = this.#sorted.get(accountId);
-    if (known) return known;
-    const entries = newestFirst([...this.#mirror.values()].filter((entry) => entry.account_id === accountId && !isDeleted(entry)));
-    this.#sorted.set(accountId, entries);
-    return entries;
+    return this.#owned.of(accountId).filter((entry) => !isDeleted(entry));
   }
 
   /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
@@ -59,13 +52,5 @@ export class SnapshotDirectory {
   /** Resolves when every change that was stored before this call is known here. */
   caughtUp(): Promise<void> {
     return this.#mirror.caughtUp();
-  }
-
-  #changed(id: string, entry: SnapshotEntry | undefined): void {
-    const accountId = entry?.account_id ?? this.#accountOf.get(id);
-    if (accountId === undefined) return;
-    this.#sorted.delete(accountId);
-    if (entry) this.#accountOf.set(id, accountId);
-    else this.#accountOf.delete(id);
   }
 }

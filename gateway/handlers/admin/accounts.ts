@@ -19,7 +19,7 @@ export function listAccounts(context: GatewayContext, { exchange, query }: Call<
   const part = query.email?.trim().toLowerCase();
   const accounts = [...records.accounts.values()].filter(({ email }) => !part || email?.toLowerCase().includes(part));
   const keys = countByAccount([...records.keys.values()].filter(isActive));
-  const boxes = countByAccount(sandboxes.all());
+  const boxes = new Map(sandboxes.countsByAccount());
   exchange.sendJson(
     200,
     paginate(newestFirst(accounts), query, (account) => adminAccountView(context, account, keys, boxes)),
