@@ -27,9 +27,12 @@ export class Dispatcher {
     return this.workers().some(({ worker }) => worker.id === id);
   }
 
-  /** The workers that are there now. */
+  /** The workers that are there now. One that has fallen silent accepts nothing new. */
   workers(): { peer: string; worker: WorkerPresence }[] {
-    return [...this.#peers.present()].flatMap(({ peer, worker }) => (worker ? [{ peer, worker }] : []));
+    return [...this.#peers.present()].flatMap(({ peer, worker }) => {
+      if (!worker) return [];
+      return [{ peer, worker: this.#peers.isSilent(peer) ? { ...worker, accepts: false } : worker }];
+    });
   }
 
   /** @throws {SandgateError} `unavailable` when the worker is not there. */

@@ -1,14 +1,29 @@
-/** Heartbeats: who is there, and who has gone. Three missed beats of a second each mean gone. */
+/**
+ * Heartbeats: who is there, and who has gone. A peer that misses three beats of a second each is asked for: the bus knows at
+ * once that nobody is there any more. One that is connected and says nothing may only be slow, on a machine without a
+ * CPU to spare: it gets no new work, and is gone when it has been silent for longer than any load explains.
+ */
+import Type from "typebox";
 import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
-import { type Bus, decodeJson, encodeJson } from "./nats.ts";
+import { type Bus, decodeJson, encodeJson, NoResponder } from "./nats.ts";
 import { type Presence, Presence as PresenceSchema } from "./schemas/messages.ts";
 import { checker } from "./schemas/validate.ts";
 import { subjects } from "./subjects.ts";
 
 const beatMs = 1_000;
-const goneAfterMs = 3_500;
+/** A peer that says nothing for so long is silent, and gone if it is not connected either. */
+const silentAfterMs = 3_500;
+/** The longest silence of a peer that is connected: it was stopped, hangs, or its machine is lost. */
+const goneAfterMs = 10_000;
 const checkPresence = checker(PresenceSchema);
+const checkNothing = checker(Type.Object({}));
+
+interface Known {
+  readonly presence: Presence;
+  seenAtMs: number;
+  isAskedFor: boolean;
+}
 
 type Describe = () => Omit<Presence, "peer">;
 
@@ -17,7 +32,7 @@ export class PeerWatch {
   readonly #bus: Bus;
   readonly #log: Logger;
   readonly #describe: Describe;
-  readonly #peers = new Map<string, { presence: Presence; seenAtMs: number }>();
+  readonly #peers = new Map<string, Known>();
   readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
   readonly #awaited = new Set<{ readonly peer: string; readonly fail: (error: SandgateError) => void }>();
@@ -32,6 +47,8 @@ export class PeerWatch {
     this.#log = log;
     this.#describe = describe;
     bus.connection.subscribe(subjects.presence, { callback: (error, message) => void (error ?? this.#hear(message.data)) });
+    // Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is.
+    bus.serve(subjects.alive(peer), async () => ({}));
     bus.onRestored(() => this.#grace());
   }
 
@@ -53,6 +70,12 @@ export class PeerWatch {
 
   has(peer: string): boolean {
     return this.#peers.has(peer);
+  }
+
+  /** Whether a peer is there and has said nothing for a while. */
+  isSilent(peer: string): boolean {
+    const known = this.#peers.get(peer);
+    return known !== undefined && Date.now() - known.seenAtMs > silentAfterMs;
   }
 
   /** Calls back once for each peer that is new, or back after a silence. */
@@ -104,7 +127,7 @@ export class PeerWatch {
     if (presence.peer === this.peer) return;
     if (presence.gone) return this.#drop(presence.peer);
     const isNew = !this.#peers.has(presence.peer);
-    this.#peers.set(presence.peer, { presence, seenAtMs: Date.now() });
+    this.#peers.set(presence.peer, { presence, seenAtMs: Date.now(), isAskedFor: false });
     if (!isNew) return;
     this.#version++;
     this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");
@@ -128,7 +151,22 @@ export class PeerWatch {
     if (now - this.#checkedAtMs > 2 * beatMs) this.#grace();
     this.#checkedAtMs = now;
     if (!this.#bus.connected) return;
-    for (const [peer, { seenAtMs }] of [...this.#peers]) if (now - seenAtMs > goneAfterMs) this.#drop(peer);
+    for (const [peer, known] of [...this.#peers]) {
+      if (now - known.seenAtMs > goneAfterMs) this.#drop(peer);
+      else if (now - known.seenAtMs > silentAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
+    }
+  }
+
+  /** Only that nobody is there says anything: a peer that answers beats again as well. */
+  async #askFor(peer: string, known: Known): Promise<void> {
+    known.isAskedFor = true;
+    try {
+      await this.#bus.call(subjects.alive(peer), {}, checkNothing, beatMs);
+    } catch (error) {
+      if (error instanceof NoResponder && this.#peers.get(peer) === known) this.#drop(peer);
+    } finally {
+      known.isAskedFor = false;
+    }
   }
 
   #grace(): void {

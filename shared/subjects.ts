@@ -35,6 +35,8 @@ export const subjects = {
   stream: (peer: string, streamId: string) => `sandgate.stream.${peer}.${streamId}`,
   /** Heartbeats of gateways and workers. */
   presence: "sandgate.presence",
+  /** Asks whether a process (`peer`) is there. */
+  alive: (peer: string) => `sandgate.alive.${peer}`,
 } as const;
 
 /** The last token of a subject: the verb of a worker call or the id of a stream. */

@@ -47,7 +47,7 @@ test("a peer that leaves is gone at once, for each listener once", async () => {
   assert.deepEqual(gone, [`1:${b.peers.peer}`, `2:${b.peers.peer}`]);
 });
 
-test("a peer that falls silent is gone after a few missed beats", async () => {
+test("a peer that falls silent and is not connected is gone after a few missed beats", async () => {
   const { bus, peers } = await nats.member();
   const other = await nats.connect();
   other.publish(subjects.presence, encodeJson({ peer: "mute" }));
@@ -58,6 +58,27 @@ test("a peer that falls silent is gone after a few missed beats", async () => {
   });
   await until("its end", () => gone === "mute");
   assert.ok(bus.connected);
+});
+
+test("a peer that is connected and says nothing is silent, not gone, until it was silent for long", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  // Its answers do not come: only that it is connected counts.
+  other.connection.subscribe(subjects.alive("slow"), { callback: () => {} });
+  const beat = (): void => other.publish(subjects.presence, encodeJson({ peer: "slow" }));
+  const gone: string[] = [];
+  peers.onGone((peer) => gone.push(peer));
+  beat();
+  await until("the peer", () => peers.has("slow"));
+  assert.equal(peers.isSilent("slow"), false);
+  await until("its silence", () => peers.isSilent("slow"));
+  // Time for the question whether it is there, and for more.
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  assert.deepEqual([gone, peers.has("slow")], [[], true]);
+  beat();
+  await until("its next beat", () => !peers.isSilent("slow"));
+  await until("its end", () => gone.includes("slow"));
+  assert.deepEqual(gone, ["slow"]);
 });
 
 test("a worker that comes back under its id replaces the process that had it", async () => {
