@@ -3,7 +3,7 @@
  * from the top. A piece here is what lies down to some depth; each folder at that depth is the top of another piece, reached
  * by an open descriptor instead of by its name. Nothing may run in the folder meanwhile.
  */
-import { type RunResult, run } from "./run.ts";
+import { type RunResult, runBulk } from "./run.ts";
 
 const timeoutMs = 3_600_000;
 /** Bytes of a path from the top of its piece, with room below PATH_MAX for what stands before it. */
@@ -32,5 +32,5 @@ eval "$piece"
 
 /** As a result: what `tar` says of a full disk is told by whoever asked for the copy. */
 export function copyDeepTree(from: string, to: string): Promise<RunResult> {
-  return run("setpriv", ["--pdeathsig", "KILL", "bash", "-c", script, "bash", from, to, piece], { timeoutMs });
+  return runBulk("setpriv", ["--pdeathsig", "KILL", "bash", "-c", script, "bash", from, to, piece], { timeoutMs });
 }

@@ -1,6 +1,6 @@
 /** Disk space: of a sandbox's writable layer and of the host. */
 import { statfs } from "node:fs/promises";
-import { run } from "./run.ts";
+import { runBulk } from "./run.ts";
 
 /** Millions of files on a slow disk take minutes. */
 const measureTimeoutMs = 600_000;
@@ -17,7 +17,7 @@ const measureScript = `find "$1" -xdev -printf '%b %y %n %i\\n' | awk '$2 == "d"
 /** What a sandbox's writable layer takes on disk, or undefined when it could not be measured. */
 export async function layerUse(dir: string): Promise<DiskUse | undefined> {
   // find reports files that vanish while it walks by its exit code; the sum is good all the same.
-  const result = await run("sh", ["-c", measureScript, "sh", dir], { timeoutMs: measureTimeoutMs });
+  const result = await runBulk("sh", ["-c", measureScript, "sh", dir], { timeoutMs: measureTimeoutMs });
   const [bytes, files] = result.stdout.split(" ").map((text) => Number.parseInt(text, 10));
   return bytes === undefined || files === undefined || Number.isNaN(bytes) || files === 0 ? undefined : { bytes, files };
 }

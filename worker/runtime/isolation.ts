@@ -1,4 +1,5 @@
 /** What keeps a sandbox to itself, as arguments of `podman run`: capabilities, system calls, memory that processes share. */
+import { setPriority } from "node:os";
 import type { Host } from "./host.ts";
 
 /** Linux capabilities a sandbox keeps: enough for package managers and services, nothing about the host. */
@@ -9,6 +10,24 @@ const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_
  * Runtimes give this to the first process only: commands have it from whoever starts them (see `Spawner`).
  */
 export const oomScoreAdj = 1_000;
+
+/**
+ * Everything in sandboxes, and bulk work that nobody waits for, gives way to calls: their commands have it from whoever starts
+ * them, and a program can make its own value higher, but not lower again.
+ */
+export const lowPriority = 10;
+
+/** The beginning of a command that runs the rest with low priority. */
+export const withLowPriority = ["nice", "-n", String(lowPriority)] as const;
+
+/** Gives a process low priority that somebody else has started; one that is gone needs none. */
+export function giveWay(pid: number): void {
+  try {
+    setPriority(pid, lowPriority);
+  } catch {
+    // It has gone.
+  }
+}
 
 /** Beside what Podman hides: how busy the host is, and what of its hardware tells of the work of others. */
 const hidden = ["/proc/pressure", "/proc/interrupts", "/sys/devices/virtual/powercap"];
@@ -48,6 +67,8 @@ export function isolationArguments(host: Host, memoryMiB: number): string[] {
     ...["--security-opt", `seccomp=${host.seccompProfile}`],
     ...["--security-opt", `mask=${hidden.join(":")}`],
     ...["--oom-score-adj", String(oomScoreAdj)],
+    // Whatever the account may do: a process of a sandbox never gets a higher priority than it began with.
+    ...["--ulimit", "nice=0:0", "--ulimit", "rtprio=0:0"],
     ...(host.ipc === "bounded" ? Object.entries(ipcBounds(memoryMiB, host.pageBytes)).flatMap(([name, value]) => ["--sysctl", `${name}=${value}`]) : []),
     ...(host.controlGroups === "v2" ? [] : ["--mount", "type=tmpfs,destination=/sys/fs/cgroup,tmpfs-size=4k,tmpfs-mode=0555,notmpcopyup,ro"]),
   ];

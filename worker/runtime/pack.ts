@@ -7,6 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { SandgateError } from "../../shared/errors.ts";
+import { withLowPriority } from "./isolation.ts";
 import { PipedProgram } from "./piped.ts";
 
 /** Reading through a file of a terabyte that holds but zeros gives nothing for minutes. */
@@ -64,7 +65,7 @@ touch -m -r /proc/self/fd/3 .
  */
 export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   // Nobody waits for it, so it gives way to the sandboxes.
-  const argv = ["nice", "-n", "10", ...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
+  const argv = [...withLowPriority, ...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
   const tar = new PipedProgram(argv, { pipe: "stdout", stallMs, signal });
   try {
     yield* tar.output();
@@ -83,14 +84,18 @@ export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerat
  * @throws {UnpackFailed}, also for long paths; {SandgateError} `insufficient_storage`.
  */
 export function unpackLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
-  return unpackBy(["tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`], archive, signal);
+  return unpackBy([...withLowPriority, "tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`], archive, signal);
 }
 
 /** The same for a layer with paths of any length, into an empty folder. */
 export function unpackDeepLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
   // A name that nobody in the sandbox could know when the layer was packed.
   const ours = `.sandgate-${randomUUID()}`;
-  return unpackBy(["bash", "-c", unpackDeep, "bash", dir, ours, process.execPath, shortNames, ...extractArgs, ...commonArgs], archive, signal);
+  return unpackBy(
+    [...withLowPriority, "bash", "-c", unpackDeep, "bash", dir, ours, process.execPath, shortNames, ...extractArgs, ...commonArgs],
+    archive,
+    signal,
+  );
 }
 
 async function unpackBy(argv: readonly string[], archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {

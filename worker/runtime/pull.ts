@@ -13,7 +13,7 @@ import { addressesOf, isPublic } from "./addresses.ts";
 import { freeSpace, layerUse } from "./disk.ts";
 import type { Host } from "./host.ts";
 import { hostAddresses, nftRules, refusingRoutes } from "./network.ts";
-import { isOutOfDisk, type RunResult, run } from "./run.ts";
+import { isOutOfDisk, type RunResult, runBulk } from "./run.ts";
 import { removeTree } from "./tree.ts";
 
 const watchMs = 500;
@@ -57,7 +57,7 @@ export class ImagePull {
     try {
       await room.look();
       const [program = "", ...args] = isTrusted ? podman(reference, dir) : await this.#closedOff(reference, dir);
-      const result = await run(program, args, { timeoutMs: this.#config.imagePullTimeoutMs, signal: room.signal });
+      const result = await runBulk(program, args, { timeoutMs: this.#config.imagePullTimeoutMs, signal: room.signal });
       room.signal.throwIfAborted();
       return idOf(result, reference);
     } catch (error) {

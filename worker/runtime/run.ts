@@ -1,6 +1,7 @@
 /** Starting host programs: argv arrays, one deadline, one kill path. Nothing outside this folder does it. */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { withLowPriority } from "./isolation.ts";
 import type { LaunchReply, LaunchRequest } from "./launcher.ts";
 import { type RunResult, type RunSettings, runProgram } from "./run-program.ts";
 
@@ -14,6 +15,12 @@ export interface RunOptions extends RunSettings {
 /** Runs a program to its end. A failure is a result, not an exception. */
 export function run(file: string, args: readonly string[], { signal, ...settings }: RunOptions): Promise<RunResult> {
   return signal ? runProgram(file, args, settings, signal) : launcher.run(file, args, settings);
+}
+
+/** The same for a program that goes through many or large files: it gives way to those that calls wait for. */
+export function runBulk(file: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
+  const [nice, ...rest] = withLowPriority;
+  return run(nice, [...rest, file, ...args], options);
 }
 
 /** Whether a program has failed for want of disk space, by what it printed. */

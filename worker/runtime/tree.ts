@@ -5,7 +5,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import { copyDeepTree } from "./deep-copy.ts";
-import { run } from "./run.ts";
+import { run, runBulk } from "./run.ts";
 
 const copyTimeoutMs = 3_600_000;
 const toolTimeoutMs = 600_000;
@@ -27,7 +27,7 @@ export class PathTooLong extends SandgateError {
 export async function copyTree(from: string, to: string): Promise<boolean> {
   const options = ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system"];
   // It must not outlive a worker that dies, whose successor removes what there is of the copy.
-  const result = await run("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
+  const result = await runBulk("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
   if (result.exitCode === 0) return true;
   if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
   if (/file name too long/i.test(result.stderr)) throw new PathTooLong();
@@ -55,7 +55,7 @@ const onlyVanished = (stderr: string): boolean =>
 
 /** A text that differs when any file below the folder has changed: inodes, sizes and change times of all of them. */
 export async function fingerprintOf(dir: string): Promise<string> {
-  const result = await run("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
+  const result = await runBulk("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
   // Files that vanish meanwhile make it fail, and so does a list too long to be kept, of which we would have but the beginning.
   return result.exitCode === 0 ? result.stdout : randomUUID();
 }
@@ -70,7 +70,7 @@ export async function syncTree(dir: string): Promise<void> {
 export async function removeTree(dir: string): Promise<void> {
   // Mostly there is nothing, which is no reason to start a program.
   if (!lstatSync(dir, { throwIfNoEntry: false })) return;
-  const result = await run("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
+  const result = await runBulk("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
   if (result.exitCode !== 0) throw failure("remove files", result.stderr);
 }
 
