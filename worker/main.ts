@@ -70,6 +70,7 @@ async function main(): Promise<void> {
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
   const host = await probeHost(config);
+  lifecycle.onStop("CPU groups", () => host.cpuGroups?.sweep());
   const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
     sandboxBytes: config.logBytesPerSandbox,
     accountBytes: config.logBytesPerAccount,

@@ -8,6 +8,7 @@ import type { Terminal } from "../terminal.ts";
 import { findAccount, serviceAccount } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
 import { withReadableApp } from "./app-directory.ts";
+import { offerCpuGroup } from "./cpu-group.ts";
 import { defaultImage, isBuiltHere } from "./default-image.ts";
 import { deviceFiles } from "./devices.ts";
 import { checkReach, dataDirectories } from "./directories.ts";
@@ -26,6 +27,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(subordinateIds(account, administrator), terminal);
   await ensure(runtimeDirectory(account, administrator), terminal);
   await ensure(deviceFiles(administrator), terminal);
+  await offerCpuGroup(account, administrator);
   const planned = instanceOf(config, account);
   await ensure(dataDirectories(planned), terminal);
   await checkReach(planned);

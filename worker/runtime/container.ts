@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Host } from "./host.ts";
 import { reaperPath } from "./podman.ts";
-import { pidNamespaceOf, startTimeOf } from "./proc.ts";
+import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "./proc.ts";
 import { run } from "./run.ts";
 
 const stateTimeoutMs = 10_000;
@@ -19,6 +19,10 @@ export interface Container {
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
   readonly cgroup: string | undefined;
+  /** The folder of the CPU group of ours for its commands; undefined where Podman limits them, or nobody does. */
+  readonly cpuGroup: string | undefined;
+  /** Host pids of the programs that are its network. */
+  readonly networkPids: readonly number[];
   /** Whether it has the reaper for terminals; not one that an earlier version of the worker made. */
   readonly hasReaper: boolean;
 }
@@ -40,6 +44,7 @@ interface Bundle {
   readonly process: ProcessTemplate;
   readonly root: { readonly path: string };
   readonly mounts?: readonly { readonly destination: string }[];
+  readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
 /** Looks a running container up. @throws {ContainerNotRunning} */
@@ -55,8 +60,16 @@ export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     cgroup: cgroupOf(state.pid),
+    cpuGroup: undefined,
+    networkPids: networkPids(bundle),
     hasReaper: (bundle.mounts ?? []).some(({ destination }) => destination === reaperPath),
   };
+}
+
+/** slirp4netns or pasta, which know the namespace by its path. */
+function networkPids({ linux }: Bundle): number[] {
+  const path = linux?.namespaces?.find(({ type }) => type === "network")?.path;
+  return path ? processIds().filter((pid) => commandLineOf(pid).includes(path)) : [];
 }
 
 /** @throws {ContainerNotRunning} when the runtime has no such container */

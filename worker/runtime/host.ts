@@ -5,8 +5,10 @@ import { dirname, join } from "node:path";
 import type { Config } from "../../shared/config.ts";
 import { sandboxDefaults } from "../../shared/schemas/api.ts";
 import type { HostCheck } from "../../shared/schemas/messages.ts";
+import { CpuGroups } from "./cpu-groups.ts";
 import { ipcBounds } from "./isolation.ts";
 import { nftRules } from "./network.ts";
+import { hostUserId } from "./proc.ts";
 import { run } from "./run.ts";
 import { writeSeccompProfile } from "./seccomp.ts";
 
@@ -43,6 +45,8 @@ export interface Host {
   readonly pageBytes: number;
   /** Which limits the kernel enforces for us. */
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
+  /** Groups of ours that limit CPU where Podman cannot; undefined where it can, or nobody can. */
+  readonly cpuGroups: CpuGroups | undefined;
   readonly nofileMax: number;
   readonly nprocShared: number;
   readonly checks: readonly HostCheck[];
@@ -91,6 +95,7 @@ export async function probeHost(config: Config): Promise<Host> {
     controlGroups: existsSync(cgroupV2Mark) ? "v2" : "v1",
     pageBytes,
     limits,
+    cpuGroups: limits.cpu ? undefined : CpuGroups.open(),
     nofileMax: hardLimit("Max open files"),
     nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
   } as const;
@@ -136,7 +141,7 @@ function delegatedControllers(): string[] {
 /** A worker outside a login session still gets its containers' groups from the user's systemd manager. */
 function userManagerControllers(): string[] {
   try {
-    const uid = readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s+/)[1];
+    const uid = hostUserId();
     return readFileSync(`/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`, "utf8").trim().split(/\s+/);
   } catch {
     return [];
@@ -238,7 +243,7 @@ function describe(host: Omit<Host, "checks">, found: { podman: string; runtimeVe
     { name: "system_calls", value: "Sandgate's list", ok: true },
     sharedMemory(host.ipc),
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
-    limit("cpu_limit", host.limits.cpu, "not enforced"),
+    limit("cpu_limit", host.limits.cpu || host.cpuGroups !== undefined, "not enforced: sandboxes have a lower priority"),
     limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),
     limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size"),
   ];

@@ -11,10 +11,11 @@ import { type Container, findContainer, inspectContainer } from "./container.ts"
 import { thawAbandoned } from "./freezer.ts";
 import type { Host } from "./host.ts";
 import { type Interactive, type InteractiveSpec, streamsOf } from "./interactive.ts";
+import { withLowPriority } from "./isolation.ts";
 import type { PipePool, PipeReader } from "./pipes.ts";
 import { childrenOf, killTree } from "./proc.ts";
 import { signalGroup } from "./signals.ts";
-import { type Descriptors, endedFirst, type RuntimeProcess, Spawner } from "./spawner.ts";
+import { type Descriptors, endedFirst, groupOf, joinGroup, type RuntimeProcess, Spawner } from "./spawner.ts";
 import { Standstills } from "./standstill.ts";
 import { isReaper, type ProcessSpec, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
 import { Terminals } from "./terminals.ts";
@@ -93,7 +94,7 @@ export class OciRuntime {
   async #exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     const [stdout, stderr] = await this.#pipes.takeTwo();
     const base = this.#describe(container, spec, reaped(spec.args));
-    const { stdin, ...process } = this.#start(base, container.id, spec.stdin, { stdout: stdout.writeFd, stderr: stderr.writeFd });
+    const { stdin, ...process } = this.#start(base, container, spec.stdin, { stdout: stdout.writeFd, stderr: stderr.writeFd });
     const command = this.#follow(container, spec, base, process, () => [stdout, stderr].forEach(({ writeFd }) => closeSync(writeFd)));
     command.exited.finally(() => [stdout.reader, stderr.reader].forEach((reader) => reader.writerExited())).catch(() => {});
     return { ...command, stdout: stdout.reader, stderr: stderr.reader, stdin };
@@ -102,7 +103,7 @@ export class OciRuntime {
   async #interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
     const streams = await streamsOf({ container, spec, pipes: this.#pipes, terminals: this.#terminals, onTaken });
     const base = this.#describe(container, spec, streams.argv);
-    const process = this.#spawner.start(base, container.id, streams.descriptors);
+    const process = this.#spawner.start(base, container, streams.descriptors);
     const command = this.#follow(container, spec, base, process, streams.release);
     command.exited.finally(() => streams.outputs.forEach(({ reader }) => reader.writerExited())).catch(() => {});
     const { outputs, input, resize, close } = streams;
@@ -143,12 +144,13 @@ export class OciRuntime {
     return orphans.length;
   }
 
-  #start(base: string, containerId: string, stdin: CommandSpec["stdin"], outputs: Descriptors): RuntimeProcess & { stdin: Writable | null } {
-    if (stdin === "none") return { ...this.#spawner.start(base, containerId, outputs), stdin: null };
+  #start(base: string, container: Container, stdin: CommandSpec["stdin"], outputs: Descriptors): RuntimeProcess & { stdin: Writable | null } {
+    if (stdin === "none") return { ...this.#spawner.start(base, container, outputs), stdin: null };
     // execa's types know descriptors only as literals.
     const stdio = ["pipe", outputs.stdout, outputs.stderr] as unknown as ["pipe", 1, 2];
-    const command = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, containerId];
-    const child = execa("/bin/sh", ["-c", `${endedFirst}; exec "$@"`, "sh", ...command], { reject: false, buffer: false, stdio });
+    const command = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id];
+    const shell = ["/bin/sh", "-c", `${endedFirst}; group=$0; ${joinGroup}; exec "$@"`, groupOf(container), ...command];
+    const child = execa(withLowPriority[0], [...withLowPriority.slice(1), ...shell], { reject: false, buffer: false, stdio });
     const exited = child.then((result) => {
       if (result.exitCode === undefined && !result.signal) throw new SandgateError("internal_error", "the command could not be started", { cause: result });
       return result.exitCode ?? sigkillExitCode;

@@ -139,6 +139,9 @@ export function killAll(space: string, spared: number): number[] {
   return members;
 }
 
+/** The user of this process as the machine knows it, outside of Podman's namespace. */
+export const hostUserId = (): string => read("/proc/self/uid_map")?.trim().split(/\s+/)[1] ?? "";
+
 /** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */
 export function pidNamespaceOf(pid: number): string | undefined {
   try {

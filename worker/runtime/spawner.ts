@@ -6,19 +6,27 @@
 import { createInterface } from "node:readline";
 import { execa } from "execa";
 import { SandgateError } from "../../shared/errors.ts";
-import { oomScoreAdj } from "./isolation.ts";
+import type { Container } from "./container.ts";
+import { oomScoreAdj, withLowPriority } from "./isolation.ts";
 
 /** Gives a shell the oom_score_adj of sandboxes, which everything that it starts inherits. */
 export const endedFirst = `echo ${oomScoreAdj} > /proc/self/oom_score_adj`;
 
+/** Moves a shell to the CPU group in $group, if there is one, which everything that it starts inherits as well. */
+export const joinGroup = '[ "$group" = - ] || echo 0 > "$group/cgroup.procs"';
+
+/** What `joinGroup` is told of a container. */
+export const groupOf = ({ cpuGroup }: Pick<Container, "cpuGroup">): string => cpuGroup ?? "-";
+
 /**
- * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container, and the files of
- * its standard streams. `jobs` collects the shells of earlier commands that have ended.
+ * $0 is the runtime. Each line of input is a command: its id, the base of its files, its container and that one's CPU group,
+ * and the files of its standard streams. `jobs` collects the shells of earlier commands that have ended.
  */
 const program = `${endedFirst}
-while read -r id base container in out err; do
+while read -r id base container group in out err; do
   jobs > /dev/null
   {
+    ${joinGroup}
     "$0" --log="$base.log" --log-format=json exec --process "$base.json" "$container" \\
       < "$in" > "$out" 2> "$err" &
     echo "started $id $!"
@@ -49,7 +57,11 @@ interface Pending {
 }
 
 function launch(runtime: string) {
-  return execa("/bin/sh", ["-c", program, runtime], { stdio: ["pipe", "pipe", "ignore"], buffer: false, reject: false });
+  return execa(withLowPriority[0], [...withLowPriority.slice(1), "/bin/sh", "-c", program, runtime], {
+    stdio: ["pipe", "pipe", "ignore"],
+    buffer: false,
+    reject: false,
+  });
 }
 type Shell = ReturnType<typeof launch>;
 
@@ -68,12 +80,12 @@ export class Spawner {
    *
    * @param base a path without spaces; errors of the runtime go to `<base>.log`.
    */
-  start(base: string, containerId: string, { stdin, stdout, stderr }: Descriptors): RuntimeProcess {
+  start(base: string, container: Pick<Container, "id" | "cpuGroup">, { stdin, stdout, stderr }: Descriptors): RuntimeProcess {
     const id = String(this.#serial++);
     const pending = { pid: Promise.withResolvers<number | undefined>(), exited: Promise.withResolvers<number>() };
     this.#pending.set(id, pending);
     this.#shell ??= this.#startShell();
-    this.#shell.stdin.write(`${id} ${base} ${containerId} ${fileOf(stdin)} ${fileOf(stdout)} ${fileOf(stderr)}\n`);
+    this.#shell.stdin.write(`${id} ${base} ${container.id} ${groupOf(container)} ${fileOf(stdin)} ${fileOf(stdout)} ${fileOf(stderr)}\n`);
     return { pid: pending.pid.promise, exited: pending.exited.promise };
   }
 

@@ -7,6 +7,7 @@ import { faultPoint } from "../faults.ts";
 import type { Images } from "../images/images.ts";
 import type { Container } from "../runtime/container.ts";
 import type { Host } from "../runtime/host.ts";
+import { giveWay } from "../runtime/isolation.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network.ts";
 import type { OciRuntime } from "../runtime/oci.ts";
 import { type ContainerFiles, type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
@@ -95,7 +96,7 @@ export class SandboxLifecycle {
       const run = (files: ContainerFiles): Promise<string> => this.#slots.run(() => this.#podman.run(this.#workerId, spec, files));
       const containerId = root ? await run(root) : await this.#images.use(spec.image, (imageId) => run({ imageId }));
       if (root) faultPoint("restore.started");
-      return { container: await this.#ready(containerId, spec.network, "new", root?.base), base: root?.base };
+      return { container: await this.#ready(containerId, spec, "new", root?.base), base: root?.base };
     } catch (error) {
       await this.#discard(spec.sandboxId, source);
       throw error;
@@ -108,7 +109,7 @@ export class SandboxLifecycle {
     // Mounts are gone when the machine, or Podman's namespace, was started anew.
     if (!isRunning && root) await this.#roots.mount(id, root);
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = await this.#ready(containerId, sandbox.record.network, isRunning ? "used" : "new", root?.base);
+    sandbox.container = await this.#ready(containerId, specOf(sandbox.record), isRunning ? "used" : "new", root?.base);
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
@@ -165,9 +166,14 @@ export class SandboxLifecycle {
   }
 
   /** @param base what a container that was not made from an image does not know itself. */
-  async #ready(containerId: string, network: ContainerSpec["network"], namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready(containerId: string, { sandboxId, network, cpus }: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId);
-    const container = base ? { ...inspected, process: { ...inspected.process, cwd: base.working_dir } } : inspected;
+    for (const pid of [inspected.initPid, ...inspected.networkPids]) giveWay(pid);
+    const container = {
+      ...inspected,
+      cpuGroup: this.#host.cpuGroups?.join(sandboxId, inspected, cpus),
+      process: base ? { ...inspected.process, cwd: base.working_dir } : inspected.process,
+    };
     if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid, namespace);
     return container;
   }

@@ -2,6 +2,7 @@
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Container } from "../runtime/container.ts";
+import { weigh } from "../runtime/cpu-groups.ts";
 import { type DiskUse, type FreeSpace, freeSpace, layerUse } from "../runtime/disk.ts";
 import type { Host } from "../runtime/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/proc.ts";
@@ -176,6 +177,7 @@ export class UsageMonitor {
     const isFlooded = this.#isFlooded(members);
     const reading = isFlooded ? track.reading : readCounters(container, members);
     track.note(reading, members.length, record.cpu, !reading.byProcess);
+    this.#weigh(container, track, record.cpu);
     if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
     const restMs = this.#diskOf(sandbox).floor.isBelow ? track.diskTookMs : Number.POSITIVE_INFINITY;
     if (sandbox.diskStale && Date.now() >= Math.min(track.diskDueAtMs, track.diskMeasuredAtMs + 2 * restMs)) void this.measureDisk(sandbox);
@@ -190,6 +192,17 @@ export class UsageMonitor {
     };
     const excess = excessOf(sandbox, facts);
     if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
+  }
+
+  /** Where there is too little CPU for all, those that have long used much give way to those that have not. */
+  #weigh({ cpuGroup }: Container, track: Track, cpus: number): void {
+    if (cpuGroup === undefined || track.isBusy === track.isWeighedAsBusy) return;
+    try {
+      weigh(cpuGroup, cpus, track.isBusy);
+      track.isWeighedAsBusy = track.isBusy;
+    } catch (error) {
+      this.#log.debug({ err: error }, "the group of a sandbox has gone");
+    }
   }
 
   /** Looks thoroughly where anything runs, where something did until now, and at once where the memory may be too much. */

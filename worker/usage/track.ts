@@ -20,6 +20,10 @@ export interface MemoryFound {
 
 export const noUse: Usage = { cpuPercent: 0, memoryBytes: 0, processes: 0 };
 
+/** A sandbox is busy when it has used so much of its CPU, on average over about that time. */
+const busyPercent = 25;
+const averagedMs = 5_000;
+
 /** A process that the kernel keeps from dying for longer counts like any other. */
 const dyingMsMax = 5_000;
 
@@ -44,9 +48,17 @@ export class Track {
   segmentsReadAtMs = 0;
   /** Set when its commands were ended for their memory, until a look has shown what they left behind. */
   endedForMemory = false;
+  /** Whether its weight is that of a busy one. */
+  isWeighedAsBusy = false;
+  #averagePercent = 0;
   #reading: Reading = { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() };
   #readAtMs = Date.now();
   #found: MemoryFound | undefined;
+
+  /** Whether it has used much CPU for a while: others with something short to do come first. */
+  get isBusy(): boolean {
+    return this.#averagePercent > busyPercent;
+  }
 
   get reading(): Reading {
     return this.#reading;
@@ -75,6 +87,7 @@ export class Track {
     const allowanceSeconds = ((now - this.#readAtMs) / 1_000) * cpus;
     const share = allowanceSeconds > 0 ? cpuSecondsBetween(this.#reading, reading) / allowanceSeconds : 0;
     const cpuPercent = Math.min(100, Math.round(share * 10_000) / 100);
+    this.#averagePercent += (cpuPercent - this.#averagePercent) * (1 - Math.exp(-(now - this.#readAtMs) / averagedMs));
     this.#reading = reading;
     this.#readAtMs = now;
     this.usage = { cpuPercent, memoryBytes: isCounted ? reading.memoryBytes : this.#estimate(), processes };
