@@ -2,6 +2,7 @@
 import { ownRow, type Row, speedAgainst } from "./rows.ts";
 import { createTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
+import { besideExecuteTask } from "./scenarios/fairness.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
 import { bareEcho, echoTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
@@ -81,6 +82,15 @@ function judgeKeystrokes(rows: readonly Row[]): Verdict[] {
   });
 }
 
+/** How long a command may take while another sandbox takes all the CPU that it can get. */
+const besideMsMax = 1_000;
+
+function judgeFairness(rows: readonly Row[]): Verdict[] {
+  const row = ownRow(rows, besideExecuteTask);
+  if (!row) return [];
+  return [{ target: `${besideExecuteTask}: takes less than ${besideMsMax} ms (p99)`, measured: `${row.p99.toFixed(0)} ms`, met: row.p99 < besideMsMax }];
+}
+
 /** Judges every target whose scenario was run. */
 export function judge(rows: readonly Row[]): Verdict[] {
   const judged = [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
@@ -90,5 +100,5 @@ export function judge(rows: readonly Row[]): Verdict[] {
     const speed = speedAgainst(row, other);
     return [{ target: text, measured: show(speed), met: speed >= speedMin }];
   });
-  return [...judged, ...judgeKeystrokes(rows)];
+  return [...judged, ...judgeKeystrokes(rows), ...judgeFairness(rows)];
 }

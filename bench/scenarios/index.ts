@@ -4,6 +4,7 @@ import type { Row } from "../rows.ts";
 import { concurrency } from "./concurrency.ts";
 import { create } from "./create.ts";
 import { execute } from "./execute.ts";
+import { fairness } from "./fairness.ts";
 import { list } from "./list.ts";
 import { session } from "./session.ts";
 import { snapshot } from "./snapshot.ts";
@@ -22,7 +23,7 @@ export interface Setting {
 export type Scenario = (setting: Setting) => Promise<Row[]>;
 
 /** In the order in which they run: `list` begins without sandboxes. */
-export const scenarios = { execute, create, list, concurrency, stream, snapshot, session } satisfies Record<string, Scenario>;
+export const scenarios = { execute, create, list, concurrency, stream, snapshot, session, fairness } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
 export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
