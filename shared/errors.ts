@@ -108,6 +108,9 @@ export interface WireError {
   readonly retry_after_s?: number;
 }
 
+/** No message is longer, whatever it quotes, so that an error always fits into an answer. */
+const messageCharsMax = 8_192;
+
 interface Details {
   readonly cause?: unknown;
   readonly retryAfterS?: number;
@@ -127,7 +130,10 @@ export class SandgateError extends Error {
   constructor(code: "not_found", message: string, details: Details & { readonly reason: ReasonOf<"not_found"> });
   constructor(code: "unprocessable", message: string, details: Details & { readonly reason: ReasonOf<"unprocessable"> });
   constructor(code: ErrorCode, message: string, options: Details & { readonly reason?: ErrorReason } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(
+      message.length > messageCharsMax ? `${message.slice(0, messageCharsMax)}…` : message,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.reason = options.reason;
     this.retryAfterS = options.retryAfterS ?? retryAfterDefaultS[code];

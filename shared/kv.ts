@@ -43,9 +43,10 @@ export class BucketWriter<T> {
     return new BucketWriter(bus, await openBucket(bus, name, options), check);
   }
 
-  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. */
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change, `payload_too_large`. */
   async put(key: string, value: T): Promise<void> {
-    await this.stored(await this.bus.whileConnected(() => this.kv.put(key, encodeJson(value))));
+    const record = this.#encoded(value);
+    await this.stored(await this.bus.whileConnected(() => this.kv.put(key, record)));
   }
 
   /** What a subclass does when a change is stored; without a revision, the change was a deletion. */
@@ -83,12 +84,14 @@ export class BucketWriter<T> {
 
   /** Writes an entry that is not there; false when it is there already. */
   async create(key: string, value: T): Promise<boolean> {
-    return (await this.#unlessChanged(() => this.kv.create(key, encodeJson(value)))) !== undefined;
+    const record = this.#encoded(value);
+    return (await this.#unlessChanged(() => this.kv.create(key, record))) !== undefined;
   }
 
   /** Replaces what `revision` names; false when somebody else has changed it since. */
   async replace(key: string, value: T, revision: number): Promise<boolean> {
-    return (await this.#unlessChanged(() => this.kv.update(key, encodeJson(value), revision))) !== undefined;
+    const record = this.#encoded(value);
+    return (await this.#unlessChanged(() => this.kv.update(key, record, revision))) !== undefined;
   }
 
   /**
@@ -113,6 +116,13 @@ export class BucketWriter<T> {
   async readVersion(key: string): Promise<Versioned<T> | undefined> {
     const entry = await this.bus.whileConnected(() => this.kv.get(key));
     return entry && isValue(entry) ? { value: this.check(decodeJson(entry.value)), revision: entry.revision } : undefined;
+  }
+
+  /** @throws {SandgateError} `payload_too_large`. */
+  #encoded(value: T): Uint8Array {
+    const record = encodeJson(value);
+    this.bus.refuseTooLarge("the record", record);
+    return record;
   }
 
   /** Undefined when the server says that the entry is not at the revision named. */

@@ -1,5 +1,6 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
 import type { Bucket as Kv, KvEntry } from "@nats-io/kv";
+import { inBackground } from "./background.ts";
 import { SandgateError } from "./errors.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
 import type { Logger } from "./log.ts";
@@ -29,7 +30,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
   static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options?: BucketOptions): Promise<BucketMirror<T>> {
     const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log);
     await mirror.#follow();
-    bus.onRestored(() => void mirror.#followAgain());
+    bus.onRestored(() => mirror.#followAgain());
     return mirror;
   }
 
@@ -134,7 +135,10 @@ export class BucketMirror<T> extends BucketWriter<T> {
         this.#arrived(entry.revision);
         if (pending && entry.delta === 0) finishInitial();
       }
-    })().catch((error) => this.#log.warn({ err: error }, "a bucket watch ended"));
+    })().catch((error) => {
+      this.#log.warn({ err: error }, "a bucket watch ended");
+      if (generation === this.#generation) return this.#followAgain();
+    });
     if (await this.#isEmpty()) finishInitial();
     await ready.promise;
   }
@@ -165,6 +169,6 @@ export class BucketMirror<T> extends BucketWriter<T> {
   #apply(key: string, value: T | undefined): void {
     if (value === undefined) this.#entries.delete(key);
     else this.#entries.set(key, value);
-    for (const listener of this.#changed) listener(key, value);
+    for (const listener of this.#changed) inBackground(this.#log, "a change of a bucket was not taken note of", () => listener(key, value));
   }
 }

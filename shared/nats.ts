@@ -1,5 +1,6 @@
 /** The connection to NATS: the one place where its errors become ours. */
 import { connect, type Msg, type NatsConnection, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { inBackground } from "./background.ts";
 import { SandgateError, type WireError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import type { Check } from "./schemas/validate.ts";
@@ -11,6 +12,8 @@ type Listener = () => void;
 const lateMs = 250;
 /** How long NATS keeps a question whose answer is not waited for any more, beyond twice its time. */
 const keptMs = 10_000;
+/** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
+const headersBytes = 1_024;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -39,7 +42,7 @@ export class Bus {
   private constructor(connection: NatsConnection, log: Logger) {
     this.connection = connection;
     this.#log = log;
-    void this.#watch();
+    inBackground(log, "the state of the message bus is not watched any more", () => this.#watch());
   }
 
   /**
@@ -80,13 +83,40 @@ export class Bus {
     return () => this.#restored.delete(listener);
   }
 
-  /** Tells whoever listens. What is said while the connection is being closed, by a timer for example, nobody hears. */
+  /**
+   * Sends a message for which no answer comes. What is said while the connection is being closed, nobody hears.
+   *
+   * @throws {SandgateError} `payload_too_large`.
+   */
   publish(subject: string, payload: Uint8Array): void {
+    this.refuseTooLarge("the message", payload);
     try {
       this.connection.publish(subject, payload);
     } catch (error) {
       if (!this.connection.isDraining() && !this.connection.isClosed()) throw error;
     }
+  }
+
+  /** Tells whoever listens, without a promise that anybody hears it. Never throws, so that timers and listeners may use it. */
+  tell(subject: string, body: unknown): void {
+    if (!this.connected) return;
+    inBackground(this.#log, "a message could not be sent", () => this.publish(subject, encodeJson(body)));
+  }
+
+  /** @throws {SandgateError} `payload_too_large` for what the bus takes in no message. */
+  refuseTooLarge(what: string, payload: Uint8Array): void {
+    const bytesMax = (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY) - headersBytes;
+    if (payload.length > bytesMax) throw new SandgateError("payload_too_large", `${what} would have ${payload.length} bytes, ${bytesMax} are possible`);
+  }
+
+  /** Hands every message on. What is thrown meanwhile is logged: the client would never read anything again after it. */
+  subscribe(subject: string, take: (message: Msg) => unknown): void {
+    this.connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error) this.#log.error({ err: error, subject }, "a subscription failed");
+        else inBackground(this.#log, "a message could not be taken", () => take(message));
+      },
+    });
   }
 
   /**
@@ -97,9 +127,7 @@ export class Bus {
    */
   async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
     const payload = encodeJson(body);
-    if (payload.length > (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY)) {
-      throw new SandgateError("payload_too_large", "the request is too large");
-    }
+    this.refuseTooLarge("the request", payload);
     const timeout = 2 * timeoutMs + keptMs;
     const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout }).catch((error) => Promise.reject(unanswered(error)));
     const message = await this.whileConnected(() => inTime(request(), timeoutMs));
@@ -128,24 +156,24 @@ export class Bus {
 
   /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
   serve(subject: string, handler: (subject: string, body: unknown) => Promise<unknown>): void {
-    this.connection.subscribe(subject, {
-      callback: (error, message) => {
-        if (error) this.#log.error({ err: error, subject }, "a subscription failed");
-        else void this.#answer(message, handler);
-      },
+    this.subscribe(subject, async (message) => {
+      const reply = await this.#replyTo(message, handler);
+      if (message.reply) this.publish(message.reply, reply);
     });
   }
 
-  async #answer(message: Msg, handler: (subject: string, body: unknown) => Promise<unknown>): Promise<void> {
-    let reply: Reply;
+  /** The handler's answer, or its error; an answer that is too large is an error as well. */
+  async #replyTo(message: Msg, handler: (subject: string, body: unknown) => Promise<unknown>): Promise<Uint8Array> {
     try {
-      reply = { ok: true, data: (await handler(message.subject, decodeJson(message.data))) ?? {} };
+      const data = (await handler(message.subject, decodeJson(message.data))) ?? {};
+      const reply = encodeJson({ ok: true, data } satisfies Reply);
+      this.refuseTooLarge("the answer", reply);
+      return reply;
     } catch (thrown) {
       const error = SandgateError.from(thrown);
       if (error.code === "internal_error") this.#log.error({ err: thrown, subject: message.subject }, "a call failed");
-      reply = { ok: false, error: error.toWire() };
+      return encodeJson({ ok: false, error: error.toWire() } satisfies Reply);
     }
-    if (message.reply) this.publish(message.reply, encodeJson(reply));
   }
 
   async close(): Promise<void> {
@@ -166,7 +194,7 @@ export class Bus {
     if (connected === this.#connected) return;
     this.#connected = connected;
     this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
-    for (const listener of [...(connected ? this.#restored : this.#lost)]) listener();
+    for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
   }
 }
 

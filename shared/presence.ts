@@ -4,9 +4,10 @@
  * CPU to spare: it gets no new work, and is gone when it has been silent for longer than any load explains.
  */
 import Type from "typebox";
+import { every, inBackground } from "./background.ts";
 import { SandgateError } from "./errors.ts";
 import type { Logger } from "./log.ts";
-import { type Bus, decodeJson, encodeJson, NoResponder } from "./nats.ts";
+import { type Bus, decodeJson, NoResponder } from "./nats.ts";
 import { type Presence, Presence as PresenceSchema } from "./schemas/messages.ts";
 import { checker } from "./schemas/validate.ts";
 import { subjects } from "./subjects.ts";
@@ -46,7 +47,7 @@ export class PeerWatch {
     this.#bus = bus;
     this.#log = log;
     this.#describe = describe;
-    bus.connection.subscribe(subjects.presence, { callback: (error, message) => void (error ?? this.#hear(message.data)) });
+    bus.subscribe(subjects.presence, ({ data }) => this.#hear(data));
     // Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is.
     bus.serve(subjects.alive(peer), async () => ({}));
     bus.onRestored(() => this.#grace());
@@ -54,7 +55,7 @@ export class PeerWatch {
 
   /** Makes this process known. */
   start(): void {
-    this.#timer = setInterval(() => this.#tick(), beatMs);
+    this.#timer = every(beatMs, this.#log, "a heartbeat failed", () => this.#tick());
     this.beat();
   }
 
@@ -106,14 +107,14 @@ export class PeerWatch {
 
   /** Tells the others about this process now instead of at the next beat. */
   beat(): void {
-    if (this.#timer && this.#bus.connected) this.#bus.publish(subjects.presence, encodeJson({ peer: this.peer, ...this.#describe() }));
+    if (this.#timer) this.#bus.tell(subjects.presence, { peer: this.peer, ...this.#describe() });
   }
 
   /** Tells the others that this process leaves. */
   leave(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    if (this.#bus.connected) this.#bus.publish(subjects.presence, encodeJson({ peer: this.peer, gone: true }));
+    this.#bus.tell(subjects.presence, { peer: this.peer, gone: true });
   }
 
   #hear(data: Uint8Array): void {
@@ -133,7 +134,7 @@ export class PeerWatch {
     this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");
     this.#dropPredecessors(presence);
     this.beat();
-    for (const listener of this.#come) listener(presence);
+    for (const listener of this.#come) inBackground(this.#log, "the news of a peer were not taken", () => listener(presence));
   }
 
   /** A worker that came back under its old id has replaced the process that had it. */
@@ -180,7 +181,7 @@ export class PeerWatch {
     this.#version++;
     this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
     for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
-    for (const listener of this.#gone) listener(peer);
+    for (const listener of this.#gone) inBackground(this.#log, "the loss of a peer was not taken note of", () => listener(peer));
   }
 }
 

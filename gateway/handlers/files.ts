@@ -101,11 +101,7 @@ async function sendFile(source: FileSource, sender: StreamSender, { bytesMax, to
     return target;
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    try {
-      sender.fail(error);
-    } catch {
-      // The bus is gone; the worker has noticed that by itself.
-    }
+    sender.fail(error);
     throw error;
   }
 }

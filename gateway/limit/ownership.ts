@@ -8,7 +8,7 @@
 import { hash } from "node:crypto";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
-import { type Bus, encodeJson, inTime } from "../../shared/nats.ts";
+import { type Bus, inTime } from "../../shared/nats.ts";
 import type { PeerWatch } from "../../shared/presence.ts";
 import { subjects } from "../../shared/subjects.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
@@ -185,7 +185,7 @@ export class Ownership {
     for (const key of [...this.#states.keys()]) {
       const owner = this.ownerOf(key);
       if (owner === this.self || !this.#bus.connected) continue;
-      this.#bus.publish(subjects.gateway(owner, "adopt"), encodeJson({ key, state: this.#giveAway(key) }));
+      this.#bus.tell(subjects.gateway(owner, "adopt"), { key, state: this.#giveAway(key) });
     }
   }
 

@@ -4,7 +4,7 @@
  * which the next one that answers is told of.
  */
 import { SandgateError } from "../../shared/errors.ts";
-import { type Bus, encodeJson } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
 import { subjects } from "../../shared/subjects.ts";
 import type { Level, Policy, TokenBucket } from "./bucket.ts";
 import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
@@ -70,7 +70,7 @@ export class RateLimiter {
   async giveBack(key: string): Promise<void> {
     const owner = this.#ownership.ownerOf(key);
     if (owner === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(1);
-    else if (this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "return"), encodeJson({ key, count: 1 }));
+    else this.#bus.tell(subjects.gateway(owner, "return"), { key, count: 1 });
   }
 
   /** Answers another gateway that takes this one for the key's owner. */
@@ -149,7 +149,7 @@ export class RateLimiter {
     setTimeout(() => {
       if (this.#leases.get(key) === lease) this.#leases.delete(key);
       const owner = this.#ownership.ownerOf(key);
-      if (lease.left > 0 && this.#bus.connected) this.#bus.publish(subjects.gateway(owner, "return"), encodeJson({ key, count: lease.left, prepayment }));
+      if (lease.left > 0) this.#bus.tell(subjects.gateway(owner, "return"), { key, count: lease.left, prepayment });
       lease.left = 0;
     }, leaseMs);
   }
@@ -172,7 +172,7 @@ export class RateLimiter {
 
   #tellShare(owner: string, key: string): void {
     const spent = this.#shares.tell(key);
-    if (spent.length > 0) this.#bus.publish(subjects.gateway(owner, "adopt"), encodeJson({ key, state: { spent, pending: [] } }));
+    if (spent.length > 0) this.#bus.tell(subjects.gateway(owner, "adopt"), { key, state: { spent, pending: [] } });
   }
 
   async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Taken | { moved_to: string } | undefined> {

@@ -4,6 +4,7 @@
  * or when the gateway that held it is gone.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { every } from "../../shared/background.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type Bus, NoResponder } from "../../shared/nats.ts";
@@ -41,7 +42,7 @@ export class Reservations {
   readonly #log: Logger;
   /** What this gateway is making now or has asked for. What is only asked for is nobody's place yet. */
   readonly #held = new Map<string, { readonly key: string; granted: boolean }>();
-  readonly #timer = setInterval(() => void this.#sweep(), sweepMs);
+  readonly #timer: NodeJS.Timeout;
 
   constructor(bus: Bus, peers: PeerWatch, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
     this.#bus = bus;
@@ -50,6 +51,7 @@ export class Reservations {
     this.#directory = directory;
     this.#log = log;
     ownership.heldOf = (key) => [...this.#held].flatMap(([id, held]) => (held.key === key && held.granted ? [id] : []));
+    this.#timer = every(sweepMs, log, "reservations that nobody holds could not be looked for", () => this.#sweep());
     this.#timer.unref();
   }
 

@@ -1,4 +1,5 @@
 /** All streams of a process share one subscription; this finds the stream that a frame belongs to. */
+import { inBackground } from "../background.ts";
 import { SandgateError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -25,9 +26,7 @@ export class StreamHub {
     this.peer = peers.peer;
     this.#bus = bus;
     this.#log = log;
-    bus.connection.subscribe(subjects.stream(this.peer, "*"), {
-      callback: (error, message) => void (error ?? this.#dispatch(lastToken(message.subject), message.data)),
-    });
+    bus.subscribe(subjects.stream(this.peer, "*"), ({ subject, data }) => this.#dispatch(lastToken(subject), data));
     bus.onLost(() => this.#abort(() => true, busLost()));
     peers.onGone((peer) => {
       this.#abort((end) => end.remotePeer === peer, new SandgateError("unavailable", "worker_lost: the process at the other end of the stream is gone"));
@@ -50,6 +49,7 @@ export class StreamHub {
     this.#ends.delete(streamId);
   }
 
+  /** @throws {SandgateError} `unavailable`, `payload_too_large`. */
   send(peer: string, streamId: string, header: FrameHeader, ...payload: Uint8Array[]): void {
     if (!this.#bus.connected) throw busLost();
     this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, ...payload));
@@ -73,6 +73,6 @@ export class StreamHub {
   }
 
   #abort(concerns: (end: StreamEnd) => boolean, error: SandgateError): void {
-    for (const end of [...this.#ends.values()]) if (concerns(end)) end.abort(error);
+    for (const end of [...this.#ends.values()]) if (concerns(end)) inBackground(this.#log, "a stream could not be ended", () => end.abort(error));
   }
 }

@@ -78,11 +78,16 @@ export class StreamSender implements StreamEnd {
     this.#room = undefined;
   }
 
+  /** Never throws: without the bus, the other end has noticed by itself. */
   #finish(header: FrameHeader): void {
     if (this.#finished) return;
     this.#finished = true;
     this.#hub.remove(this.#streamId);
-    this.#send({ seq: this.#sequence++, ...header });
+    try {
+      this.#send({ seq: this.#sequence++, ...header });
+    } catch {
+      return;
+    }
   }
 
   #send(header: FrameHeader, ...payload: Uint8Array[]): void {

@@ -155,3 +155,25 @@ test("what was stored survives kill -9 of the server", async () => {
   await nats.server.start();
   assert.equal(keysOf(await mirror()), "kept");
 });
+
+test("a record that is too large is refused as such, and the bucket goes on", async () => {
+  const writing = await writer();
+  const large = account("a", "x".repeat(2 * 1024 * 1024));
+  for (const write of [() => writing.put("a", large), () => writing.create("b", large), () => writing.replace("a", large, 1)]) {
+    await assert.rejects(write(), { code: "payload_too_large" });
+  }
+  await writing.put("a", account("a"));
+  assert.deepEqual(await writing.read("a"), account("a"));
+});
+
+test("a listener that throws keeps neither the mirror nor the others from the change", async () => {
+  const held = await mirror();
+  const heard: string[] = [];
+  held.onChange(() => {
+    throw new Error("of the listener");
+  });
+  held.onChange((key) => heard.push(key));
+  const writing = await writer();
+  for (const key of ["a", "b"]) await writing.put(key, account(key));
+  await until("both changes", () => heard.join() === "a,b" && keysOf(held) === "a,b");
+});

@@ -76,6 +76,61 @@ test("a call larger than the server takes is refused and does not end the connec
   assert.ok(caller.connected);
 });
 
+test("an answer larger than the server takes is an error for its caller, and the next call is answered", async () => {
+  await serve("wordy", async () => ({ text: "\u0001".repeat(1024 * 1024) }));
+  await assert.rejects(caller.call("wordy", {}, check, timeoutMs), { code: "payload_too_large", message: /the answer/ });
+  assert.deepEqual(await caller.call("echo", { text: "still here" }, check, timeoutMs), { text: "still here" });
+});
+
+test("an answer that is no JSON is the handler's defect", async () => {
+  await serve("circular", async () => {
+    const self: { self?: unknown } = {};
+    self.self = self;
+    return self;
+  });
+  await assert.rejects(caller.call("circular", {}, check, timeoutMs), { code: "internal_error" });
+});
+
+test("an error that quotes very much still arrives", async () => {
+  await serve("quotes", async () => {
+    throw new SandgateError("invalid_request", "\u0001".repeat(4 * 1024 * 1024));
+  });
+  await assert.rejects(caller.call("quotes", {}, check, timeoutMs), { code: "invalid_request" });
+});
+
+test("a message that is too large is refused to its sender, and one that nobody waits for is only logged", () => {
+  const large = "x".repeat(2 * 1024 * 1024);
+  assert.throws(() => caller.publish("anybody", Buffer.from(large)), { code: "payload_too_large" });
+  caller.tell("anybody", { large });
+  caller.tell("anybody", { number: 1n });
+});
+
+test("a subscriber that throws hears the next message all the same, and so do all others of its connection", async () => {
+  const heard: string[] = [];
+  server.subscribe("news", ({ data }) => {
+    heard.push(Buffer.from(data).toString());
+    throw new Error("of the subscriber");
+  });
+  await server.connection.flush();
+  for (const word of ["one", "two"]) caller.publish("news", Buffer.from(word));
+  await until("both", () => heard.length === 2);
+  assert.deepEqual(await caller.call("echo", { text: "heard" }, check, timeoutMs), { text: "heard" });
+});
+
+test("whoever hears of an outage and throws keeps nobody else from hearing of it", async () => {
+  const bus = await nats.connect();
+  const heard: string[] = [];
+  bus.onLost(() => {
+    throw new Error("of the listener");
+  });
+  bus.onLost(() => heard.push("lost"));
+  bus.onRestored(() => heard.push("restored"));
+  await nats.server.kill9();
+  await nats.server.start();
+  await until("both", () => heard.length === 2);
+  await until("the others are back", () => caller.connected && server.connected);
+});
+
 test("a call in flight fails when the bus is lost; afterwards the same connections work", async () => {
   const heard: string[] = [];
   caller.onLost(() => heard.push("lost"));
