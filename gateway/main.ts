@@ -1,6 +1,7 @@
 /** Starts a gateway: connect, bring accounts, keys and the directory into memory, then listen. */
 import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
+import { watchUncaught } from "../shared/background.ts";
 import { ConfigError, loadConfig } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -60,6 +61,7 @@ const meetMs = 200;
 async function main(): Promise<void> {
   const config = loadConfig();
   const log = createLogger("gateway", config.logLevel);
+  watchUncaught(log, (code) => process.exit(code));
   const lifecycle = new Lifecycle(log);
   stopOnRequest(lifecycle, (code) => process.exit(code));
 

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { errorCodes } from "../shared/errors.ts";
 import { Histogram } from "../shared/histogram.ts";
+import type { Logger } from "../shared/log.ts";
 import type { GatewayContext } from "./context.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Hosts } from "./http/hosts.ts";
@@ -24,9 +25,11 @@ export class Metrics {
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
   readonly #workers: () => string;
+  readonly #log: Logger;
 
   /** @param inProgress how many calls are being answered now. */
   constructor(context: GatewayContext, inProgress: () => number) {
+    this.#log = context.log;
     const registers = [this.#registry];
     this.#collectProcess();
     const gauge = (name: string, help: string, value: () => number): void => {
@@ -81,7 +84,9 @@ export class Metrics {
         return void response.writeHead(400, { connection: "close" }).end(`${(error as Error).message}\n`);
       }
       if (request.url !== "/metrics") return void response.writeHead(404).end();
-      response.writeHead(200, { "content-type": this.#registry.contentType }).end(await this.#text());
+      const text = await this.#text().catch((err) => this.#log.error({ err }, "the metrics could not be read"));
+      if (text === undefined) return void response.writeHead(500).end();
+      response.writeHead(200, { "content-type": this.#registry.contentType }).end(text);
     });
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
     return server;

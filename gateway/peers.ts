@@ -1,4 +1,5 @@
 /** The calls that one gateway answers for the others: limits of keys that it owns, what it has counted, tokens that it has made. */
+import { SandgateError } from "../shared/errors.ts";
 import type { Bus } from "../shared/nats.ts";
 import { type GatewayVerb, lastToken, subjects } from "../shared/subjects.ts";
 import type { Activity } from "./activity.ts";
@@ -32,5 +33,9 @@ export function servePeers(bus: Bus, { ownership, rates, reservations, idempoten
     usage: (body) => answerActivity(activity, body),
     redeem: (body) => tokens.answer(body),
   };
-  bus.serve(subjects.gateway(ownership.self, "*"), async (subject, body) => answers[lastToken(subject) as GatewayVerb]?.(body));
+  bus.serve(subjects.gateway(ownership.self, "*"), async (subject, body) => {
+    const verb = lastToken(subject);
+    if (!Object.hasOwn(answers, verb)) throw new SandgateError("internal_error", `no such call: ${verb}`);
+    return answers[verb as GatewayVerb](body);
+  });
 }

@@ -51,11 +51,14 @@ function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallRoute, 
   pipeline.admission.refuseIfFull();
   const address = exchange.address(config.trustProxy);
   const caller = tokens.redeem(token).then((grant) => authenticator.granted(grant));
-  caller.catch((error: unknown) => {
-    if (error instanceof SandgateError && error.code === "unauthorized") failures.take(address);
-  });
   pipeline.admission.hold(exchange, undefined);
-  return caller.then((known) => proceed(pipeline, exchange, route, known));
+  return caller.then(
+    (known) => proceed(pipeline, exchange, route, known),
+    (error: unknown) => {
+      if (error instanceof SandgateError && error.code === "unauthorized") failures.take(address);
+      throw error;
+    },
+  );
 }
 
 function proceed(pipeline: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {

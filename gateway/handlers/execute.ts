@@ -39,19 +39,24 @@ export async function execute(context: GatewayContext, call: Call<unknown, Stati
     const lines = receiver.read();
     let next = await lines.next();
     for (; !next.done; next = await lines.next()) await collector.add(next.value);
-    await sendResult(context, call.exchange, jsonLine(presentResult(executionId, checkEnd(next.value), collector)));
+    await sendResult(context, call.exchange, resultOf(executionId, checkEnd(next.value), collector));
   } finally {
     receiver.cancel(clientGone());
     collector.release();
   }
 }
 
-/** A large result goes out at the client's speed, its memory counted until then. */
-async function sendResult({ config }: GatewayContext, exchange: Exchange, result: string): Promise<void> {
-  if (result.length < resultBytesAtOnce) return exchange.send(200, contentType, result);
-  const body = Buffer.from(result);
-  const writer = new BodyWriter(exchange, { contentType, totalBytes: body.length, stallMs: config.streamStallMs });
-  await writer.write(body);
+/** A result as JSON text, to be made piece by piece. */
+interface Result {
+  readonly bytes: number;
+  readonly pieces: Iterable<string>;
+}
+
+/** A large result goes out at the client's speed, its memory counted until then, and is never whole in memory as JSON. */
+async function sendResult({ config }: GatewayContext, exchange: Exchange, { bytes, pieces }: Result): Promise<void> {
+  if (bytes < resultBytesAtOnce) return exchange.send(200, contentType, [...pieces].join(""));
+  const writer = new BodyWriter(exchange, { contentType, totalBytes: bytes, stallMs: config.streamStallMs });
+  for (const piece of pieces) await writer.write(Buffer.from(piece));
   writer.end();
 }
 
@@ -132,13 +137,24 @@ function lastLines(end: ExecutionEnd): Uint8Array[] {
 
 const ndjson = (value: object): Uint8Array => Buffer.from(jsonLine(value));
 
-function presentResult(id: string, end: ExecutionEnd, output: OutputCollector): object {
+/** The members of the answer in their order: those before the output, the output, those after it. */
+function resultOf(id: string, end: ExecutionEnd, output: OutputCollector): Result {
+  const before = `${JSON.stringify({ id, status: end.status, exit_code: end.exit_code }).slice(0, -1)},"stdout":"`;
+  const between = '","stderr":"';
+  const after = `",${JSON.stringify(restOf(end)).slice(1)}\n`;
+  const pieces = function* (): Generator<string> {
+    yield before;
+    yield* output.json("stdout");
+    yield between;
+    yield* output.json("stderr");
+    yield after;
+  };
+  const own = [before, between, after].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return { bytes: own + output.jsonBytes("stdout") + output.jsonBytes("stderr"), pieces: pieces() };
+}
+
+function restOf(end: ExecutionEnd): object {
   return {
-    id,
-    status: end.status,
-    exit_code: end.exit_code,
-    stdout: output.stdout,
-    stderr: output.stderr,
     ...(end.stdout_truncated ? { stdout_truncated: true } : {}),
     ...(end.stderr_truncated ? { stderr_truncated: true } : {}),
     ...(end.error ? { error: end.error } : {}),

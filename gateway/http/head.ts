@@ -6,7 +6,7 @@
 import type { HttpRequest } from "uWebSockets.js";
 
 /** Headers that the gateway reads, and what stands between the values of one that comes several times; "" where it must not. */
-const readHeaders = {
+export const readHeaders = {
   accept: ", ",
   "content-encoding": "",
   "content-length": "",

@@ -67,8 +67,13 @@ function byPath(routes: readonly Route[]): Map<string, Route[]> {
 
 /** uWS wants an answer, or somebody who waits for the client's end, before this returns. */
 function serve(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
-  if (exchange.fault === undefined) dispatch(exchange, routes, options);
-  else refuse(exchange, exchange.fault, options);
+  try {
+    if (exchange.fault === undefined) dispatch(exchange, routes, options);
+    else refuse(exchange, exchange.fault, options);
+  } catch (thrown) {
+    options.log.error({ err: thrown, request_id: exchange.requestId }, "a request could not be taken");
+    exchange.sendError(SandgateError.from(thrown));
+  }
   exchange.detach();
 }
 

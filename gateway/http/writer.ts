@@ -82,7 +82,9 @@ export class BodyWriter {
     const response = this.#exchange.raw;
     const offset = response.getWriteOffset();
     let hasRoom = true;
-    [hasRoom, this.#complete] = response.tryEnd(chunk, totalBytes);
+    response.cork(() => {
+      [hasRoom, this.#complete] = response.tryEnd(chunk, totalBytes);
+    });
     if (hasRoom) return;
     await this.#room((resolve) =>
       response.onWritable((sentBytes) => {
@@ -97,7 +99,8 @@ export class BodyWriter {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#wait = { resolve, reject };
     const timer = setTimeout(() => this.cut(), this.#stallMs);
-    listen(resolve);
+    // Not in the same go: uWebSockets.js puts the listener that it has just called back in place of one that is set meanwhile.
+    listen(() => setImmediate(resolve));
     try {
       await promise;
     } finally {
