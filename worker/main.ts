@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
+import { watchUncaught } from "../shared/background.ts";
 import { ConfigError, loadConfig, markPrograms } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -48,7 +49,6 @@ import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
-import { isFailedCommit } from "./store.ts";
 import { openStore } from "./store-open.ts";
 import { Urgent } from "./urgent.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
@@ -61,6 +61,7 @@ const archiveWaitMsMax = 500;
 async function main(): Promise<void> {
   const config = loadConfig();
   const log = createLogger("worker", config.logLevel);
+  watchUncaught(log, (code) => process.exit(code));
   armFaults(config.testFault);
   const lifecycle = new Lifecycle(log);
   stopOnRequest(lifecycle, (code) => process.exit(code));
@@ -74,10 +75,6 @@ async function main(): Promise<void> {
   const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
     sandboxBytes: config.logBytesPerSandbox,
     accountBytes: config.logBytesPerAccount,
-  });
-  process.on("unhandledRejection", (error) => {
-    if (!isFailedCommit(error)) throw error;
-    log.error({ err: error }, "records could not be written");
   });
   lifecycle.onStop("store", () => store.close());
   const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
@@ -134,7 +131,7 @@ async function main(): Promise<void> {
     reserve,
     collectLayers,
   });
-  const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => void sandboxLifecycle.restartLost(sandbox) });
+  const usage = new UsageMonitor({ config, host, sandboxes, store, log, onLost: (sandbox) => sandboxLifecycle.restartLost(sandbox) });
   store.log.hasRoom = () => usage.diskShortage() === undefined;
   const counters = new Counters();
   const pool = new WarmPool({ config, counters, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
@@ -186,12 +183,7 @@ async function main(): Promise<void> {
   lifecycle.onStop("deletions", () => deletions.stop());
   await usage.start();
   lifecycle.onStop("usage", () => usage.stop());
-  bus.onRestored(
-    () =>
-      void catchUp(parts)
-        .then(() => reconcileSnapshots(snapshotParts))
-        .catch((err) => log.error({ err }, "snapshots could not be brought up to date")),
-  );
+  bus.onRestored(() => catchUp(parts).then(() => reconcileSnapshots(snapshotParts)));
   serve(bus, context);
   lifecycle.onStop("presence", () => peers.leave());
   lifecycle.onStop("drain", async () => {

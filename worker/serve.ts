@@ -61,7 +61,7 @@ const handlers: Readonly<Record<WorkerVerb, Handler>> = {
 export function serve(bus: Bus, context: WorkerContext): void {
   bus.serve(subjects.worker(context.workerId, "*"), async (subject, body) => {
     const verb = lastToken(subject);
-    if (!(verb in handlers)) throw new SandgateError("internal_error", `no such call: ${verb}`);
+    if (!Object.hasOwn(handlers, verb)) throw new SandgateError("internal_error", `no such call: ${verb}`);
     context.counters.calls++;
     try {
       return await handlers[verb as WorkerVerb](context, body);

@@ -180,9 +180,9 @@ export class Store {
 
 /**
  * Whether LMDB could not write a transaction: it says EIO when a part was written and the disk was full then. The same
- * failure comes as a rejection of promises that LMDB keeps to itself, which is no reason to end the process.
+ * failure comes as a rejection of a promise that LMDB keeps to itself.
  */
-export function isFailedCommit(error: unknown): boolean {
+function isFailedCommit(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { message, code, commitError } = error as Error & { code?: unknown; commitError?: unknown };
   if (commitError instanceof Promise) commitError.catch(() => {});

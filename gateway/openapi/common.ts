@@ -21,7 +21,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   method_not_allowed: "The path is there, but not for this method; `Allow` lists those that work.",
   conflict: "The state of the thing does not allow this now.",
   idempotency_conflict: "The `Idempotency-Key` was used for a different request.",
-  payload_too_large: "The body or the file is larger than the server takes.",
+  payload_too_large: "The body or the file is larger than the server takes, or the answer larger than one may be.",
   unprocessable: "Well-formed, but it cannot be done: no such image, no such directory.",
   rate_limited: "Too many requests; `Retry-After` says when to come back.",
   sandbox_limit_reached: "The key has as many sandboxes as it may have.",

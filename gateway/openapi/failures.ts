@@ -118,6 +118,9 @@ export const sandboxLimit: Failures = {
 export const noDisk: Failures = {
   insufficient_storage: { when: "The host, or the sandbox's storage, is full.", message: "the host has too little free disk space" },
 };
+export const largeAnswer: Failures = {
+  payload_too_large: { when: "The answer would be larger than one may be.", message: "the answer would have 9000000 bytes, 8387584 are possible" },
+};
 export const repeated: Failures = {
   idempotency_conflict: { when: "The `Idempotency-Key` was used for something else.", message: "this Idempotency-Key was used for a different request" },
 };

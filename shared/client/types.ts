@@ -259,8 +259,10 @@ export interface Limits {
 /** A live session of a sandbox. */
 export interface SessionInfo {
   session_id: string;
-  /** Null for the login shell. */
+  /** Null for the login shell; the beginning of one that is longer than 4 KiB. */
   command: string | null;
+  /** The length of the command where `command` is only its beginning. */
+  command_bytes?: number;
   tty: boolean;
   created_at: string;
   /** Clients now. */

@@ -9,7 +9,8 @@ export const SessionTokenAnswer = component("SessionToken", {
 
 const SessionAnswer = component("Session", {
   session_id: Type.String({ description: "To attach by." }),
-  command: Type.Union([Type.String(), Type.Null()], { description: "What runs; null for the login shell." }),
+  command: Type.Union([Type.String(), Type.Null()], { description: "What runs, its beginning where it is longer than 4 KiB; null for the login shell." }),
+  command_bytes: Type.Optional(Type.Integer({ minimum: 0, description: "The length of the command where `command` is only its beginning." })),
   tty: Type.Boolean({ description: "Whether it has a terminal." }),
   created_at: Type.String({ format: "date-time", description: "When it was started." }),
   attached: Type.Integer({ minimum: 0, description: "Clients now." }),

@@ -42,8 +42,10 @@ export type SessionsCall = Static<typeof SessionsCall>;
 
 export const SessionSummary = Type.Object({
   session_id: Id,
-  /** Null for the login shell. */
+  /** Null for the login shell; the beginning of a long one. */
   command: Type.Union([Type.String(), Type.Null()]),
+  /** The length of a command of which `command` is only the beginning. */
+  command_bytes: Type.Optional(Count),
   tty: Type.Boolean(),
   created_at_ms: Count,
   attached: Count,

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
 import type { ExecutionEnd } from "../../shared/schemas/messages.ts";
 import type { StreamSender } from "../../shared/stream/sender.ts";
 import type { Container } from "../runtime/container.ts";
@@ -17,6 +18,16 @@ const sigkillExitCode = 137;
 
 type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "failed"; error: SandgateError };
 
+interface Parts {
+  readonly command: RunningCommand;
+  readonly container: Container;
+  readonly sender: StreamSender;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly startedAtMs: number;
+  readonly log: Logger;
+}
+
 export class Execution implements Activity {
   readonly kind = "execution";
   readonly #command: RunningCommand;
@@ -24,15 +35,17 @@ export class Execution implements Activity {
   readonly #sender: StreamSender;
   readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
   readonly #startedAtMs: number;
+  readonly #log: Logger;
   #stop: Stop | undefined;
   #killed: Promise<void> | undefined;
 
-  constructor(parts: { command: RunningCommand; container: Container; sender: StreamSender; stdout: OutputStream; stderr: OutputStream; startedAtMs: number }) {
+  constructor(parts: Parts) {
     this.#command = parts.command;
     this.#container = parts.container;
     this.#sender = parts.sender;
     this.#streams = { stdout: parts.stdout, stderr: parts.stderr };
     this.#startedAtMs = parts.startedAtMs;
+    this.#log = parts.log;
   }
 
   abort(error: SandgateError): void {
@@ -60,6 +73,7 @@ export class Execution implements Activity {
       await this.#killed;
       return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
     } catch (error) {
+      this.#log.error({ err: error }, "a command was lost");
       this.#halt({ kind: "failed", error: SandgateError.from(error) });
       await this.#killed;
       return this.#outcome(exitCodes.error, false);
@@ -74,7 +88,7 @@ export class Execution implements Activity {
   #halt(stop: Stop): void {
     if (this.#stop) return;
     this.#stop = stop;
-    this.#killed = this.#command.kill();
+    this.#killed = this.#command.kill().catch((err) => this.#log.error({ err }, "a command could not be ended"));
   }
 
   /** Passes a pipe on while the receiver has room; once nobody reads, empties it so that the command can end. */

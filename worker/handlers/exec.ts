@@ -1,6 +1,7 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
+import { inBackground } from "../../shared/background.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ExecuteCall, ExecutionEnd, LogEntry } from "../../shared/schemas/messages.ts";
+import type { ExecuteCall, LogEntry } from "../../shared/schemas/messages.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
@@ -27,14 +28,16 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
     const ended = runs.start();
     const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
-    const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs });
+    const log = context.log.child({ execution: call.execution_id });
+    const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs, log });
     slot.attach(execution);
     const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
-    void execution.finish(call.timeout_ms).then((end) => {
+    inBackground(log, "the end of a command was not told", async () => {
+      const end = await execution.finish(call.timeout_ms);
       ended();
       slot.free();
       void logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
-      report(sender, end);
+      sender.end(end);
     });
     // A client that has seen anything of a command finds it in the log, whatever happens to this process.
     await logged;
@@ -42,7 +45,7 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
   } catch (error) {
     slot.free();
     sender.abort(SandgateError.from(error));
-    if (error instanceof ContainerNotRunning) void context.lifecycle.restartLost(sandbox);
+    if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }
 }
@@ -96,14 +99,6 @@ function takeSlot({ config, counters }: WorkerContext, sandbox: LiveSandbox): Ac
   };
   sandbox.activities.add(slot);
   return slot;
-}
-
-function report(sender: StreamSender, end: ExecutionEnd): void {
-  try {
-    sender.end(end);
-  } catch {
-    // The bus is gone, and with it the client's stream, which its gateway has ended by itself.
-  }
 }
 
 type Outcome = Pick<LogEntry, "status" | "exit_code"> & { startedAtMs: number; endedAtMs: number; error?: string | undefined };

@@ -1,4 +1,5 @@
 /** The calls `upload`, `download` and `stat`. */
+import { inBackground } from "../../shared/background.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { DownloadCall, StatCall, StatReply, StreamTarget, UploadCall } from "../../shared/schemas/messages.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
@@ -41,7 +42,6 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
       receiver.cancel(error);
       outcome.fail(error);
     })
-    .catch((err) => context.log.warn({ err, request_id: call.request_id }, "the outcome of an upload could not be sent"))
     .finally(() => {
       sandbox.activities.delete(activity);
       sandbox.diskStale = true;
@@ -61,14 +61,13 @@ export async function download(context: WorkerContext, call: DownloadCall): Prom
   });
   const activity = endingBy((error) => {
     sender.fail(error);
-    void file.stop();
+    inBackground(context.log, "a download could not be ended", () => file.stop());
   });
   sandbox.activities.add(activity);
   file
     .send(sender)
     .then(() => sender.end({}))
     .catch((thrown: unknown) => sender.fail(logged(context, thrown, call.request_id)))
-    .catch((err) => context.log.warn({ err, request_id: call.request_id }, "the end of a download could not be sent"))
     .finally(() => sandbox.activities.delete(activity));
   return file.size === undefined ? {} : { size: file.size };
 }

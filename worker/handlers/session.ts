@@ -30,7 +30,7 @@ export async function sessionStart(context: WorkerContext, call: SessionStartCal
   } catch (error) {
     await context.sessions.discard(session, sandbox, SandgateError.from(error));
     first.abort();
-    if (error instanceof ContainerNotRunning) void context.lifecycle.restartLost(sandbox);
+    if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 /** Deletions that could not be finished when they were asked for, such as on a full disk: tried again until they are. */
+import { inBackground } from "../../shared/background.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Reserve } from "../runtime/reserve.ts";
 import type { Snapshots } from "../snapshots/registry.ts";
@@ -26,7 +27,8 @@ export class UnfinishedDeletions {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => void this.#round().finally(() => this.#timer && this.start()), retryMs);
+    const round = (): Promise<void> => this.#round().finally(() => this.#timer && this.start());
+    this.#timer = setTimeout(() => inBackground(this.#parts.log, "unfinished deletions could not be looked at", round), retryMs);
   }
 
   stop(): void {

@@ -1,4 +1,5 @@
 /** Making, starting again and removing the container of a sandbox. */
+import { inBackground } from "../../shared/background.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { Semaphore } from "../../shared/mutex.ts";
@@ -135,7 +136,11 @@ export class SandboxLifecycle {
   }
 
   /** A container that ought to run and does not: its commands are over, its files are kept and it is started again. */
-  async restartLost(sandbox: LiveSandbox): Promise<void> {
+  restartLost(sandbox: LiveSandbox): void {
+    inBackground(this.#log, "a sandbox that stopped is not started again", () => this.#restartLost(sandbox));
+  }
+
+  async #restartLost(sandbox: LiveSandbox): Promise<void> {
     const lost = sandbox.container;
     await this.#sandboxes.exclusive(sandbox.record.id, async () => {
       const { record, container } = sandbox;

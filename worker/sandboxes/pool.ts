@@ -91,9 +91,9 @@ export class WarmPool {
 
   async #fill(): Promise<void> {
     while (!this.#stopped && this.#waiting.length < this.#parts.config.poolSize) {
-      if (!this.#parts.mayFill()) return this.#fillAfter(failureRestMs);
       const id = newId("sandbox");
       try {
+        if (!this.#parts.mayFill()) return this.#fillAfter(failureRestMs);
         this.#waiting.push({ id, container: await this.#parts.launch(defaultSpec(id)) });
       } catch (error) {
         this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");

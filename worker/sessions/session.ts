@@ -41,6 +41,8 @@ export interface SessionEvents {
   ended(session: Session, end: SessionEnd): void;
   /** Nobody can attach any more. */
   gone(session: Session): void;
+  /** Something broke that is nobody's fault but ours. */
+  failed(session: Session, error: unknown): void;
 }
 
 const sigkillExitCode = 137;
@@ -87,9 +89,9 @@ export class Session implements Activity, AttachmentEvents {
   }
 
   get summary(): SessionSummary {
-    const { session_id, command = null, terminal } = this.call;
+    const { session_id, command, terminal } = this.call;
     const status = this.ended ? "ended" : "running";
-    return { session_id, command, tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#audience.size, status };
+    return { session_id, ...shown(command), tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#audience.size, status };
   }
 
   /** The command runs: its first client, unless that has gone meanwhile, is told and gets its output. */
@@ -99,7 +101,7 @@ export class Session implements Activity, AttachmentEvents {
     if (first.closed) this.#kill({ kind: "limit", reason: "its client went away before it had started" });
     if (this.ended) this.#kill();
     this.#welcome(first, 0);
-    void this.#follow(command);
+    this.#follow(command).catch((error: unknown) => this.#events.failed(this, error));
     if (this.#settings.idleMs > 0) this.#watchIdle(this.#settings.idleMs);
     const { timeout_ms } = this.call;
     if (timeout_ms === undefined) return;
@@ -228,7 +230,9 @@ export class Session implements Activity, AttachmentEvents {
 
   #kill(stop?: Stop): void {
     this.#stop ??= stop;
-    if (this.#command) this.#killing ??= this.#command.kill().finally(() => this.#audience.takeLast());
+    if (!this.#command || this.#killing) return;
+    const killed = this.#command.kill().catch((error: unknown) => this.#events.failed(this, error));
+    this.#killing = killed.finally(() => this.#audience.takeLast());
   }
 
   /** To the end of the command and of its output. */
@@ -240,6 +244,7 @@ export class Session implements Activity, AttachmentEvents {
       await this.#killing;
       this.#finish(exitCode);
     } catch (error) {
+      this.#events.failed(this, error);
       this.#lose(SandgateError.from(error));
     } finally {
       clearTimeout(this.#idle);
@@ -289,6 +294,15 @@ export class Session implements Activity, AttachmentEvents {
   #lose({ code, message }: SandgateError): void {
     this.#audience.close({ type: "closed", reason: "sessionLost", code, message });
   }
+}
+
+/** A command as lists show it, because many long ones are more than an answer may have: its beginning, and its length where that is not all. */
+function shown(command: string | undefined): Pick<SessionSummary, "command" | "command_bytes"> {
+  if (command === undefined) return { command: null };
+  const bytes = Buffer.from(command);
+  const beginning = new Preview();
+  beginning.add(bytes);
+  return { command: beginning.text, ...(beginning.truncated ? { command_bytes: bytes.length } : {}) };
 }
 
 /** @throws {SandgateError} `invalid_request`. */

@@ -42,6 +42,7 @@ export class Sessions {
     const session = new Session(call, hub, settings, {
       ended: (ended, end) => this.#ended(ended, sandbox, end),
       gone: ({ call: { session_id } }) => this.#kept.delete(session_id),
+      failed: ({ call: { session_id } }, err) => this.#context.log.error({ err, session: session_id }, "a session failed"),
     });
     this.#kept.set(call.session_id, { session, sandbox });
     sandbox.activities.add(session);

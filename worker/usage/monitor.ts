@@ -1,4 +1,5 @@
 /** Watches what sandboxes and the host use: samples for `status`, limits that the kernel does not enforce for us. */
+import { every, inBackground } from "../../shared/background.ts";
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Container } from "../runtime/container.ts";
@@ -29,6 +30,7 @@ const fullShare = 0.9;
 const sampleMs = 10_000;
 const sweepMs = 600_000;
 const day = 86_400_000;
+const unmeasured = "usage could not be measured";
 /** A layer is not measured again before this many times the last measurement's duration has passed. */
 const diskRestFactor = 10;
 
@@ -83,9 +85,9 @@ export class UsageMonitor {
     await this.#look();
     void this.#sweep();
     this.#timers.push(
-      setInterval(() => void this.#tick(), tickMs),
-      setInterval(() => this.#hurry(), hurryMs),
-      setInterval(() => void this.#sweep(), sweepMs),
+      every(tickMs, this.#log, unmeasured, () => this.#tick()),
+      every(hurryMs, this.#log, unmeasured, () => this.#hurry()),
+      every(sweepMs, this.#log, "old records could not be removed", () => this.#sweep()),
     );
   }
 
@@ -134,8 +136,8 @@ export class UsageMonitor {
   }
 
   /** Memory can be taken much faster than the ticks come. */
-  #hurry(): void {
-    if (this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) void this.#tick();
+  async #hurry(): Promise<void> {
+    if (this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) await this.#tick();
   }
 
   async #tick(): Promise<void> {
@@ -143,8 +145,6 @@ export class UsageMonitor {
     this.#ticking = true;
     try {
       await this.#look();
-    } catch (error) {
-      this.#log.error({ err: error }, "usage could not be measured");
     } finally {
       this.#ticking = false;
     }
@@ -163,7 +163,8 @@ export class UsageMonitor {
     const spaces = processesByNamespace();
     const sampling = Date.now() - this.#sampledAtMs >= sampleMs;
     if (sampling) this.#sampledAtMs = Date.now();
-    for (const sandbox of this.#sandboxes.all()) this.#lookAt(sandbox, spaces, sampling);
+    // What one of them does to be unreadable must not leave the others unwatched.
+    for (const sandbox of this.#sandboxes.all()) inBackground(this.#log, unmeasured, () => this.#lookAt(sandbox, spaces, sampling));
     this.#guardDisks(spaces);
   }
 
@@ -180,7 +181,9 @@ export class UsageMonitor {
     this.#weigh(container, track, record.cpu);
     if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
     const restMs = this.#diskOf(sandbox).floor.isBelow ? track.diskTookMs : Number.POSITIVE_INFINITY;
-    if (sandbox.diskStale && Date.now() >= Math.min(track.diskDueAtMs, track.diskMeasuredAtMs + 2 * restMs)) void this.measureDisk(sandbox);
+    if (sandbox.diskStale && Date.now() >= Math.min(track.diskDueAtMs, track.diskMeasuredAtMs + 2 * restMs)) {
+      inBackground(this.#log, unmeasured, () => this.measureDisk(sandbox));
+    }
     if (!isFlooded) this.#considerHoldings(sandbox, container, members);
     if (sampling) this.#sample(record.id, track.usage);
     const facts = {
@@ -210,7 +213,9 @@ export class UsageMonitor {
     const track = this.#track(container);
     const mayBeOver = !this.#limits.memory && memoryExcess(sandbox, track.usage.memoryBytes) !== undefined;
     const isUrgent = mayBeOver || (track.endedForMemory && members.length === 1);
-    if (isUrgent || (track.isLookStale && Date.now() >= track.lookDueAtMs)) void this.#lookThoroughly(sandbox, container, members, isUrgent);
+    if (isUrgent || (track.isLookStale && Date.now() >= track.lookDueAtMs)) {
+      inBackground(this.#log, unmeasured, () => this.#lookThoroughly(sandbox, container, members, isUrgent));
+    }
   }
 
   async #lookThoroughly(sandbox: LiveSandbox, container: Container, members: readonly number[], urgent: boolean): Promise<void> {
@@ -296,12 +301,8 @@ export class UsageMonitor {
 
   async #sweep(): Promise<void> {
     const now = Date.now();
-    try {
-      await this.#store.log.tidy(now - 7 * day);
-      await this.#store.expireSamples(now - day);
-    } catch (error) {
-      this.#log.error({ err: error }, "old records could not be removed");
-    }
+    await this.#store.log.tidy(now - 7 * day);
+    await this.#store.expireSamples(now - day);
   }
 
   /** Of one run of a container: what it held is gone when it is started anew. */

@@ -14,7 +14,7 @@ import {
   WorkersAnswer,
 } from "../../../shared/schemas/account-answers.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
-import { noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
+import { largeAnswer, noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Operator";
@@ -160,7 +160,7 @@ export const listImages: OperationDocs = {
       },
     ],
   }),
-  failures: noWorker,
+  failures: { ...noWorker, ...largeAnswer },
 };
 
 export const removeImage: OperationDocs = {

@@ -3,7 +3,7 @@
 import { SessionsAnswer, SessionTokenAnswer } from "../../../shared/schemas/session-answers.ts";
 import { closeReasons, detachTimeoutDefaultS, detachTimeoutMaxS, frameBytesMax, pingMs, subprotocol, windowBytes } from "../../../shared/session/protocol.ts";
 import { ids, times } from "../examples.ts";
-import { noSandbox, notRunning } from "../failures.ts";
+import { largeAnswer, noSandbox, notRunning } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Live sessions";
@@ -64,5 +64,5 @@ export const list: OperationDocs = {
   success: ok("The sessions.", SessionsAnswer, {
     data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
   }),
-  failures: noSandbox,
+  failures: { ...noSandbox, ...largeAnswer },
 };

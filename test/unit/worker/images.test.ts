@@ -105,3 +105,11 @@ test("images whose configuration would be read as more than what to run are refu
     assert.throws(() => refuseUnusable(wanted, image([], [key])), /has the annotation/);
   }
 });
+
+test("an image whose configuration is larger than the directory should hold for each snapshot is refused", () => {
+  const base = { id: "", env: ["PATH=/bin"], working_dir: "/", user: "" };
+  const large = "x".repeat(256 * 1024);
+  for (const change of [{ env: [`A=${large}`] }, { working_dir: `/${large}` }, { user: large }]) {
+    assert.throws(() => refuseUnusable(wanted, { base: { ...base, ...change }, annotations: [] }), /too long/);
+  }
+});
