@@ -1,10 +1,10 @@
 /** One supervised process: started, read, started again when it dies, stopped when asked. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { Backoff } from "./backoff.ts";
 import { forgetProcess, noteProcess } from "./leftovers.ts";
+import { readLines } from "./lines.ts";
 import { LogFile } from "./log-file.ts";
 import type { LogLine } from "./log-line.ts";
 import { identify } from "./processes.ts";
@@ -62,7 +62,7 @@ export class Part {
     const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     const startedMs = Date.now();
     this.#child = child;
-    for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", (line) => this.#read(line));
+    for (const stream of [child.stdout, child.stderr]) readLines(stream, (line) => this.#read(line));
     child.stdin.on("error", () => undefined);
     child.once("error", (error) => this.#failed(error));
     child.once("exit", (code, signal) => this.#ended(child, code, signal, Date.now() - startedMs));
