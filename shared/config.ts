@@ -107,7 +107,11 @@ export const settings = {
     (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"),
     "Short-lived files of the worker, best in memory.",
   ),
-  user: text("SANDGATE_USER", "sandgate", "The unprivileged user that runs the parts when started as root."),
+  user: text(
+    "SANDGATE_USER",
+    "sandgate",
+    "The unprivileged user that runs the worker when started as root; the gateway and NATS run as those with -gateway and -nats behind its name.",
+  ),
   host: text("SANDGATE_HOST", "127.0.0.1", "The address that the gateway listens on."),
   port: integer("SANDGATE_PORT", 8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
   metricsHost: text("SANDGATE_METRICS_HOST", "127.0.0.1", "The address of /metrics, which asks for no key: only what may read it should reach it."),
@@ -331,6 +335,21 @@ export function loadConfig(environment: Environment = process.env): Config {
 export function markPrograms(workerId: string): void {
   for (const name of Object.values(settings).flatMap(namesOf)) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
+}
+
+/** The settings that are secrets, by their keys in the configuration. */
+export const secretSettings = Object.entries(settings).flatMap(([key, setting]) =>
+  "secret" in setting ? [{ key: key as keyof Config, name: setting.name }] : [],
+);
+
+/** Takes the secrets out of the environment, so that no program that is started from now on inherits them. */
+export function forgetSecrets(): void {
+  for (const name of [...secretSettings.flatMap(({ name }) => [name, fileVariable(name)]), ...clientVariables]) delete process.env[name];
+}
+
+/** The Unix socket on which the gateway with this data directory listens for the operator of the machine. */
+export function operatorSocketOf(dataDir: string): string {
+  return join(dataDir, "gateway", "operator.sock");
 }
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];

@@ -1,8 +1,7 @@
-/** Running things as the service account, with nothing of the caller's environment but what is listed here. */
+/** Running things as one of the service accounts, with nothing of the caller's environment but what is listed here. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { clientVariables } from "../shared/config.ts";
-import { type Account, type Instance, sessionBusOf } from "./instance.ts";
+import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
 import { searchPath } from "./search-path.ts";
 
 type Environment = Record<string, string>;
@@ -27,20 +26,14 @@ export function asAccount(account: Pick<Account, "uid" | "gid">, argv: readonly 
   return [...inOwnSession, "setpriv", ...identity, `--inh-caps=${rights}`, `--ambient-caps=${rights}`, "--", ...argv];
 }
 
-/** The environment of everything that runs as the account. */
+/** The environment of everything that runs as the worker's account. */
 export function accountEnvironment(instance: Instance): Environment {
   const { account, paths } = instance;
   const bus = sessionBusOf(account);
   return {
-    ...proxyEnvironment(),
-    HOME: instance.home,
-    USER: account.name,
-    LOGNAME: account.name,
-    PATH: searchPath,
-    LANG: "C.UTF-8",
+    ...commonEnvironment(account, instance.home),
     XDG_RUNTIME_DIR: instance.runtimeDir,
     ...(existsSync(bus) ? { DBUS_SESSION_BUS_ADDRESS: `unix:path=${bus}` } : {}),
-    // Node.js keeps there what it has made of the sources, so that the parts start sooner from the second start on.
     NODE_COMPILE_CACHE: join(instance.runtimeDir, "compiled"),
     CONTAINERS_STORAGE_CONF: paths.storageConf,
     CONTAINERS_CONF: paths.containersConf,
@@ -49,14 +42,24 @@ export function accountEnvironment(instance: Instance): Environment {
   };
 }
 
+/** The environment of a part that has nothing to do with Podman. */
+export function partEnvironment({ accounts, paths }: Instance, part: Exclude<PartName, "worker">): Environment {
+  return { ...commonEnvironment(accounts[part], paths[part]), NODE_COMPILE_CACHE: join(paths[part], "compiled") };
+}
+
+/** Node.js keeps in NODE_COMPILE_CACHE what it has made of the sources, so that a part starts sooner from the second start on. */
+function commonEnvironment({ name }: Account, home: string): Environment {
+  return { ...proxyEnvironment(), HOME: home, USER: name, LOGNAME: name, PATH: searchPath, LANG: "C.UTF-8" };
+}
+
 /** Proxies, certificates and time zone of the caller. */
 export function proxyEnvironment(): Environment {
   return pick((name) => inherited.test(name));
 }
 
-/** The settings as the caller gave them. */
+/** The settings as the caller gave them; the secrets among them are not in the environment any more (`forgetSecrets`). */
 export function givenSettings(): Environment {
-  return pick((name) => name.startsWith("SANDGATE_") && !clientVariables.has(name));
+  return pick((name) => name.startsWith("SANDGATE_"));
 }
 
 function pick(wanted: (name: string) => boolean): Environment {

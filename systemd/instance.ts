@@ -2,9 +2,15 @@
 import { createHash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Config } from "../shared/config.ts";
+import { type Config, operatorSocketOf } from "../shared/config.ts";
 
-/** The account that runs the parts; never root. */
+/** The processes that the supervisor runs. */
+export type PartName = "worker" | "gateway" | "nats";
+
+/** Who runs which part: three users where root started it, so that who takes over one part has not the others; else one. */
+export type Accounts = Readonly<Record<PartName, Account>>;
+
+/** An account that runs a part; never root. */
 export interface Account {
   readonly name: string;
   readonly uid: number;
@@ -22,6 +28,9 @@ export interface Paths {
   readonly imageTemporary: string;
   readonly supervisor: string;
   readonly logs: string;
+  /** What the parts must know and nobody else: each file is readable by one of them. */
+  readonly secrets: string;
+  readonly gateway: string;
   readonly nats: string;
   readonly temporary: string;
   readonly podman: string;
@@ -37,12 +46,14 @@ export interface Paths {
 /** One installation of the product on this machine. */
 export interface Instance {
   readonly config: Config;
+  /** The worker's, which keeps the storage and runs Podman. */
   readonly account: Account;
+  readonly accounts: Accounts;
   readonly paths: Paths;
-  /** HOME of the parts: the person's own, or a folder of the data directory for the service account. */
+  /** HOME of the worker: the person's own, or a folder of the data directory for the service account. */
   readonly home: string;
   /**
-   * XDG_RUNTIME_DIR of the parts, one for each storage directory: Podman keeps its namespace, locks and container states
+   * XDG_RUNTIME_DIR of the worker, one for each storage directory: Podman keeps its namespace, locks and container states
    * there, so installations and the account's own use of Podman stay apart.
    */
   readonly runtimeDir: string;
@@ -63,6 +74,8 @@ export function pathsOf(config: Config): Paths {
     imageTemporary: join(storage, "tmp"),
     supervisor: join(data, "supervisor"),
     logs: join(data, "logs"),
+    secrets: join(data, "secrets"),
+    gateway: dirname(operatorSocketOf(data)),
     nats: join(data, "nats"),
     temporary: join(data, "tmp"),
     storageConf: join(podman, "storage.conf"),
@@ -74,13 +87,14 @@ export function pathsOf(config: Config): Paths {
   };
 }
 
-/** The installation of `config` run by `account`. */
-export function instanceOf(config: Config, account: Account): Instance {
+/** The installation of `config` run by `accounts`. */
+export function instanceOf(config: Config, accounts: Accounts): Instance {
+  const account = accounts.worker;
   const paths = pathsOf(config);
   // Short, because unix sockets with a 64-character container id below it may have 107 bytes at most.
   const id = createHash("sha256").update(paths.storage).digest("hex").slice(0, 6);
   const home = process.getuid?.() === account.uid ? account.home : join(paths.data, "home");
-  return { config, account, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };
+  return { config, account, accounts, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };
 }
 
 /** The runtime directory that the login manager makes for an account. */

@@ -1,6 +1,6 @@
 /** What `npm start` does: prepare the machine, then run the parts until told to stop. */
 import { dirname, join } from "node:path";
-import { type Config, ConfigError, loadConfig } from "../shared/config.ts";
+import { type Config, ConfigError, forgetSecrets, loadConfig } from "../shared/config.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { type Instance, pathsOf } from "./instance.ts";
@@ -82,7 +82,11 @@ const stop = listenForStop();
 try {
   const request = parseRequest(process.argv.slice(2));
   if (request === "help") console.log(helpText());
-  else await main(request, loadConfig(), terminal, stop);
+  else {
+    const config = loadConfig();
+    forgetSecrets();
+    await main(request, config, terminal, stop);
+  }
   process.exit(exitCodes.done);
 } catch (error) {
   process.exit(exitCodeOf(error, terminal, stop));

@@ -1,4 +1,4 @@
-/** The program text, at a place where the service account can read it. */
+/** The program text, at a place where the service accounts can read it. */
 import { createHash } from "node:crypto";
 import { chmod, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,13 +13,15 @@ const sources = ["package.json", "tsconfig.json", "gateway", "worker", "shared",
 
 /**
  * The installation with the folder that its parts run from: the folder of package.json, or a copy in the data directory
- * when the account may not read that (a checkout below /root, or one made under a strict umask). A copy rather than a
+ * when an account may not read that (a checkout below /root, or one made under a strict umask). A copy rather than a
  * bind mount, because Podman's namespace may be older than the mount.
  */
 export async function withReadableApp(instance: Instance, terminal: Terminal): Promise<Instance> {
-  if (await canRead(instance.account, appDir)) return instance;
+  const { worker, gateway } = instance.accounts;
+  const readable = await Promise.all([worker, gateway].map((account) => canRead(account, appDir)));
+  if (!readable.includes(false)) return instance;
   const copy = join(instance.paths.data, "app");
-  const title = `Copying the program, because ${instance.account.name} may not read ${appDir}`;
+  const title = `Copying the program, because ${readable[0] ? gateway.name : worker.name} may not read ${appDir}`;
   await terminal.task(title, copy, () => refresh(copy));
   return { ...instance, paths: { ...instance.paths, app: copy } };
 }

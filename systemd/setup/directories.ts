@@ -1,4 +1,4 @@
-/** The data directory. What the parts write belongs to the account, what the supervisor relies on does not. */
+/** The data directory. What a part writes belongs to its account, what the supervisor relies on does not. */
 import { chmod, chown, lstat, mkdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { asAccount } from "../as-account.ts";
@@ -31,18 +31,20 @@ export function dataDirectories(instance: Instance): Step {
   };
 }
 
-function directoriesOf({ account, paths, home }: Instance): Directory[] {
-  const { uid, gid } = account;
-  const own = (path: string) => ({ path, uid, gid, mode: 0o700 });
-  const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? uid, gid, mode });
+function directoriesOf({ account, accounts, paths, home }: Instance): Directory[] {
+  const own = (path: string, { uid, gid } = account) => ({ path, uid, gid, mode: 0o700 });
+  const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? account.uid, gid: account.gid, mode });
   return [
-    ours(paths.data, 0o710),
+    // Whoever runs a part passes through these two; what is in them is closed by itself.
+    ours(paths.data, 0o711),
+    ours(paths.secrets, 0o711),
     ours(paths.supervisor, 0o700),
     ours(paths.logs, 0o700),
     ours(paths.temporary, 0o710),
     ours(paths.podman, 0o750),
-    ...["worker", "gateway"].map((part) => own(join(paths.data, part))),
-    own(paths.nats),
+    own(join(paths.data, "worker")),
+    own(paths.gateway, accounts.gateway),
+    own(paths.nats, accounts.nats),
     own(paths.storage),
     own(paths.imageTemporary),
     ...(home.startsWith(paths.data) ? [own(home)] : []),
@@ -103,9 +105,14 @@ async function refuseForeignStorage({ account, paths }: Instance): Promise<void>
   }
 }
 
-/** @throws {StartFailure} when a folder above the data directory keeps the account out. */
-export async function checkReach({ account, paths }: Instance): Promise<void> {
-  for (const path of [paths.nats, paths.storage]) {
+/** @throws {StartFailure} when a folder above the data directory keeps an account out. */
+export async function checkReach({ accounts, paths }: Instance): Promise<void> {
+  const places = [
+    { account: accounts.nats, path: paths.nats },
+    { account: accounts.gateway, path: paths.gateway },
+    { account: accounts.worker, path: paths.storage },
+  ];
+  for (const { account, path } of places) {
     if (await succeeds(asAccount(account, ["test", "-w", path]))) continue;
     throw new StartFailure(`The user ${account.name} cannot reach ${path}: choose another SANDGATE_DATA_DIR or open the folders above it`);
   }

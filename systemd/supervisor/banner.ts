@@ -1,4 +1,5 @@
 /** What is printed when everything runs. */
+import type { Accounts } from "../instance.ts";
 import { alignColumns, type Terminal, visible } from "../terminal.ts";
 
 /** One property of the host as the worker found it. */
@@ -18,6 +19,18 @@ export function hostChecksOf(fields: Readonly<Record<string, unknown>>): HostChe
     const note = typeof check.note === "string" ? { note: check.note } : {};
     return [{ name: check.name, value: String(check.value ?? ""), ok: check.ok !== false, ...note }];
   });
+}
+
+/** Whether the parts are kept from each other by users of their own, which only root can give them. */
+export function usersCheck({ worker, gateway, nats }: Accounts): HostCheck {
+  const names = [...new Set([worker, gateway, nats].map(({ name }) => name))];
+  const ok = names.length > 1;
+  return {
+    name: "users",
+    value: names.join(", "),
+    ok,
+    ...(ok ? {} : { note: "one for all parts: who takes over one has the others; start as root for one each" }),
+  };
 }
 
 /** The address at which a gateway that listens on `host` is reached from this machine. */

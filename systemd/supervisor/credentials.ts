@@ -1,11 +1,20 @@
-/** Secrets that are made once and kept in files that only the supervisor's user can read. */
+/** Secrets that are made once, and the files from which those read them who need them. */
 import { randomBytes } from "node:crypto";
-import type { Instance } from "../instance.ts";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Config, fileVariable, secretSettings } from "../../shared/config.ts";
+import type { Account, Instance, PartName } from "../instance.ts";
+import { type Ownership, readIfThere, replaceFile } from "../write-file.ts";
+
+/** A file that its maker and one account can read, and only its maker can change. */
+export function readableBy({ uid, gid }: Account): Ownership {
+  const own = process.getuid?.() ?? uid;
+  return own === uid ? { mode: 0o600 } : { mode: 0o640, uid: own, gid };
+}
 
 /**
  * The API key of the first account: as configured, else the one made on the first start. The file always holds the one
- * that counts, because `sandgate-admin` and people look there; whoever can read it can read the settings of the parts.
+ * that counts, because `sandgate-admin` and people look there.
  */
 export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
   const { bootstrapApiKey: configured } = config;
@@ -18,6 +27,22 @@ export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
 /** The password that keeps other users of this machine out of the owned NATS server. */
 export async function natsPasswordOf({ paths }: Instance): Promise<string> {
   return keptSecret(paths.natsPassword, () => randomBytes(24).toString("base64url"));
+}
+
+/**
+ * Puts the settings of a part that are secrets into files that it alone can read, and returns the settings that name them.
+ * In an environment every process of the same user could read them.
+ */
+export async function secretFiles({ accounts, paths }: Instance, part: PartName, values: Partial<Config>): Promise<Record<string, string>> {
+  const given: Record<string, string> = {};
+  for (const { key, name } of secretSettings) {
+    const path = join(paths.secrets, `${part}.${name.replace("SANDGATE_", "").replaceAll("_", "-").toLowerCase()}`);
+    const value = values[key];
+    if (value) await replaceFile(path, `${value}\n`, readableBy(accounts[part]));
+    else await rm(path, { force: true });
+    if (value) given[fileVariable(name)] = path;
+  }
+  return given;
 }
 
 async function keptSecret(file: string, make: () => string): Promise<string> {

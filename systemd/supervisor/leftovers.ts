@@ -33,6 +33,11 @@ export async function endLeftovers(folder: string, patienceMs: number, terminal:
   for (const { name } of await readNotes(folder)) await forgetProcess(folder, name);
 }
 
+/** The names of the noted parts that run. */
+export async function runningParts(folder: string): Promise<string[]> {
+  return (await readNotes(folder)).filter(({ process }) => isRunning(process)).map(({ name }) => name);
+}
+
 async function end(processes: readonly ProcessId[], patienceMs: number): Promise<void> {
   for (const process of processes) signalProcess(process, "SIGTERM");
   const deadline = Date.now() + patienceMs;

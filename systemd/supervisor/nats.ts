@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { accountEnvironment, asAccount } from "../as-account.ts";
+import { asAccount, partEnvironment } from "../as-account.ts";
 import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { run } from "../run.ts";
 import { replaceFile } from "../write-file.ts";
-import { natsPasswordOf } from "./credentials.ts";
+import { natsPasswordOf, readableBy } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
@@ -28,18 +28,18 @@ export interface OwnedNats {
 
 /** Writes the server's configuration. Its port stays the same however often the server is started again. */
 export async function configureNats(instance: Instance): Promise<OwnedNats> {
-  const { config, account, paths } = instance;
+  const { config, accounts, paths } = instance;
   const port = config.natsPort || (await freePort(host));
   await checkPortIsFree(host, port, { part: "NATS", setting: "SANDGATE_NATS_PORT" });
   const password = await natsPasswordOf(instance);
   const text = configuration(paths.nats, port, password, await canSyncAlways());
-  await replaceFile(paths.natsConf, text, { mode: 0o600, uid: account.uid, gid: account.gid });
+  await replaceFile(paths.natsConf, text, readableBy(accounts.nats));
   // Without a pipe on stdin that it would read, the server is tied to its supervisor by the kernel.
-  const command = asAccount(account, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
+  const command = asAccount(accounts.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
   const spec: PartSpec = {
     name: "nats",
     argv: command,
-    env: accountEnvironment(instance),
+    env: partEnvironment(instance, "nats"),
     cwd: "/",
     parse: parseNatsLine,
     logFile: join(paths.logs, "nats.log"),

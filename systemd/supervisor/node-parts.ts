@@ -1,7 +1,8 @@
 /** How the worker and the gateway are run. */
 import { join } from "node:path";
-import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace } from "../as-account.ts";
+import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
+import { secretFiles } from "./credentials.ts";
 import { parsePinoLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
 
@@ -24,22 +25,25 @@ export interface Wiring {
 }
 
 /** The worker, inside Podman's namespace. It stops its sandboxes when it stops, because here nothing outlives `npm start`. */
-export function workerSpec(instance: Instance, { natsUrl, defaultImageId }: Wiring): PartSpec {
+export async function workerSpec(instance: Instance, { natsUrl, defaultImageId }: Wiring): Promise<PartSpec> {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
-  const { SANDGATE_BOOTSTRAP_API_KEY: _, ...settings } = givenSettings();
   return partSpec(instance, "worker", command, {
-    ...settings,
-    SANDGATE_NATS_URL: natsUrl,
+    ...accountEnvironment(instance),
+    ...(await secretFiles(instance, "worker", { ...instance.config, natsUrl, bootstrapApiKey: "" })),
     SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
     SANDGATE_STOP_SANDBOXES: "true",
   });
 }
 
 /** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */
-export function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wiring): PartSpec {
-  const command = asAccount(instance.account, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
-  const settings = { SANDGATE_NATS_URL: natsUrl, SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax };
-  return partSpec(instance, "gateway", command, { ...givenSettings(), ...settings });
+export async function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wiring): Promise<PartSpec> {
+  const command = asAccount(instance.accounts.gateway, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
+  return partSpec(instance, "gateway", command, {
+    ...partEnvironment(instance, "gateway"),
+    ...(await secretFiles(instance, "gateway", { ...instance.config, natsUrl, bootstrapApiKey: apiKey })),
+    SANDGATE_PORT: String(port),
+    UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax,
+  });
 }
 
 /** @param main a part's `main.ts`, below the product's folder. */
@@ -47,14 +51,13 @@ export function nodeCommand({ paths }: Instance, main: string): string[] {
   return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, main)];
 }
 
-function partSpec(instance: Instance, name: string, argv: readonly string[], settings: Readonly<Record<string, string>>): PartSpec {
-  const { paths } = instance;
+function partSpec({ paths }: Instance, name: string, argv: readonly string[], env: Readonly<Record<string, string>>): PartSpec {
   // Passed whole, because the defaults of these depend on the user that asks.
   const places = { SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage };
   return {
     name,
     argv,
-    env: { ...accountEnvironment(instance), ...settings, ...places },
+    env: { ...givenSettings(), ...env, ...places },
     cwd: paths.app,
     parse: parsePinoLine,
     logFile: join(paths.logs, `${name}.log`),

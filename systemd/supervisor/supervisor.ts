@@ -4,7 +4,7 @@ import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { defaultImageId } from "../setup/default-image.ts";
 import type { Terminal } from "../terminal.ts";
-import { hostChecksOf, printHost, printReady, urlOf } from "./banner.ts";
+import { hostChecksOf, printHost, printReady, urlOf, usersCheck } from "./banner.ts";
 import type { LogLine } from "./log-line.ts";
 import { configureNats, waitForNats } from "./nats.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "./node-parts.ts";
@@ -66,10 +66,9 @@ export class Supervisor {
     const { config } = instance;
     const image = (await defaultImageId(instance)) ?? "";
     const wiring: Wiring = { natsUrl: config.natsUrl || (await this.#startNats()), apiKey, port, defaultImageId: image };
-    const worker = this.#startAndWait(workerSpec(instance, wiring));
-    const gateway = this.#startAndWait(gatewaySpec(instance, wiring));
-    const [workerLine] = await Promise.all([worker, gateway]);
-    printHost(this.#terminal, hostChecksOf(workerLine.fields));
+    const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
+    const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
+    printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts)]);
     printReady(this.#terminal, urlOf(config.host, port), apiKey);
   }
 

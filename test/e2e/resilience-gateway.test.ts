@@ -134,7 +134,7 @@ test("a gateway that starts before NATS and before the worker works once they ar
 test("a bootstrap key that the settings no longer name is revoked on every gateway", async () => {
   const apiKey = `sg_new_${randomBytes(24).toString("base64url")}`;
   await stack.gateway.kill9();
-  const changed = withSettings(stack.gateway, { SANDGATE_BOOTSTRAP_API_KEY: apiKey });
+  const changed = withSettings(stack.gateway, { SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_BOOTSTRAP_API_KEY_FILE: "" });
   await changed.start();
   try {
     for (const { url } of [api, other]) {

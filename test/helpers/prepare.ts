@@ -3,7 +3,7 @@ import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, loadConfig } from "../../shared/config.ts";
 import { type Instance, instanceOf } from "../../systemd/instance.ts";
-import { findAccount } from "../../systemd/setup/account.ts";
+import { findAccounts } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
 import { defaultImageId } from "../../systemd/setup/default-image.ts";
@@ -24,7 +24,7 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
 /** The installation that `prepareTests` has prepared, which nothing but its image store is used of. */
 export async function preparedInstance(): Promise<Instance> {
   const config = loadConfig();
-  return withReadableApp(instanceOf(config, await findAccount(config)), new Terminal(process.stderr));
+  return withReadableApp(instanceOf(config, await findAccounts(config)), new Terminal(process.stderr));
 }
 
 /** The id of its default image. */
@@ -36,7 +36,7 @@ export async function preparedImageId(): Promise<string | undefined> {
 export async function testInstance(dataDir: string, settings: Readonly<Record<string, string>>): Promise<Instance> {
   const { storageDir } = loadConfig();
   const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
-  const instance = instanceOf(config, await findAccount(config));
+  const instance = instanceOf(config, await findAccounts(config));
   for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
   if (config.storageDir === storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, instance.paths.defaultImage);
   return withReadableApp(instance, new Terminal(process.stderr));

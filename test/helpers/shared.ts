@@ -1,17 +1,24 @@
+import type { PartName } from "../../systemd/instance.ts";
+import type { Stack } from "./stack.ts";
+
 /** The installation that `test/run.ts` started for all test files, as they find it in their environment. */
 export interface SharedStack {
   readonly url: string;
   readonly apiKey: string;
   readonly natsUrl: string;
+  readonly dataDir: string;
+  /** The process ids of its parts. */
+  readonly pids: Readonly<Record<PartName, number>>;
 }
 
-export function sharedStackEnvironment({ url, apiKey, natsUrl }: SharedStack): Record<string, string> {
-  return { TEST_STACK_URL: url, TEST_STACK_API_KEY: apiKey, TEST_STACK_NATS_URL: natsUrl };
+export function sharedStackEnvironment({ url, apiKey, natsUrl, dataDir, worker, gateway, nats }: Stack): Record<string, string> {
+  const stack: SharedStack = { url, apiKey, natsUrl, dataDir, pids: { worker: worker.pid, gateway: gateway.pid, nats: nats.pid } };
+  return { TEST_STACK: JSON.stringify(stack) };
 }
 
 /** @throws {Error} when the file was not started by `npm test`. */
 export function sharedStack(): SharedStack {
-  const { TEST_STACK_URL: url, TEST_STACK_API_KEY: apiKey, TEST_STACK_NATS_URL: natsUrl } = process.env;
-  if (!url || !apiKey || !natsUrl) throw new Error("run this file with: npm test -- <part of its name>");
-  return { url, apiKey, natsUrl };
+  const { TEST_STACK: text } = process.env;
+  if (!text) throw new Error("run this file with: npm test -- <part of its name>");
+  return JSON.parse(text) as SharedStack;
 }

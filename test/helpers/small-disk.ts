@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../shared/config.ts";
 import { instanceOf } from "../../systemd/instance.ts";
-import { findAccount } from "../../systemd/setup/account.ts";
+import { findAccount, findAccounts } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
 import { ensure } from "../../systemd/setup/step.ts";
@@ -45,7 +45,7 @@ export class SmallDisk {
       await makeFileSystem(dir, freeMiB, freeInodes);
       const storage = { SANDGATE_STORAGE_DIR: join(dir, "mounted/containers") };
       const config = loadConfig({ ...process.env, ...storage });
-      await ensure(instanceDirectory(instanceOf(config, await findAccount(config))), new Terminal(process.stderr));
+      await ensure(instanceDirectory(instanceOf(config, await findAccounts(config))), new Terminal(process.stderr));
       const stack = await startStack({ name, workersDir: join(dir, "mounted"), settings: { SANDGATE_DISK_FLOOR_BYTES: "0", ...settings, ...storage } });
       return new SmallDisk(stack, dir);
     } catch (error) {

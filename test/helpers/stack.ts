@@ -3,9 +3,10 @@ import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { accountEnvironment, asAccount, inPodmanNamespace } from "../../systemd/as-account.ts";
+import { accountEnvironment, asAccount, inPodmanNamespace, partEnvironment } from "../../systemd/as-account.ts";
 import type { Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
+import { apiKeyOf, secretFiles } from "../../systemd/supervisor/credentials.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
@@ -130,7 +131,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     return dir;
   };
   const nats = await configureNats(instance);
-  const apiKey = `sg_test_${randomBytes(24).toString("base64url")}`;
+  const apiKey = await apiKeyOf(instance);
   const common = {
     // Without containers that wait, what a test finds is what it made.
     SANDGATE_POOL_SIZE: "0",
@@ -142,27 +143,30 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
     ...environment,
     ...settings,
-    SANDGATE_NATS_URL: nats.url,
     SANDGATE_STORAGE_DIR: instance.paths.storage,
-    SANDGATE_BOOTSTRAP_API_KEY: apiKey,
+  };
+  const secrets = {
+    worker: await secretFiles(instance, "worker", { natsUrl: nats.url }),
+    gateway: await secretFiles(instance, "gateway", { natsUrl: nats.url, bootstrapApiKey: apiKey }),
   };
   const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
   const ports = await Promise.all(Array.from({ length: gateways }, testPort));
-  const part = (partName: string, command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess =>
-    new TestProcess(
-      nodePart(instance, partName, join(dataDir, `${partName}${Object.values(extra)[0]}.log`), command, { ...common, SANDGATE_DATA_DIR: dataDir, ...extra }),
-    );
+  const part = (partName: "worker" | "gateway", command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess => {
+    const env = partName === "worker" ? accountEnvironment(instance) : partEnvironment(instance, partName);
+    const all = { ...env, ...common, SANDGATE_DATA_DIR: dataDir, ...secrets[partName], ...extra };
+    return new TestProcess(nodePart(instance, partName, join(instance.paths.logs, `${partName}${Object.values(extra)[0]}.log`), command, all));
+  };
   const stack = new Stack({
     dataDir,
     instance,
     apiKey,
     natsUrl: nats.url,
-    nats: new TestProcess({ ...nats.spec, logFile: join(dataDir, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
+    nats: new TestProcess({ ...nats.spec, logFile: join(instance.paths.logs, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
     workers: workerIds.map((id) =>
       part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)) }),
     ),
     gateways: ports.map((port) =>
-      part("gateway", (argv) => asAccount(instance.account, argv), { SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax }),
+      part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), { SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax }),
     ),
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
     workerIds,
@@ -184,11 +188,11 @@ export function peerOf(readyLine: string): string {
   return peer ?? gateway ?? "";
 }
 
-function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], settings: Record<string, string>): ProcessSpec {
+function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], env: Record<string, string>): ProcessSpec {
   return {
     name,
     argv: command(nodeCommand(instance, `${name}/main.ts`)),
-    env: { ...accountEnvironment(instance), ...settings },
+    env,
     cwd: instance.paths.app,
     logFile,
     isReady: (line) => line.includes('"event":"ready"'),
