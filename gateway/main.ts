@@ -2,7 +2,7 @@
 import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { watchUncaught } from "../shared/background.ts";
-import { ConfigError, loadConfig } from "../shared/config.ts";
+import { ConfigError, loadConfig, operatorSocketOf } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { BucketWriter } from "../shared/kv.ts";
@@ -145,6 +145,7 @@ async function main(): Promise<void> {
     routes,
     corsOrigins: config.corsOrigins,
     hosts,
+    operatorSocket: operatorSocketOf(config.dataDir),
     log,
     handle: (exchange, route) => handle(pipeline, exchange, route),
     notFound: (exchange) => notFound(context, exchange),

@@ -13,6 +13,8 @@ export interface ServerOptions {
   readonly routes: readonly Route[];
   readonly corsOrigins: readonly string[];
   readonly hosts: Hosts;
+  /** The path of a Unix socket for the operator, on which the same calls are answered. */
+  readonly operatorSocket: string;
   readonly log: Logger;
   /** Answers an exchange by its route; never throws. */
   readonly handle: (exchange: Exchange, route: Route) => void;
@@ -32,6 +34,8 @@ export interface Server {
   close(): void;
 }
 
+const operatorSocketFailed = "the operator's Unix socket cannot be listened on (is its path longer than 107 bytes?): sandgate-admin needs SANDGATE_URL";
+
 /** @throws {Error} when the address cannot be listened on. */
 export function listen(host: string, port: number, options: ServerOptions): Promise<Server> {
   const app = App();
@@ -49,10 +53,15 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
       boundReceiveBuffer(us_socket_local_port(socket), options.log);
-      let open = true;
+      const open = new Set([socket]);
+      // Takes the place of one that a killed gateway has left.
+      app.listen_unix((local: us_listen_socket | false) => {
+        if (local) open.add(local);
+        else options.log.warn({ event: "operator_socket_failed", path: options.operatorSocket }, operatorSocketFailed);
+      }, options.operatorSocket);
       const stopListening = (): void => {
-        if (open) us_listen_socket_close(socket);
-        open = false;
+        for (const listening of open) us_listen_socket_close(listening);
+        open.clear();
       };
       resolve({ port: us_socket_local_port(socket), stopListening, close: () => app.close() });
     });

@@ -1,4 +1,8 @@
-/** The operator API over HTTP. */
+/** The operator API over HTTP: by the gateway's Unix socket on its own machine, else by its address. */
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../failure.ts";
 import { AdminError } from "./failures.ts";
@@ -15,21 +19,33 @@ interface PageOf<T> {
 
 type Query = Readonly<Record<string, string | undefined>>;
 
+/** Where the gateway is. */
+export interface Place {
+  readonly url: URL;
+  /** The Unix socket that it is asked on; its address where there is none. */
+  readonly socketPath?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfterS: number;
+  readonly body: unknown;
+}
+
 export class AdminClient {
-  readonly #url: URL;
+  readonly #place: Place;
   readonly #apiKey: string;
 
-  constructor(url: URL, apiKey: string) {
-    this.#url = url;
+  constructor(place: Place, apiKey: string) {
+    this.#place = place;
     this.#apiKey = apiKey;
   }
 
   /** @throws {AdminError} with the server's message, or why there is no answer */
   async call<T>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
-    const response = await this.#fetch(method, path, body);
-    const answer = await parsed(response);
-    if (!response.ok) throw refused(response, answer);
-    return answer as T;
+    const answer = await this.#ask(method, path, body);
+    if (!isOk(answer)) throw refused(answer);
+    return answer.body as T;
   }
 
   /** A whole list as one page. Where the rate does not allow all of it at once, it waits. */
@@ -49,48 +65,62 @@ export class AdminClient {
     const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined);
     const parameters = new URLSearchParams([...given, ["page", String(page)], ["page_size", String(pageSize)]]);
     for (;;) {
-      const response = await this.#fetch("GET", `${path}?${parameters}`);
-      const answer = await parsed(response);
-      if (response.ok) return answer as PageOf<T>;
-      const waitS = Number(response.headers.get("retry-after"));
-      if (response.status !== 429 || !(waitS > 0 && waitS <= waitMaxS)) throw refused(response, answer);
-      await sleep(waitS * 1_000);
+      const answer = await this.#ask("GET", `${path}?${parameters}`);
+      if (isOk(answer)) return answer.body as PageOf<T>;
+      const { status, retryAfterS } = answer;
+      if (status !== 429 || !(retryAfterS > 0 && retryAfterS <= waitMaxS)) throw refused(answer);
+      await sleep(retryAfterS * 1_000);
     }
   }
 
-  async #fetch(method: string, path: string, body?: unknown): Promise<Response> {
-    const base = this.#url.href.replace(/\/$/, "");
+  /** Follows no redirection: the key is for this server and for no other that it may name. */
+  async #ask(method: string, path: string, body?: unknown): Promise<Answer> {
+    const { url, socketPath } = this.#place;
+    const base = url.href.replace(/\/$/, "");
     try {
-      return await fetch(base + path, {
+      const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(base + path, {
         method,
         headers: { "x-api-key": this.#apiKey, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        // The key is for this server and for no other that it may name.
-        redirect: "error",
+        ...(socketPath === undefined ? {} : { socketPath }),
         signal: AbortSignal.timeout(timeoutMs),
       });
+      request.end(body === undefined ? undefined : JSON.stringify(body));
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      const { statusCode: status = 0, headers } = response;
+      return { status, retryAfterS: Number(headers["retry-after"]), body: parsed(status, await text(response)) };
     } catch (error) {
-      throw new AdminError(`no answer from ${base}: ${reasonOf(error)}`);
+      if (error instanceof AdminError) throw error;
+      throw new AdminError(`no answer from ${socketPath ?? base}: ${reasonOf(error, socketPath)}`);
     }
   }
 }
 
-async function parsed(response: Response): Promise<unknown> {
-  const text = await response.text().catch(() => "");
+function parsed(status: number, body: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(body);
   } catch {
-    throw new AdminError(`the answer (status ${response.status}) is not JSON: is this the address of a Sandgate gateway?`);
+    throw new AdminError(`the answer (status ${status}) is not JSON: is this the address of a Sandgate gateway?`);
   }
 }
 
-function refused(response: Response, answer: unknown): AdminError {
-  const { message, request_id } = (answer as { error?: { message?: string; request_id?: string } } | null)?.error ?? {};
-  return new AdminError(`${message ?? `the server answered with status ${response.status}`}${request_id ? ` (${request_id})` : ""}`);
+const isOk = ({ status }: Answer): boolean => status >= 200 && status < 300;
+
+function refused({ status, body }: Answer): AdminError {
+  const { message, request_id } = (body as { error?: { message?: string; request_id?: string } } | null)?.error ?? {};
+  return new AdminError(`${message ?? `the server answered with status ${status}`}${request_id ? ` (${request_id})` : ""}`);
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof Error && error.name === "TimeoutError") return `nothing came in ${timeoutMs / 1_000} seconds`;
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && cause.message ? cause.message : messageOf(error);
+const noSocket: Readonly<Record<string, string>> = {
+  ENOENT: "no gateway has been started there",
+  ECONNREFUSED: "the gateway does not run",
+  EACCES: "only root and the user who runs npm start may use it",
+};
+
+function reasonOf(error: unknown, socketPath: string | undefined): string {
+  if (!(error instanceof Error)) return messageOf(error);
+  const { name, cause, code = "" } = error as NodeJS.ErrnoException;
+  // A signal's time runs out with an error of its own below that of the request.
+  if ([name, (cause as Error | undefined)?.name].includes("TimeoutError")) return `nothing came in ${timeoutMs / 1_000} seconds`;
+  const reason = socketPath === undefined ? undefined : noSocket[code];
+  return reason ? `${reason}. SANDGATE_DATA_DIR says whose gateway is meant here, SANDGATE_URL or --url one elsewhere` : messageOf(error);
 }

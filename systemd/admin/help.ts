@@ -15,7 +15,7 @@ export function helpText(): string {
     ["  --operator, --no-operator", "may use these commands, or may not (set)"],
     ["  -y, --yes", "do not ask; needed by suspend, revoke, forget, delete and images rm where there is no terminal"],
     ["  --json", "print the answers of the API"],
-    ["  --url URL", "the gateway; SANDGATE_URL, else the one on this machine"],
+    ["  --url URL", "the gateway; SANDGATE_URL, else the one of SANDGATE_DATA_DIR on this machine, by its Unix socket"],
     ["  --key-file FILE", "a file with an operator's API key; else SANDGATE_API_KEY, else the key of this machine's installation"],
     ["  -h, --help", "show this text"],
   ];

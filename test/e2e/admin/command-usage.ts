@@ -81,7 +81,7 @@ export function commandUsageTests(world: AdminWorld): void {
       [{ SANDGATE_URL: "http://127.0.0.1:9", SANDGATE_API_KEY: apiKey }, ["--url", `${url}/`]],
       [{ SANDGATE_URL: url, SANDGATE_API_KEY: "sg_wrong" }, ["--key-file", "operator-key"]],
       [{ SANDGATE_URL: url, SANDGATE_DATA_DIR: admin.folder }, []],
-      [{ SANDGATE_PORT: new URL(url).port, SANDGATE_DATA_DIR: admin.folder }, []],
+      [{ SANDGATE_DATA_DIR: dataDir }, []],
     ];
     for (const [variables, args] of ways) {
       const { exitCode, stderr } = await admin.runWith(variables, "workers", ...args);
@@ -90,6 +90,7 @@ export function commandUsageTests(world: AdminWorld): void {
     for (const [variables, message] of [
       [{ SANDGATE_URL: url, SANDGATE_DATA_DIR: join(dataDir, "none") }, /no API key: ENOENT.*\nGive one with --key-file or SANDGATE_API_KEY/],
       [{ SANDGATE_URL: "http://127.0.0.1:9", SANDGATE_API_KEY: apiKey }, /^sandgate-admin: no answer from http:\/\/127\.0\.0\.1:9: /],
+      [{ SANDGATE_DATA_DIR: admin.folder }, /^sandgate-admin: no answer from \S+\/operator\.sock: no gateway has been started there\. SANDGATE_DATA_DIR /],
     ] as const) {
       const { exitCode, stderr } = await admin.runWith(variables, "workers");
       assert.equal(exitCode, 1);
