@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../shared/errors.ts";
 import { isId } from "../shared/ids.ts";
-import type { BucketMirror } from "../shared/mirror.ts";
 import type { SandboxEntry } from "../shared/schemas/messages.ts";
+import type { EntryMirror } from "./entries.ts";
 import { Owned } from "./owned.ts";
 
 const pollMs = 50;
@@ -11,14 +11,14 @@ const pollMs = 50;
 const notFound = (id: string): SandgateError => new SandgateError("not_found", `Sandbox not found: ${id.slice(0, 64)}`, { reason: "no_such_sandbox" });
 
 export class SandboxDirectory {
-  readonly #mirror: BucketMirror<SandboxEntry>;
+  readonly #mirror: EntryMirror<SandboxEntry>;
   readonly #owned = new Owned<SandboxEntry>();
   readonly #entries = new Map<string, SandboxEntry>();
   readonly #ofKey = new Map<string, Set<string>>();
   /** The sandbox that was made with a reservation. */
   readonly #reservations = new Map<string, string>();
 
-  constructor(mirror: BucketMirror<SandboxEntry>) {
+  constructor(mirror: EntryMirror<SandboxEntry>) {
     this.#mirror = mirror;
     for (const entry of mirror.values()) this.#changed(entry.id, entry);
     mirror.onChange((id, entry) => this.#changed(id, entry));
@@ -56,9 +56,9 @@ export class SandboxDirectory {
   async forgetWorker(workerId: string, check: () => void): Promise<number> {
     await this.caughtUp();
     const left = [...this.#entries.values()].filter(({ worker_id }) => worker_id === workerId);
-    for (const { id } of left) {
+    for (const entry of left) {
       check();
-      await this.#mirror.delete(id);
+      await this.#mirror.delete(entry);
     }
     return left.length;
   }
@@ -66,12 +66,12 @@ export class SandboxDirectory {
   /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
   noteCreated(entry: SandboxEntry): void {
     const known = this.#mirror.get(entry.id);
-    if (!known || known.status === "creating") this.#mirror.note(entry.id, entry);
+    if (!known || known.status === "creating") this.#mirror.note(entry);
   }
 
   /** Forgets a sandbox that its worker says is gone, before the directory does. */
   noteGone(id: string): void {
-    this.#mirror.note(id, undefined);
+    this.#mirror.gone(id);
   }
 
   /** All sandboxes. */

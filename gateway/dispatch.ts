@@ -48,7 +48,8 @@ export class Dispatcher {
    * @throws {SandgateError} the worker's own error, or `unavailable` as soon as the worker or the bus is gone.
    */
   call<T>(worker: WorkerRef, verb: WorkerVerb, body: object, check: Check<T>, timeoutMs: number): Promise<T> {
-    return this.#peers.whilePresent(worker.peer, this.#bus.call(subjects.worker(worker.id, verb), body, check, timeoutMs));
+    const asked = this.#bus.call(subjects.worker(worker.id, verb), body, (reply) => spokenFor(worker, body, check(reply)), timeoutMs);
+    return this.#peers.whilePresent(worker.peer, asked);
   }
 
   /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room. */
@@ -71,4 +72,12 @@ export class Dispatcher {
     }
     throw unreached;
   }
+}
+
+/** A worker speaks of what is its own, and of the account that asks. @throws {Error} where it does not. */
+function spokenFor<T>(worker: WorkerRef, asked: { readonly account_id?: string }, reply: T): T {
+  const said = reply as { readonly worker_id?: string; readonly account_id?: string };
+  const isOwn = said.worker_id === undefined || said.worker_id === worker.id;
+  if (!isOwn || (said.account_id !== undefined && said.account_id !== asked.account_id)) throw new Error(`worker ${worker.id} speaks of what is not its own`);
+  return reply;
 }

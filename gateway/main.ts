@@ -2,20 +2,21 @@
 import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { watchUncaught } from "../shared/background.ts";
+import { gatewayAccess } from "../shared/bus-access.ts";
 import { ConfigError, loadConfig, operatorSocketOf } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { BucketWriter } from "../shared/kv.ts";
 import { Lifecycle, stopOnRequest } from "../shared/lifecycle.ts";
 import { createLogger } from "../shared/log.ts";
-import { BucketMirror } from "../shared/mirror.ts";
 import { Semaphore } from "../shared/mutex.ts";
 import { Bus } from "../shared/nats.ts";
 import { PeerWatch } from "../shared/presence.ts";
 import { SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
+import { makeLayerStore } from "../shared/storage.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
-import { buckets } from "../shared/subjects.ts";
+import { buckets, peers as names } from "../shared/subjects.ts";
 import { endWithTheirRights } from "./accounts/ended.ts";
 import { KeyUses } from "./accounts/key-uses.ts";
 import { Passwords } from "./accounts/passwords.ts";
@@ -31,11 +32,13 @@ import type { GatewayContext } from "./context.ts";
 import { loadDashboard } from "./dashboard/files.ts";
 import { SandboxDirectory } from "./directory.ts";
 import { Dispatcher } from "./dispatch.ts";
+import { EntryMirror } from "./entries.ts";
 import { notFound } from "./handlers/pages.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { Hosts } from "./http/hosts.ts";
 import { listen } from "./http/server.ts";
 import { Idempotency, IdempotencyRecord, idempotencyMs } from "./idempotency.ts";
+import { LayerCollector } from "./layers.ts";
 import { AddressLimit } from "./limit/addresses.ts";
 import { CallLimits } from "./limit/calls.ts";
 import { Ownership } from "./limit/ownership.ts";
@@ -50,6 +53,7 @@ import { Pace } from "./sessions/pace.ts";
 import { Sockets } from "./sessions/sockets.ts";
 import { SessionTokens } from "./sessions/tokens.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
+import { startSweeping } from "./sweep.ts";
 import { AccountUsage } from "./usage.ts";
 
 /** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
@@ -65,18 +69,21 @@ async function main(): Promise<void> {
   const lifecycle = new Lifecycle(log);
   stopOnRequest(lifecycle, (code) => process.exit(code));
 
-  const peer = newId("gateway");
+  const id = newId("gateway");
+  const peer = names.gateway(id);
   const loading = loadDashboard();
   // Whoever waits for it later is told.
   loading.catch(() => {});
-  const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${peer}`, log);
+  const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));
   lifecycle.onStop("bus", () => bus.close());
+  await makeLayerStore(bus, config.snapshotArchiveBytesMax);
+  const mirror = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
+  const snapshotMirror = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
   const records = await openRecords(bus, config, log);
-  const mirror = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
-  const snapshotMirror = await BucketMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
   lifecycle.onStop("mirrors", () => [records, mirror, snapshotMirror].forEach((part) => part.stop()));
   await bootstrap(config, records, log);
 
+  const layers = await LayerCollector.open(bus);
   const peers = new PeerWatch(bus, peer, log, () => ({ gateway: true }));
   const hub = new StreamHub(bus, peers, log);
   const sandboxes = new SandboxDirectory(mirror);
@@ -88,7 +95,7 @@ async function main(): Promise<void> {
   const activity = new Activity(sandboxes);
   const sessions = new Sessions(records, config);
   const dashboard = await loading;
-  const tokens = new SessionTokens(bus, peer);
+  const tokens = new SessionTokens(bus, id);
   const sockets = new Sockets(config.sessionSocketsMax);
   const context: GatewayContext = {
     config,
@@ -97,7 +104,7 @@ async function main(): Promise<void> {
     hub,
     workers: new Dispatcher(bus, peers),
     sandboxes,
-    snapshots: new SnapshotDirectory(snapshotMirror),
+    snapshots: new SnapshotDirectory(snapshotMirror, layers),
     records,
     sessions,
     passwords: new Passwords(),
@@ -121,6 +128,11 @@ async function main(): Promise<void> {
   endWithTheirRights(records, context.authenticator, admission, sockets);
   new RevokedKeys(records, config.revokedKeysMs, () => ownership.ownerOf("revoked-keys") === peer, log).start();
   await meetPeers(bus, peers);
+  const { accounts, keys, keyUse, logins } = records;
+  lifecycle.onStop(
+    "sweep",
+    startSweeping({ ownership, layers, log, snapshots: snapshotMirror, buckets: [mirror, snapshotMirror, accounts, keys, keyUse, logins] }),
+  );
   lifecycle.onStop("presence", () => {
     ownership.leave();
     peers.leave();

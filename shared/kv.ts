@@ -1,10 +1,11 @@
 /** JetStream key-value buckets: what is stored in them is on disk before a call here resolves. */
-import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "./errors.ts";
 import { type Bus, decodeJson, encodeJson } from "./nats.ts";
 import type { Check } from "./schemas/validate.ts";
-import type { Bucket } from "./subjects.ts";
+import { setBytesMax } from "./storage.ts";
+import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
 
 /** The server's code for a write that names another revision than the last. */
 const wrongLastSequence = 10_071;
@@ -15,10 +16,20 @@ export interface BucketOptions {
   readonly ttlMs?: number;
 }
 
+/** JetStream as this process may use it: see `BusAccess`. */
+export async function openStorage(bus: Bus, timeoutMs = 5_000): Promise<{ js: JetStreamClient; jsm: JetStreamManager }> {
+  const options = { timeout: timeoutMs, ...(bus.storePrefix ? { apiPrefix: bus.storePrefix } : {}) };
+  return { js: jetstream(bus.connection, options), jsm: await jetstreamManager(bus.connection, { ...options, checkAPI: false }) };
+}
+
 /** Opens or makes a bucket that is kept on disk. */
 export async function openBucket(bus: Bus, name: Bucket, { ttlMs }: BucketOptions = {}): Promise<Kv> {
+  const { js, jsm } = await openStorage(bus);
+  const options = { history: 1, storage: StorageType.File, max_bytes: bucketBytesMax[name], ...(ttlMs ? { ttl: ttlMs } : {}) };
   // The library's declared type has less than the class that it returns.
-  return (await new Kvm(jetstream(bus.connection)).create(name, { history: 1, storage: StorageType.File, ...(ttlMs ? { ttl: ttlMs } : {}) })) as Kv;
+  const kv = (await new Kvm(js).create(name, options)) as Kv;
+  await setBytesMax(jsm, (await jsm.streams.info(bucketStream(name))).config, bucketBytesMax[name]);
+  return kv;
 }
 
 /** A value, and the revision that a change of it must name. */
@@ -41,6 +52,12 @@ export class BucketWriter<T> {
 
   static async open<T>(bus: Bus, name: Bucket, check: Check<T>, options?: BucketOptions): Promise<BucketWriter<T>> {
     return new BucketWriter(bus, await openBucket(bus, name, options), check);
+  }
+
+  /** Opens a bucket that somebody else makes. */
+  static async bind<T>(bus: Bus, name: Bucket, check: Check<T>): Promise<BucketWriter<T>> {
+    const { js } = await openStorage(bus);
+    return new BucketWriter(bus, (await new Kvm(js).open(name, { allow_direct: true })) as Kv, check);
   }
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change, `payload_too_large`. */
@@ -72,7 +89,7 @@ export class BucketWriter<T> {
       const { streams } = await jetstreamManager(this.bus.connection);
       const { config, state } = (await this.kv.status()).streamInfo;
       const marks: number[] = [];
-      for await (const entry of await this.kv.history()) {
+      for await (const entry of await this.kv.history({ headers_only: true })) {
         if (!isValue(entry) && entry.created.getTime() < Date.now() - ageMs) marks.push(entry.revision);
         // While others write without a pause it has no end of its own.
         if (entry.revision >= state.last_seq) break;

@@ -1,12 +1,31 @@
 /** The connection to NATS: the one place where its errors become ours. */
-import { connect, type Msg, type NatsConnection, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { connect, type Msg, type NatsConnection, NoRespondersError, nkeyAuthenticator, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { inBackground } from "./background.ts";
 import { SandgateError, type WireError } from "./errors.ts";
 import type { Logger } from "./log.ts";
 import type { Check } from "./schemas/validate.ts";
+import { subjects } from "./subjects.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
+
+/** How a part proves who it is, and how it knows the server. */
+export interface BusAccess {
+  /** The seed of an nkey: the server is sent a signature, never this. */
+  readonly nkey?: string;
+  /** A file with the certificate that the server must show; without it nothing is sent at all. */
+  readonly ca?: string;
+  /** Where replies to this part arrive. */
+  readonly inbox?: string;
+  /** What goes in front of everything that is asked of the storage. */
+  readonly storePrefix?: string;
+}
+
+/** The name in the certificate of an owned server, which has no host name. */
+export const serverName = "sandgate-nats";
 
 /** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
 const lateMs = 250;
@@ -14,6 +33,10 @@ const lateMs = 250;
 const keptMs = 10_000;
 /** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
 const headersBytes = 1_024;
+
+/** The server's code for a write to a stream that has reached its size. */
+const storeFull = 10_077;
+const inboxes = subjects.inbox("");
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -30,17 +53,24 @@ export function decodeJson(data: Uint8Array): unknown {
   }
 }
 
-export const busLost = (cause?: unknown): SandgateError => new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
+export function busLost(cause?: unknown): SandgateError {
+  if (cause instanceof JetStreamApiError && cause.code === storeFull)
+    return new SandgateError("insufficient_storage", "the service's storage is full", { cause });
+  return new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
+}
 
 export class Bus {
   readonly connection: NatsConnection;
+  /** See `BusAccess`; empty for who may ask the storage anything. */
+  readonly storePrefix: string;
   readonly #log: Logger;
   readonly #lost = new Set<Listener>();
   readonly #restored = new Set<Listener>();
   #connected = true;
 
-  private constructor(connection: NatsConnection, log: Logger) {
+  private constructor(connection: NatsConnection, log: Logger, storePrefix: string) {
     this.connection = connection;
+    this.storePrefix = storePrefix;
     this.#log = log;
     inBackground(log, "the state of the message bus is not watched any more", () => this.#watch());
   }
@@ -50,13 +80,17 @@ export class Bus {
    *
    * @param url `nats://[user:password@]host:port`, or several separated by commas.
    */
-  static async connect(url: string, name: string, log: Logger): Promise<Bus> {
+  static async connect(url: string, name: string, log: Logger, access: BusAccess = {}): Promise<Bus> {
     const servers = url.split(",").map((item) => new URL(item.trim()));
     const first = servers[0];
     const connection = await connect({
       servers: servers.map((server) => server.host),
       name,
       ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
+      ...(access.nkey ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(access.nkey)) } : {}),
+      ...(access.inbox ? { inboxPrefix: access.inbox } : {}),
+      // Read again at every start only: who changes the certificate starts the parts again.
+      ...(access.ca ? { tls: { ca: readFileSync(access.ca, "utf8"), ...nameOf(first?.hostname) } } : {}),
       maxReconnectAttempts: -1,
       reconnectTimeWait: 100,
       reconnectJitter: 50,
@@ -64,7 +98,12 @@ export class Bus {
       pingInterval: 5_000,
       maxPingOut: 2,
     });
-    return new Bus(connection, log);
+    return new Bus(connection, log, access.storePrefix ?? "");
+  }
+
+  /** Under which name this process writes to a subject of the storage. */
+  storeSubject(subject: string): string {
+    return this.storePrefix ? `${this.storePrefix}.${subject}` : subject;
   }
 
   get connected(): boolean {
@@ -158,7 +197,8 @@ export class Bus {
   serve(subject: string, handler: (subject: string, body: unknown) => Promise<unknown>): void {
     this.subscribe(subject, async (message) => {
       const reply = await this.#replyTo(message, handler);
-      if (message.reply) this.publish(message.reply, reply);
+      // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
+      if (message.reply?.startsWith(inboxes)) this.publish(message.reply, reply);
     });
   }
 
@@ -197,6 +237,9 @@ export class Bus {
     for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
   }
 }
+
+/** An address is in no certificate; a pinned one for addresses has our own name in it. */
+const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
 
 /** A reply that is not as promised is its sender's defect, not the caller's. */
 function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {

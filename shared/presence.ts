@@ -10,7 +10,7 @@ import type { Logger } from "./log.ts";
 import { type Bus, decodeJson, NoResponder } from "./nats.ts";
 import { type Presence, Presence as PresenceSchema } from "./schemas/messages.ts";
 import { checker } from "./schemas/validate.ts";
-import { subjects } from "./subjects.ts";
+import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 
 const beatMs = 1_000;
 /** A peer that says nothing for so long is silent, and gone if it is not connected either. */
@@ -47,7 +47,9 @@ export class PeerWatch {
     this.#bus = bus;
     this.#log = log;
     this.#describe = describe;
-    bus.subscribe(subjects.presence, ({ data }) => this.#hear(data));
+    // Workers have nothing to say to each other, and may not hear each other either.
+    const heard = subjects.presence(workerOfPeer(peer) === undefined ? ">" : peers.gateway("*"));
+    bus.subscribe(heard, ({ subject, data }) => this.#hear(peerOfPresence(subject), data));
     // Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is.
     bus.serve(subjects.alive(peer), async () => ({}));
     bus.onRestored(() => this.#grace());
@@ -107,20 +109,21 @@ export class PeerWatch {
 
   /** Tells the others about this process now instead of at the next beat. */
   beat(): void {
-    if (this.#timer) this.#bus.tell(subjects.presence, { peer: this.peer, ...this.#describe() });
+    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, ...this.#describe() });
   }
 
   /** Tells the others that this process leaves. */
   leave(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#bus.tell(subjects.presence, { peer: this.peer, gone: true });
+    this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, gone: true });
   }
 
-  #hear(data: Uint8Array): void {
+  /** @param sender as the subject has it: the server lets nobody use another's. */
+  #hear(sender: string, data: Uint8Array): void {
     let presence: Presence;
     try {
-      presence = checkPresence(decodeJson(data));
+      presence = spokenBy(sender, checkPresence(decodeJson(data)));
     } catch (error) {
       this.#log.warn({ err: error }, "a heartbeat could not be read");
       return;
@@ -183,6 +186,13 @@ export class PeerWatch {
     for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
     for (const listener of this.#gone) inBackground(this.#log, "the loss of a peer was not taken note of", () => listener(peer));
   }
+}
+
+/** @throws {SandgateError} where the heartbeat is in the name of somebody else. */
+function spokenBy(sender: string, presence: Presence): Presence {
+  const isOwn = presence.peer === sender && presence.worker?.id === (presence.gone ? undefined : workerOfPeer(sender));
+  if (!isOwn || (presence.gateway && presence.worker)) throw new SandgateError("internal_error", `a heartbeat of ${sender} claims to be another's`);
+  return presence;
 }
 
 /** Whom a call was sent to stopped or fell silent before it answered. */

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
+import { CommandError, run } from "./run.ts";
 import { searchPath } from "./search-path.ts";
 
 type Environment = Record<string, string>;
@@ -70,4 +71,19 @@ function pick(wanted: (name: string) => boolean): Environment {
 /** The command that runs `argv` in Podman's namespace of the account. */
 export function inPodmanNamespace({ account, paths }: Instance, argv: readonly string[]): string[] {
   return asAccount(account, [join(paths.app, "systemd/run-as-worker"), ...argv]);
+}
+
+const readTimeoutMs = 10_000;
+
+/**
+ * The beginning of a file that the account may have replaced by anything, read with no more rights than it has; empty when
+ * there is none. What it says is worth as much as the account's word.
+ */
+export async function readAsAccount(account: Pick<Account, "uid" | "gid">, file: string, bytesMax: number): Promise<string> {
+  // Opening a FIFO would wait for its other end.
+  const read = ["dd", `if=${file}`, `bs=${bytesMax}`, "count=1", "iflag=nonblock", "status=none"];
+  return run(asAccount(account, read), { cwd: "/", timeoutMs: readTimeoutMs }).catch((error: unknown) => {
+    if (!(error instanceof CommandError)) throw error;
+    return "";
+  });
 }

@@ -39,7 +39,8 @@ export interface Paths {
   /** Id and name of the default image. */
   readonly defaultImage: string;
   readonly natsConf: string;
-  readonly natsPassword: string;
+  /** Further workers of the owned server: a list of ids with their public keys. */
+  readonly natsWorkers: string;
   readonly apiKey: string;
 }
 
@@ -82,7 +83,7 @@ export function pathsOf(config: Config): Paths {
     containersConf: join(podman, "containers.conf"),
     defaultImage: join(podman, "default-image"),
     natsConf: join(data, "nats.conf"),
-    natsPassword: join(data, "nats-password"),
+    natsWorkers: join(data, "nats-workers.json"),
     apiKey: join(data, "api-key"),
   };
 }

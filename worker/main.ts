@@ -3,22 +3,25 @@ import { mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { watchUncaught } from "../shared/background.ts";
+import { workerAccess } from "../shared/bus-access.ts";
 import { ConfigError, loadConfig, markPrograms } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
-import { BucketWriter } from "../shared/kv.ts";
 import { Lifecycle, stopOnRequest } from "../shared/lifecycle.ts";
 import { createLogger } from "../shared/log.ts";
 import { Bus } from "../shared/nats.ts";
 import { PeerWatch } from "../shared/presence.ts";
 import { SandboxEntry, SnapshotEntry } from "../shared/schemas/messages.ts";
 import { checker } from "../shared/schemas/validate.ts";
+import { imageOfLayer, layersOf } from "../shared/snapshot-layers.ts";
+import { untilStorageIsThere } from "../shared/storage.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
-import { buckets } from "../shared/subjects.ts";
+import { buckets, peers as names } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { Counters } from "./counters.ts";
 import { Directory } from "./directory.ts";
 import { drain } from "./drain.ts";
+import { OwnEntries } from "./entries.ts";
 import { armFaults } from "./faults.ts";
 import { workerIdentity } from "./identity.ts";
 import { Images } from "./images/images.ts";
@@ -43,7 +46,6 @@ import { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
-import { imageOfLayer, layersOf } from "./snapshots/image-layers.ts";
 import { Layers, layersInUse } from "./snapshots/layers.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
@@ -77,8 +79,12 @@ async function main(): Promise<void> {
     accountBytes: config.logBytesPerAccount,
   });
   lifecycle.onStop("store", () => store.close());
-  const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log);
+  const access = workerAccess(config, workerId);
+  const bus = await Bus.connect(config.natsUrl, `sandgate-worker-${workerId}`, log, access.calls);
   lifecycle.onStop("bus", () => bus.close());
+  const storage = await Bus.connect(config.natsUrl, `sandgate-storage-${workerId}`, log, access.storage);
+  lifecycle.onStop("storage", () => storage.close());
+  await untilStorageIsThere(storage, log);
 
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
@@ -86,20 +92,20 @@ async function main(): Promise<void> {
   const podman = new Podman(config, host);
   const imageStore = new PodmanImages();
   const entries = {
-    sandboxes: await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry)),
-    snapshots: await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)),
+    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry)),
+    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry)),
   };
-  if (isLost) await rebuildRecords({ ...entries, store, workerId, log });
-  const sandboxes = new Sandboxes(store, new Directory(entries.sandboxes, workerId, log));
+  if (isLost) await rebuildRecords({ ...entries, store, log });
+  const sandboxes = new Sandboxes(store, new Directory(entries.sandboxes, log));
   const snapshots = new Snapshots(store, entries.snapshots);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
   const layers = await Layers.open(join(dataDir, "layers"), log);
   const collectLayers = (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes));
   // On a connection of its own, so that bulk does not stand in the way of calls.
-  const archiveBus = await Bus.connect(config.natsUrl, `sandgate-archive-${workerId}`, log);
+  const archiveBus = await Bus.connect(config.natsUrl, `sandgate-archive-${workerId}`, log, access.storage);
   lifecycle.onStop("archive bus", () => archiveBus.close());
-  const archive = await LayerArchive.open(archiveBus, log);
+  const archive = await LayerArchive.open(archiveBus, workerId, log);
   const stopping = new AbortController();
   const puller = new ImagePull(config, host, workerId);
   const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, roots, inArchive: config.snapshotArchiveImages });
@@ -107,7 +113,7 @@ async function main(): Promise<void> {
   const roots = new Roots(join(dataDir, "roots"), { images, layers, archive, signal: stopping.signal });
   const urgent = new Urgent();
   const replicator = new Replicator({
-    ...{ archive, bus, log, bytesPerS: config.snapshotArchiveBytesPerS },
+    ...{ archive, bus: archiveBus, log, bytesPerS: config.snapshotArchiveBytesPerS },
     giveWay: (signal) => urgent.whenQuiet(archiveWaitMsMax, signal),
     layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
     dirOf: async (id) => {
@@ -136,7 +142,7 @@ async function main(): Promise<void> {
   const counters = new Counters();
   const pool = new WarmPool({ config, counters, podman, log, launch: (spec) => sandboxLifecycle.launch(spec), mayFill: () => mayPrepare(context) });
 
-  const peers = new PeerWatch(bus, newId("worker"), log, () => describeWorker(context));
+  const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log, () => describeWorker(context));
   const hub = new StreamHub(bus, peers, log);
   const context: WorkerContext = {
     config,
@@ -183,7 +189,7 @@ async function main(): Promise<void> {
   lifecycle.onStop("deletions", () => deletions.stop());
   await usage.start();
   lifecycle.onStop("usage", () => usage.stop());
-  bus.onRestored(() => catchUp(parts).then(() => reconcileSnapshots(snapshotParts)));
+  storage.onRestored(() => catchUp(parts).then(() => reconcileSnapshots(snapshotParts)));
   serve(bus, context);
   lifecycle.onStop("presence", () => peers.leave());
   lifecycle.onStop("drain", async () => {

@@ -21,8 +21,10 @@ export interface SandboxRecord extends SandboxEntry {
 /** Layers over an image. */
 export interface RootSource {
   readonly base: BaseImage;
-  /** Topmost first. */
+  /** Topmost first, as they are called here. */
   readonly layers: readonly Layer[];
+  /** Where they can be fetched: the worker that stored them, and what they are called there where that is something else. */
+  readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
   /** The image that takes the place of `base`, until it has been looked up. */
   readonly over?: string | undefined;
 }

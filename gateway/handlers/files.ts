@@ -43,6 +43,7 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   try {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
     const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
+    if (target.peer !== worker.peer) throw new SandgateError("internal_error", "the worker names another's stream");
     const sender = new StreamSender(context.hub, target);
     const sent = sendFile(source, sender, { bytesMax, tooLarge, stallMs: context.config.streamStallMs });
     const [{ path }, { size, files }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);

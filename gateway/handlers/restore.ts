@@ -72,12 +72,12 @@ export async function restore(
   snapshot: SnapshotEntry,
   wanted: SandboxWanted,
 ): Promise<SandboxEntry> {
-  const { id, manifest } = snapshot;
+  const { id, worker_id, manifest } = snapshot;
   const settings = settingsOf(manifest, wanted);
   refuseTooSmall(manifest, settings.storage);
   if (!isFitting(settings.env_vars)) throw new SandgateError("invalid_request", "env_vars are too many or too long together with those of the snapshot");
   const { name, image, wait } = wanted;
-  const made = { name, snapshot_id: id, manifest, image, ...settings, wait };
+  const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
     return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
+import { NoResponder } from "../../shared/nats.ts";
 import type { PageQuery, SnapshotBody } from "../../shared/schemas/api.ts";
 import { Empty, SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -103,19 +104,29 @@ export async function deleteAllSnapshots(context: GatewayContext, { exchange, by
 }
 
 /**
- * Deletes a snapshot. Where its worker is gone any other one does so; the one that is gone drops its copy when it is back.
+ * Deletes a snapshot. Where its worker is gone it is marked, and the worker drops its copy when it is back.
  *
  * @throws {SandgateError} `not_found` when somebody else was faster, `conflict` while it is being taken, `unavailable`
  */
-export async function removeSnapshot({ snapshots, workers }: GatewayContext, by: By, { id, worker_id }: SnapshotEntry): Promise<void> {
-  const present = workers.workers().map(({ peer, worker }) => ({ id: worker.id, peer }));
-  const ownFirst = present.sort((a, b) => Number(b.id === worker_id) - Number(a.id === worker_id));
+export async function removeSnapshot(context: GatewayContext, by: By, entry: SnapshotEntry): Promise<void> {
+  const { snapshots, log } = context;
+  await removeWhereItIs(context, by, entry);
+  // What stays in the object store costs space and nothing else; the client does not wait for it.
+  void snapshots.dropLayers(entry).catch((err) => log.warn({ err, snapshot: entry.id }, "the layers of a snapshot could not be removed from the object store"));
+}
+
+async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, entry: SnapshotEntry): Promise<void> {
+  const { id, worker_id } = entry;
   try {
-    await workers.askFirst(ownFirst, "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+    if (workers.has(worker_id)) {
+      await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+      return snapshots.gone(id);
+    }
   } catch (error) {
     // The worker does not know it: our memory was behind.
     if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);
-    throw error;
+    // It was certainly not asked.
+    if (!(error instanceof NoResponder)) throw error;
   }
-  snapshots.gone(id);
+  if (!(await snapshots.markDeleted(entry))) throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });
 }

@@ -7,7 +7,7 @@ import Type, { type Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { type Bus, NoResponder } from "../../shared/nats.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { subjects } from "../../shared/subjects.ts";
+import { peers, subjects } from "../../shared/subjects.ts";
 
 const lifeMs = 60_000;
 /** Tokens of one gateway that wait to be used; more get 429. */
@@ -42,7 +42,7 @@ export class SessionTokens {
   /** By the SHA-256 of the token; in the order in which they expire. */
   readonly #waiting = new Map<string, { readonly grant: Grant; readonly expiresAtMs: number }>();
 
-  /** @param self this gateway, as others reach it. */
+  /** @param self the id of this gateway's process. */
   constructor(bus: Bus, self: string) {
     this.#bus = bus;
     this.#self = self;
@@ -65,7 +65,7 @@ export class SessionTokens {
     const question = { hash: hash("sha256", token) };
     if (issuer === this.#self) return this.answer(question);
     try {
-      return await this.#bus.call(subjects.gateway(issuer, "redeem"), question, checkGrant, askMs);
+      return await this.#bus.call(subjects.gateway(peers.gateway(issuer), "redeem"), question, checkGrant, askMs);
     } catch (error) {
       // With the gateway that made it, the token is gone.
       throw error instanceof NoResponder ? invalid() : error;

@@ -6,6 +6,9 @@ import { snapshotStates } from "../snapshot.ts";
 import { Environment, ExecutionStatus, FilePath, fileTypes, UploadTarget } from "./api.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
+/** What a process is called on the bus, and of what a subject is made: no wildcard and nothing empty in it. */
+const Peer = Type.String({ maxLength: 128, pattern: "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$" });
+const StreamId = Type.String({ maxLength: 64, pattern: "^[A-Za-z0-9_-]+$" });
 const Count = Type.Integer({ minimum: 0 });
 const Millis = Type.Integer({ minimum: 0 });
 const Access = Type.Union([Type.Literal("none"), Type.Literal("outbound")]);
@@ -14,7 +17,7 @@ const Access = Type.Union([Type.Literal("none"), Type.Literal("outbound")]);
 const caller = { request_id: Id, account_id: Id };
 
 /** Where the receiving process takes the frames of a stream, and how many bytes it has room for at once. */
-export const StreamTarget = Type.Object({ peer: Id, stream_id: Id, window_bytes: Count });
+export const StreamTarget = Type.Object({ peer: Peer, stream_id: StreamId, window_bytes: Count });
 export type StreamTarget = Static<typeof StreamTarget>;
 
 /** A sandbox as the directory and the API show it; times in milliseconds since 1970. */
@@ -52,7 +55,7 @@ export const CreateCall = Type.Object({
   /** Comes back in the directory entry, so that the sandbox is known for the one that was reserved. */
   reservation_id: Type.Optional(Id),
   /** The gateway that holds the reservation for as long as it waits for the sandbox. */
-  peer: Type.Optional(Id),
+  peer: Type.Optional(Peer),
 });
 export type CreateCall = Static<typeof CreateCall>;
 
@@ -176,7 +179,8 @@ export const LogsReply = Type.Object({ logs: Type.Array(LogEntry), total: Count,
 export type LogsReply = Static<typeof LogsReply>;
 
 /** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
-const Layer = Type.Object({ id: Id, size_bytes: Count });
+const LayerId = Type.String({ maxLength: 128, pattern: "^[A-Za-z0-9_@-]+$" });
+const Layer = Type.Object({ id: LayerId, size_bytes: Count });
 export type Layer = Static<typeof Layer>;
 
 /** The image below the layers, with the part of its configuration that a container without an image must be given. */
@@ -186,6 +190,8 @@ const BaseImage = Type.Object({
   env: Type.Array(Type.String()),
   working_dir: Type.String(),
   user: Type.String(),
+  /** The layer with its content, where that was fetched from another worker. */
+  layer: Type.Optional(LayerId),
 });
 export type BaseImage = Static<typeof BaseImage>;
 
@@ -246,6 +252,8 @@ export const RestoreCall = Type.Object({
   /** Made from the id when absent. */
   name: Type.Optional(Type.String()),
   snapshot_id: Id,
+  /** The worker that took the snapshot, and stored its layers. */
+  worker_id: Id,
   manifest: Manifest,
   /** Lays the layers over another image. */
   image: Type.Optional(Type.String()),
@@ -256,7 +264,7 @@ export const RestoreCall = Type.Object({
   wait: Type.Boolean(),
   reservation_id: Id,
   /** The gateway that holds the reservation. */
-  peer: Id,
+  peer: Peer,
 });
 export type RestoreCall = Static<typeof RestoreCall>;
 
@@ -307,7 +315,7 @@ export type WorkerMetrics = Static<typeof WorkerMetrics>;
 
 /** A heartbeat. `peer` is new at every start of a process; `worker.id` is kept over restarts. */
 export const Presence = Type.Object({
-  peer: Id,
+  peer: Peer,
   gone: Type.Optional(Type.Boolean()),
   /** Set by gateways, which share out the limits of keys among themselves. */
   gateway: Type.Optional(Type.Literal(true)),

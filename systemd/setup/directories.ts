@@ -39,6 +39,7 @@ function directoriesOf({ account, accounts, paths, home }: Instance): Directory[
     ours(paths.data, 0o711),
     ours(paths.secrets, 0o711),
     ours(paths.supervisor, 0o700),
+    ours(paths.secrets, 0o711),
     ours(paths.logs, 0o700),
     ours(paths.temporary, 0o710),
     ours(paths.podman, 0o750),

@@ -33,6 +33,8 @@ const always: readonly Need[] = [
   { package: "curl", anyOf: ["curl"], optional: true }, // for trying out the calls that are shown at the end of the start
   { package: "ca-certificates", anyOf: ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"] },
 ];
+/** For the certificate of the NATS server. */
+const openssl: Need = { package: "openssl", anyOf: ["openssl"] };
 const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
@@ -47,7 +49,7 @@ const browser: readonly Need[] = [
 
 /** The packages for running. */
 export function systemPackages(config: Config, administrator: Administrator): Step {
-  const needs = [...always, ...(config.natsUrl ? [] : [natsServer]), ...(hasSystemd() ? [sessionBus] : [])];
+  const needs = [...always, ...(config.natsUrl ? [] : [natsServer, openssl]), ...(hasSystemd() ? [sessionBus] : [])];
   return installation("Installing system packages", needs, administrator);
 }
 

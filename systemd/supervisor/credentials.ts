@@ -24,11 +24,6 @@ export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
   return configured;
 }
 
-/** The password that keeps other users of this machine out of the owned NATS server. */
-export async function natsPasswordOf({ paths }: Instance): Promise<string> {
-  return keptSecret(paths.natsPassword, () => randomBytes(24).toString("base64url"));
-}
-
 /**
  * Puts the settings of a part that are secrets into files that it alone can read, and returns the settings that name them.
  * In an environment every process of the same user could read them.

@@ -1,41 +1,75 @@
 /** The NATS server that one machine's installation starts and owns. */
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import Type from "typebox";
+import { type Config, fileVariable } from "../../shared/config.ts";
+import { accountsOf, type WorkerIdentity } from "../../shared/permissions.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { bucketBytesMax } from "../../shared/subjects.ts";
 import { asAccount, partEnvironment } from "../as-account.ts";
-import { StartFailure } from "../failure.ts";
+import { messageOf, StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { run } from "../run.ts";
-import { replaceFile } from "../write-file.ts";
-import { natsPasswordOf, readableBy } from "./credentials.ts";
+import { readIfThere, replaceFile } from "../write-file.ts";
+import { identity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
+import { readableBy } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 
 const host = "127.0.0.1";
-const user = "sandgate";
 // A request body of the largest default size, each of its characters escaped, fits in.
 const maxPayloadBytes = 8 * 1024 * 1024;
+/** The server's own two seconds are short for a machine with a lot to do. */
+const tlsTimeoutS = 15;
 const startTimeoutMs = 60_000; // reading back a large JetStream store takes its time
 
-/** A server that can be started, and the URL with the password that only the parts get. */
+/** Settings that bring a part onto the bus. None is a secret: one names the file that holds it. */
+export type BusSettings = Readonly<Record<string, string>>;
+
+/** A server that can be started, and how the parts get to it. */
 export interface OwnedNats {
   readonly spec: PartSpec;
   readonly url: string;
   readonly port: number;
+  readonly gateway: BusSettings;
+  worker(id: string): BusSettings;
 }
 
-/** Writes the server's configuration. Its port stays the same however often the server is started again. */
-export async function configureNats(instance: Instance): Promise<OwnedNats> {
-  const { config, accounts, paths } = instance;
+const checkWorkers = checker(
+  Type.Array(
+    Type.Object({
+      id: Type.String({ pattern: "^[a-zA-Z0-9_-]{1,63}$" }),
+      nkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
+      storeNkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
+    }),
+  ),
+);
+
+/**
+ * Writes the server's configuration. Its port stays the same however often the server is started again.
+ *
+ * @param workerIds the workers that are started here.
+ */
+export async function configureNats(instance: Instance, workerIds: readonly string[]): Promise<OwnedNats> {
+  const { config, accounts: users, paths } = instance;
   const port = config.natsPort || (await freePort(host));
   await checkPortIsFree(host, port, { part: "NATS", setting: "SANDGATE_NATS_PORT" });
-  const password = await natsPasswordOf(instance);
-  const text = configuration(paths.nats, port, password, await canSyncAlways());
-  await replaceFile(paths.natsConf, text, readableBy(accounts.nats));
+  const secrets = secretsOf(instance);
+  await serverCertificate(instance);
+  const [gatewayNkey = ""] = await identity(secrets.gateway, users.gateway, 1);
+  const own = await Promise.all(workerIds.map((id) => workerIdentity(instance, id)));
+  const accounts = accountsOf(gatewayNkey, [...own, ...(await furtherWorkers(instance, workerIds))]);
+  const tls = { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
+  const text = configuration({ store: paths.nats, port, accounts, tls, syncAlways: await canSyncAlways(), bytesMax: storeBytesMax(config) });
+  await replaceFile(paths.natsConf, text, readableBy(users.nats));
+  // Of earlier versions.
+  await rm(join(paths.data, "nats-password"), { force: true });
   // Without a pipe on stdin that it would read, the server is tied to its supervisor by the kernel.
-  const command = asAccount(accounts.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
+  const command = asAccount(users.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
   const spec: PartSpec = {
     name: "nats",
     argv: command,
@@ -45,7 +79,28 @@ export async function configureNats(instance: Instance): Promise<OwnedNats> {
     logFile: join(paths.logs, "nats.log"),
     notes: paths.supervisor,
   };
-  return { spec, port, url: `nats://${user}:${password}@${host}:${port}` };
+  const url = `nats://${host}:${port}`;
+  const settings = (nkeyFile: string): BusSettings => ({
+    SANDGATE_NATS_URL: url,
+    [fileVariable("SANDGATE_NATS_NKEY")]: nkeyFile,
+    SANDGATE_NATS_CA: secrets.certificate,
+  });
+  return { spec, port, url, gateway: settings(secrets.gateway), worker: (id) => settings(secrets.worker(id)) };
+}
+
+/** All buckets and the object store, when they are full. */
+const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
+  Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
+
+/** @throws {StartFailure} when the list cannot be used. */
+async function furtherWorkers({ paths }: Instance, workerIds: readonly string[]): Promise<WorkerIdentity[]> {
+  const text = await readIfThere(paths.natsWorkers);
+  if (text === undefined) return [];
+  try {
+    return checkWorkers(JSON.parse(text)).filter(({ id }) => !workerIds.includes(id));
+  } catch (error) {
+    throw new StartFailure(`${paths.natsWorkers} must be a list of {"id", "nkey", "storeNkey"} (nkeys are the public ones, U…): ${messageOf(error)}`);
+  }
 }
 
 /** @throws {StartFailure} when the server does not answer in time, or `aborted` is. */
@@ -58,13 +113,24 @@ export async function waitForNats(port: number, aborted: AbortSignal): Promise<v
   }
 }
 
-function configuration(store: string, port: number, password: string, syncAlways: boolean): string {
+interface ServerSettings {
+  readonly store: string;
+  readonly port: number;
+  readonly accounts: object;
+  readonly tls: object;
+  readonly syncAlways: boolean;
+  readonly bytesMax: number;
+}
+
+function configuration({ store, port, accounts, tls, syncAlways, bytesMax }: ServerSettings): string {
   // JSON is a subset of the server's configuration language.
   const settings = {
     listen: `${host}:${port}`,
-    authorization: { user, password },
+    accounts,
+    tls,
     max_payload: maxPayloadBytes,
-    jetstream: { store_dir: store, max_memory_store: 256 * 1024 * 1024, ...(syncAlways ? { sync_interval: "always" } : {}) },
+    // The server sets aside what the buckets may become, and would refuse to when that is more than the disk has free.
+    jetstream: { store_dir: store, max_memory_store: 256 * 1024 * 1024, max_file_store: bytesMax, ...(syncAlways ? { sync_interval: "always" } : {}) },
   };
   return `${JSON.stringify(settings, undefined, 2)}\n`;
 }

@@ -4,6 +4,7 @@ import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEn
 import type { Instance } from "../instance.ts";
 import { secretFiles } from "./credentials.ts";
 import { parsePinoLine } from "./log-line.ts";
+import type { BusSettings } from "./nats.ts";
 import type { PartSpec } from "./part.ts";
 
 /** uWebSockets.js takes this from its environment: room for a path of 4096 characters, percent-encoded, in the query. */
@@ -18,29 +19,35 @@ const youngGeneration = "--min-semi-space-size=16";
 
 /** What the parts are told beside the settings that the person gave. */
 export interface Wiring {
-  readonly natsUrl: string;
+  /** How the parts get onto an owned bus; empty where the person's settings say it. */
+  readonly gatewayBus: BusSettings;
+  readonly workerBus: BusSettings;
+  readonly workerId: string;
   readonly apiKey: string;
   readonly port: number;
   readonly defaultImageId: string;
 }
 
 /** The worker, inside Podman's namespace. It stops its sandboxes when it stops, because here nothing outlives `npm start`. */
-export async function workerSpec(instance: Instance, { natsUrl, defaultImageId }: Wiring): Promise<PartSpec> {
+export async function workerSpec(instance: Instance, { workerBus, workerId, defaultImageId }: Wiring): Promise<PartSpec> {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
   return partSpec(instance, "worker", command, {
     ...accountEnvironment(instance),
-    ...(await secretFiles(instance, "worker", { ...instance.config, natsUrl, bootstrapApiKey: "" })),
+    ...(await secretFiles(instance, "worker", { ...instance.config, bootstrapApiKey: "" })),
+    ...workerBus,
+    SANDGATE_WORKER_ID: workerId,
     SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
     SANDGATE_STOP_SANDBOXES: "true",
   });
 }
 
 /** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */
-export async function gatewaySpec(instance: Instance, { natsUrl, apiKey, port }: Wiring): Promise<PartSpec> {
+export async function gatewaySpec(instance: Instance, { gatewayBus, apiKey, port }: Wiring): Promise<PartSpec> {
   const command = asAccount(instance.accounts.gateway, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
   return partSpec(instance, "gateway", command, {
     ...partEnvironment(instance, "gateway"),
-    ...(await secretFiles(instance, "gateway", { ...instance.config, natsUrl, bootstrapApiKey: apiKey })),
+    ...(await secretFiles(instance, "gateway", { ...instance.config, bootstrapApiKey: apiKey })),
+    ...gatewayBus,
     SANDGATE_PORT: String(port),
     UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax,
   });

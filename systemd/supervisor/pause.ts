@@ -2,9 +2,9 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { asAccount } from "../as-account.ts";
+import { asAccount, readAsAccount } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
-import { CommandError, run, succeeds } from "../run.ts";
+import { succeeds } from "../run.ts";
 import { identify, isRunning } from "./processes.ts";
 
 /** Podman cleans up after a container that has ended, in a process of its own. */
@@ -17,9 +17,7 @@ const timeoutMs = 10_000;
  */
 export async function endUnusedPause({ account, runtimeDir }: Instance): Promise<void> {
   const file = join(runtimeDir, "libpod/tmp/pause.pid");
-  // Opening a FIFO would wait for its other end.
-  const read = ["dd", `if=${file}`, "bs=16", "count=1", "iflag=nonblock", "status=none"];
-  const pid = Number(await run(asAccount(account, read), { cwd: "/", timeoutMs }).catch(ignoreFailure));
+  const pid = Number(await readAsAccount(account, file, 16));
   const pause = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
   const namespace = pause && namespaceOf(pid);
   // Our own namespace would mean that the number has been given to another process since.
@@ -30,10 +28,6 @@ export async function endUnusedPause({ account, runtimeDir }: Instance): Promise
     await sleep(100);
   }
   if (isRunning(pause)) await succeeds(asAccount(account, ["sh", "-c", `kill -s KILL ${pid}`]), { cwd: "/", timeoutMs });
-}
-
-function ignoreFailure(error: unknown): undefined {
-  if (!(error instanceof CommandError)) throw error;
 }
 
 function isShared(namespace: string, pid: number): boolean {

@@ -5,6 +5,7 @@ import type { Instance } from "../instance.ts";
 import { defaultImageId } from "../setup/default-image.ts";
 import type { Terminal } from "../terminal.ts";
 import { hostChecksOf, printHost, printReady, urlOf, usersCheck } from "./banner.ts";
+import { workerIdOf } from "./bus-identities.ts";
 import type { LogLine } from "./log-line.ts";
 import { configureNats, waitForNats } from "./nats.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "./node-parts.ts";
@@ -65,18 +66,22 @@ export class Supervisor {
     const { instance, apiKey, port } = this.#plan;
     const { config } = instance;
     const image = (await defaultImageId(instance)) ?? "";
-    const wiring: Wiring = { natsUrl: config.natsUrl || (await this.#startNats()), apiKey, port, defaultImageId: image };
+    const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, defaultImageId: image };
     const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
     printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts)]);
     printReady(this.#terminal, urlOf(config.host, port), apiKey);
   }
 
-  async #startNats(): Promise<string> {
-    const nats = await configureNats(this.#plan.instance);
+  /** Starts the owned server, unless there is another. */
+  async #startBus(): Promise<Pick<Wiring, "gatewayBus" | "workerBus" | "workerId">> {
+    const { instance } = this.#plan;
+    const workerId = await workerIdOf(instance);
+    if (instance.config.natsUrl) return { gatewayBus: {}, workerBus: {}, workerId };
+    const nats = await configureNats(instance, [workerId]);
     this.#start(nats.spec);
     await waitForNats(nats.port, this.#stop.signal);
-    return nats.url;
+    return { gatewayBus: nats.gateway, workerBus: nats.worker(workerId), workerId };
   }
 
   #start(spec: PartSpec): void {

@@ -5,13 +5,12 @@ import { hostname, networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { newId } from "../../shared/ids.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
 import { SandboxEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subjects } from "../../shared/subjects.ts";
 import { commandLineOf, environmentOf, processIds } from "../../worker/runtime/proc.ts";
 import { Api } from "../helpers/api.ts";
+import { connectBus } from "../helpers/bus.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
 import { Listener } from "../helpers/listener.ts";
 import { OwnStore } from "../helpers/own-store.ts";
@@ -104,8 +103,7 @@ for (const [name, reference] of transports) {
 }
 
 test("reads what is on the host through a message to the worker that no gateway has seen", async () => {
-  const log = createLogger("test", "error");
-  const bus = await Bus.connect(stack.natsUrl, "sandgate-test-attacker", log);
+  const bus = await connectBus(stack.natsUrl, "sandgate-test-attacker");
   try {
     const had = await images();
     const subject = subjects.worker(stack.worker.spec.env.SANDGATE_WORKER_ID ?? "", "create");

@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
 import { KeyRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api } from "../helpers/api.ts";
+import { connectBus } from "../helpers/bus.ts";
 import {
   answers,
   assertAgreement,
@@ -46,7 +45,7 @@ async function outage(meanwhile: () => Promise<void> = async () => {}): Promise<
 
 /** Stores a key of the admin account, as another gateway would. */
 async function storeKey(apiKey: string): Promise<void> {
-  const bus = await Bus.connect(stack.natsUrl, "test", createLogger("test", "error"));
+  const bus = await connectBus(stack.natsUrl, "test");
   try {
     const keys = await BucketWriter.open(bus, buckets.keys, checker(KeyRecord));
     const hash = createHash("sha256").update(apiKey).digest("hex");

@@ -1,11 +1,9 @@
 /** A snapshot of a sandbox whose image no worker has any more, and no registry ever had. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { BucketWriter } from "../../shared/kv.ts";
-import type { SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { Api } from "../helpers/api.ts";
 import { plain } from "../helpers/resilience.ts";
-import { openSnapshotBucket, SnapshotCalls } from "../helpers/snapshots.ts";
+import { openSnapshotBucket, type SnapshotBucket, SnapshotCalls } from "../helpers/snapshots.ts";
 import { type Stack, startStack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
 
@@ -14,7 +12,7 @@ const maker = `sandgate-test-derived-${process.pid}`;
 let stack: Stack;
 let api: Api;
 let calls: SnapshotCalls;
-let bucket: BucketWriter<SnapshotEntry>;
+let bucket: SnapshotBucket;
 let close: () => Promise<void>;
 
 before(async () => {

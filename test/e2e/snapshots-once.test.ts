@@ -5,12 +5,12 @@ import { after, before, test } from "node:test";
 import { IdempotencyRecord, idempotencyMs } from "../../gateway/idempotency.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets } from "../../shared/subjects.ts";
+import { buckets, peers } from "../../shared/subjects.ts";
 import { Accounts, type TestAccount } from "../helpers/accounts.ts";
 import type { Answer, Api } from "../helpers/api.ts";
+import { connectBus } from "../helpers/bus.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
 import { sharedStack } from "../helpers/shared.ts";
 import { SnapshotCalls } from "../helpers/snapshots.ts";
@@ -29,7 +29,7 @@ before(async () => {
   api = account.api;
   calls = new SnapshotCalls(api);
   source = await api.create({ name: "source" });
-  bus = await Bus.connect(sharedStack().natsUrl, "test-once", createLogger("test", "error"));
+  bus = await connectBus(sharedStack().natsUrl, "test-once");
   records = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
 });
 after(async () => {
@@ -51,7 +51,7 @@ function expectReplay<T>(first: Answer<T>, again: Answer<T>): void {
 /** What the bucket would say if the gateway had died after its worker had done all, or a part, of the work. */
 async function forgetAnswer(key: Key): Promise<void> {
   const name = createHash("sha256").update(`${account.id}\n${key["idempotency-key"]}`).digest("hex");
-  const changed = await records.change(name, ({ fingerprint, attempt_id }) => ({ fingerprint, attempt_id, peer: newId("gateway") }));
+  const changed = await records.change(name, ({ fingerprint, attempt_id }) => ({ fingerprint, attempt_id, peer: peers.gateway(newId("gateway")) }));
   assert.ok(changed, "there is a record of the call");
 }
 

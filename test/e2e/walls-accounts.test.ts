@@ -8,12 +8,12 @@ import { type CallRoute, routes } from "../../gateway/routes.ts";
 import { loadConfig } from "../../shared/config.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
 import { KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api, chunksOf } from "../helpers/api.ts";
+import { connectBus } from "../helpers/bus.ts";
 import { changeAccount, logIn, type Member, signUp } from "../helpers/members.ts";
 import { Connection } from "../helpers/raw-http.ts";
 import { connect, refusal, type SessionClient } from "../helpers/sessions.ts";
@@ -106,7 +106,7 @@ async function terminalOf(member: Member): Promise<SessionClient> {
 }
 
 async function onBus<T>(work: (bus: Bus) => Promise<T>): Promise<T> {
-  const bus = await Bus.connect(natsUrl, "test-walls", createLogger("test", "error"));
+  const bus = await connectBus(natsUrl, "test-walls");
   try {
     return await work(bus);
   } finally {

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { cpuGroupOf } from "../../shared/cpu-group.ts";
 import { newId } from "../../shared/ids.ts";
-import { Bus } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
 import { PeerWatch } from "../../shared/presence.ts";
+import { peers as names } from "../../shared/subjects.ts";
 import { lowPriority } from "../../worker/runtime/isolation.ts";
 import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../worker/runtime/proc.ts";
 import { Api, type Chunk, chunksOf } from "../helpers/api.ts";
+import { connectBus } from "../helpers/bus.ts";
 import { type Member, signUp } from "../helpers/members.ts";
 import { quiet } from "../helpers/nats.ts";
 import { preparedInstance } from "../helpers/prepare.ts";
@@ -35,8 +37,8 @@ let other: Api;
 let neighbour: string;
 
 before(async () => {
-  bus = await Bus.connect(stack.natsUrl, "test-cpu", quiet);
-  peers = new PeerWatch(bus, newId("gateway"), quiet, () => ({}));
+  bus = await connectBus(stack.natsUrl, "test-cpu");
+  peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet, () => ({}));
   peers.onGone((peer) => gone.push(peer));
   peers.start();
   member = await signUp(stack.url);

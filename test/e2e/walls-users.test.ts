@@ -99,10 +99,10 @@ for (const attacker of parts) {
   );
 
   test(`${who} reads the secrets of others, the operator's key and what the supervisor keeps`, asRoot, async () => {
-    const secrets = readdirSync(paths.secrets).filter((file) => !file.startsWith(`${attacker}.`));
+    const secrets = secretFilesOf((owner) => owner !== attacker);
     assert.ok(secrets.length > 0);
     const conf = attacker === "nats" ? [] : [paths.natsConf];
-    const files = [...secrets.map((file) => join(paths.secrets, file)), ...conf, paths.apiKey, paths.natsPassword].map(read);
+    const files = [...secrets, ...conf, paths.apiKey].map(read);
     const folders = [paths.logs, paths.supervisor, paths.secrets, paths.data].map((path) => call("fs.readdirSync", path));
     await expectAllRefused(attacker, [...files, ...folders], "EACCES");
   });
@@ -121,6 +121,13 @@ for (const attacker of parts) {
       "EACCES",
     ),
   );
+}
+
+/** The files of secrets by the part whose group may read them; the certificate is none, all read it. */
+function secretFilesOf(isWanted: (owner: PartName | undefined) => boolean): string[] {
+  const files = readdirSync(paths.secrets).map((file) => join(paths.secrets, file));
+  const closed = files.filter((file) => (statSync(file).mode & 0o004) === 0);
+  return closed.filter((file) => isWanted(parts.find((part) => accounts[part].gid === statSync(file).gid)));
 }
 
 for (const attacker of othersOf("gateway")) {
@@ -154,9 +161,13 @@ for (const attacker of parts.filter((part) => part !== "worker")) {
 }
 
 test("finds a secret in the environment or the command line of any process of the parts, or of what they have started", asRoot, () => {
-  const files = [...readdirSync(paths.secrets).map((file) => join(paths.secrets, file)), paths.apiKey, paths.natsPassword];
-  const secrets = files.map((file) => readFileSync(file, "latin1").trim());
-  assert.ok(secrets.includes(stack.apiKey) && secrets.every((secret) => secret.length > 0));
+  const files = [...secretFilesOf(() => true), paths.apiKey];
+  const secrets = files.flatMap((file) =>
+    readFileSync(file, "latin1")
+      .split(/\s+/)
+      .filter((word) => word.length > 15),
+  );
+  assert.ok(secrets.includes(stack.apiKey));
   for (const file of ["environ", "cmdline"]) {
     const all = processes(file);
     for (const part of parts) assert.ok(all.some(({ pid, text }) => pid === stack.pids[part] && text.length > 0));
@@ -166,9 +177,9 @@ test("finds a secret in the environment or the command line of any process of th
 
 test("control: each part's user reads the secrets that are its own", asRoot, async () => {
   for (const part of ["worker", "gateway"] as const) {
-    const own = readdirSync(paths.secrets).filter((file) => file.startsWith(`${part}.`));
+    const own = secretFilesOf((owner) => owner === part);
     assert.ok(own.length > 0);
-    const outcomes = await tryAs(accounts[part], Object.fromEntries(own.map((file) => [file, read(join(paths.secrets, file))])));
+    const outcomes = await tryAs(accounts[part], Object.fromEntries(own.map((file) => [file, read(file)])));
     for (const file of own) assert.ok("done" in (outcomes[file] ?? {}), JSON.stringify(outcomes[file]));
   }
 });

@@ -3,12 +3,12 @@ import { randomBytes } from "node:crypto";
 import { hashKey, keyPrefix } from "../../gateway/auth.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
+import type { Bus } from "../../shared/nats.ts";
 import { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import { Api } from "./api.ts";
+import { connectBus } from "./bus.ts";
 import { until } from "./until.ts";
 
 interface Installation {
@@ -49,7 +49,7 @@ export class Accounts {
   }
 
   static async open(stack: Installation): Promise<Accounts> {
-    const bus = await Bus.connect(stack.natsUrl, "test-accounts", createLogger("test", "error"));
+    const bus = await connectBus(stack.natsUrl, "test-accounts");
     const accounts = await BucketWriter.open(bus, buckets.accounts, checker(AccountRecord));
     return new Accounts(stack, bus, accounts, await BucketWriter.open(bus, buckets.keys, checker(KeyRecord)));
   }

@@ -1,6 +1,7 @@
 /** Gateways as far as they count: limits, reservations and what they say to each other, without HTTP, in the test's process. */
 import { Activity } from "../../gateway/activity.ts";
 import { SandboxDirectory } from "../../gateway/directory.ts";
+import { EntryMirror } from "../../gateway/entries.ts";
 import { Idempotency, IdempotencyRecord } from "../../gateway/idempotency.ts";
 import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";
@@ -9,17 +10,16 @@ import { servePeers } from "../../gateway/peers.ts";
 import { SessionTokens } from "../../gateway/sessions/tokens.ts";
 import { newId } from "../../shared/ids.ts";
 import { BucketWriter } from "../../shared/kv.ts";
-import { BucketMirror } from "../../shared/mirror.ts";
 import type { Bus } from "../../shared/nats.ts";
 import { PeerWatch } from "../../shared/presence.ts";
 import { SandboxEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets, subjects } from "../../shared/subjects.ts";
+import { buckets, peers, subjects } from "../../shared/subjects.ts";
 import { quiet, type TestNats } from "./nats.ts";
 import { until } from "./until.ts";
 
 export class TestGateway {
-  readonly id = newId("gateway");
+  readonly id = peers.gateway(newId("gateway"));
   readonly bus: Bus;
   readonly peers: PeerWatch;
   readonly ownership: Ownership;
@@ -29,7 +29,7 @@ export class TestGateway {
   /** Takes what others ask and says nothing. */
   #deaf: { unsubscribe(): void } | undefined;
 
-  private constructor(bus: Bus, mirror: BucketMirror<SandboxEntry>, records: BucketWriter<IdempotencyRecord>) {
+  private constructor(bus: Bus, mirror: EntryMirror<SandboxEntry>, records: BucketWriter<IdempotencyRecord>) {
     this.bus = bus;
     this.peers = new PeerWatch(bus, this.id, quiet, () => ({ gateway: true }));
     this.ownership = new Ownership(bus, this.peers, quiet);
@@ -42,14 +42,14 @@ export class TestGateway {
       reservations: this.reservations,
       idempotency: new Idempotency(bus, this.peers, records),
       activity: new Activity(directory),
-      tokens: new SessionTokens(bus, this.id),
+      tokens: new SessionTokens(bus, this.id.slice(peers.gateway("").length)),
     };
   }
 
   /** A gateway that the others do not know yet. */
   static async open(nats: TestNats): Promise<TestGateway> {
     const bus = await nats.connect();
-    const mirror = await BucketMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), quiet);
+    const mirror = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), quiet);
     return new TestGateway(bus, mirror, await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord)));
   }
 

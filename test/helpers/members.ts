@@ -2,11 +2,10 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { request } from "node:http";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
 import { AccountRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
+import { connectBus } from "./bus.ts";
 import { until } from "./until.ts";
 
 const cookieName = "sandgate_session";
@@ -82,7 +81,7 @@ export async function logIn(url: string, { email, password }: Pick<Member, "emai
 
 /** Changes the account as an operator does; resolves when the record is stored. */
 export async function changeAccount(natsUrl: string, member: Member, change: Partial<AccountRecord>): Promise<void> {
-  const bus = await Bus.connect(natsUrl, "test-members", createLogger("test", "error"));
+  const bus = await connectBus(natsUrl, "test-members");
   try {
     const accounts = await BucketWriter.open(bus, buckets.accounts, checker(AccountRecord));
     await accounts.change(member.accountId, (record) => ({ ...record, ...change }));

@@ -1,12 +1,11 @@
 /** Snapshots as clients see them. */
 import assert from "node:assert/strict";
 import { BucketWriter } from "../../shared/kv.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
 import { SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { buckets } from "../../shared/subjects.ts";
 import type { Answer, Api } from "./api.ts";
+import { connectBus } from "./bus.ts";
 import { expectOk, expectSandbox, isoTime, sandboxId } from "./expect.ts";
 
 export interface Snapshot {
@@ -116,8 +115,31 @@ export class SnapshotCalls {
   }
 }
 
-/** Lets a test write entries of the directory as a worker would; to be closed. */
-export async function openSnapshotBucket(natsUrl: string): Promise<{ bucket: BucketWriter<SnapshotEntry>; close: () => Promise<void> }> {
-  const bus = await Bus.connect(natsUrl, "test-snapshots", createLogger("test", "error"));
-  return { bucket: await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)), close: () => bus.close() };
+/** Lets a test read and write entries of the directory as gateways do; to be closed. */
+export async function openSnapshotBucket(natsUrl: string): Promise<{ bucket: SnapshotBucket; close: () => Promise<void> }> {
+  const bus = await connectBus(natsUrl, "test-snapshots");
+  return { bucket: new SnapshotBucket(await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry))), close: () => bus.close() };
+}
+
+/** Entries by the id of their snapshot, whichever worker has it. */
+export class SnapshotBucket {
+  readonly #bucket: BucketWriter<SnapshotEntry>;
+
+  constructor(bucket: BucketWriter<SnapshotEntry>) {
+    this.#bucket = bucket;
+  }
+
+  async read(id: string): Promise<SnapshotEntry | undefined> {
+    const key = await this.#keyOf(id);
+    return key === undefined ? undefined : this.#bucket.read(key);
+  }
+
+  async change(id: string, change: (entry: SnapshotEntry) => SnapshotEntry): Promise<SnapshotEntry | undefined> {
+    const key = await this.#keyOf(id);
+    return key === undefined ? undefined : this.#bucket.change(key, change);
+  }
+
+  async #keyOf(id: string): Promise<string | undefined> {
+    return (await this.#bucket.keys()).find((key) => key.endsWith(`.${id}`));
+  }
 }

@@ -10,6 +10,7 @@ import { apiKeyOf, secretFiles } from "../../systemd/supervisor/credentials.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/abandoned.ts";
+import { busAddress } from "./bus.ts";
 import { testPort } from "./ports.ts";
 import { borrowImages, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
@@ -130,7 +131,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     chownSync(dir, instance.account.uid, instance.account.gid);
     return dir;
   };
-  const nats = await configureNats(instance);
+  const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
+  const nats = await configureNats(instance, workerIds);
   const apiKey = await apiKeyOf(instance);
   const common = {
     // Without containers that wait, what a test finds is what it made.
@@ -146,10 +148,9 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     SANDGATE_STORAGE_DIR: instance.paths.storage,
   };
   const secrets = {
-    worker: await secretFiles(instance, "worker", { natsUrl: nats.url }),
-    gateway: await secretFiles(instance, "gateway", { natsUrl: nats.url, bootstrapApiKey: apiKey }),
+    worker: await secretFiles(instance, "worker", {}),
+    gateway: await secretFiles(instance, "gateway", { bootstrapApiKey: apiKey }),
   };
-  const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
   const ports = await Promise.all(Array.from({ length: gateways }, testPort));
   const part = (partName: "worker" | "gateway", command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess => {
     const env = partName === "worker" ? accountEnvironment(instance) : partEnvironment(instance, partName);
@@ -160,13 +161,21 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     dataDir,
     instance,
     apiKey,
-    natsUrl: nats.url,
+    natsUrl: busAddress(nats.gateway),
     nats: new TestProcess({ ...nats.spec, logFile: join(instance.paths.logs, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
     workers: workerIds.map((id) =>
-      part("worker", (argv) => inPodmanNamespace(instance, argv), { SANDGATE_WORKER_ID: id, SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)) }),
+      part("worker", (argv) => inPodmanNamespace(instance, argv), {
+        SANDGATE_WORKER_ID: id,
+        ...nats.worker(id),
+        SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)),
+      }),
     ),
     gateways: ports.map((port) =>
-      part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), { SANDGATE_PORT: String(port), UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax }),
+      part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), {
+        SANDGATE_PORT: String(port),
+        ...nats.gateway,
+        UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax,
+      }),
     ),
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
     workerIds,

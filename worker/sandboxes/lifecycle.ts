@@ -69,8 +69,8 @@ export class SandboxLifecycle {
   async start(sandbox: LiveSandbox): Promise<void> {
     const { container, base } = await this.#launch(specOf(sandbox.record), sandbox.record.root);
     sandbox.container = container;
-    const layers = sandbox.record.root?.layers ?? [];
-    const changes = { container_id: container.id, ...(base ? { root: { base, layers } } : {}) };
+    const { layers = [], from } = sandbox.record.root ?? {};
+    const changes = { container_id: container.id, ...(base ? { root: { base, layers, ...(from ? { from } : {}) } } : {}) };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.promise(sandbox, "started", changes);

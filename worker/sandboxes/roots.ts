@@ -2,13 +2,13 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage } from "../../shared/schemas/messages.ts";
+import { baseLayerOf } from "../../shared/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
 import { mergedOf, mountRoot, removeRoot } from "../runtime/overlay.ts";
 import { ImageGone } from "../runtime/podman.ts";
 import type { ImageLayers } from "../runtime/podman-images.ts";
 import { syncTree } from "../runtime/tree.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
-import { imageLayerId } from "../snapshots/image-layers.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store.ts";
 
@@ -40,8 +40,8 @@ export class Roots {
       this.#bases.set(sandboxId, imageId);
       return this.#images.kept(imageId);
     };
-    const { base, lowers } = source.over === undefined ? await this.#baseOf(source.base, keep) : await this.#images.use(source.over, keep);
-    for (const { id } of source.layers) await this.#fetch(id);
+    const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await this.#images.use(source.over, keep);
+    for (const [index, { id }] of source.layers.entries()) await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const root = { dir: join(this.#dir, sandboxId) };
     await mountRoot(root, [...source.layers.map(({ id }) => this.#layers.dirOf(id)), ...lowers]);
@@ -65,21 +65,21 @@ export class Roots {
   }
 
   /** The image, or its content from the archive: an image built on another machine cannot be had by its name. */
-  async #baseOf(base: BaseImage, keep: (imageId: string) => Promise<ImageLayers>): Promise<Pick<ImageLayers, "base" | "lowers">> {
+  async #baseOf({ base, from }: RootSource, keep: (imageId: string) => Promise<ImageLayers>): Promise<Pick<ImageLayers, "base" | "lowers">> {
     try {
       return await keep(base.id);
     } catch (cause) {
       if (!(cause instanceof ImageGone)) throw cause;
-      const id = imageLayerId(base.id);
-      await this.#fetch(id);
+      const id = baseLayerOf(base);
+      await this.#fetch(id, from?.workerId, from?.base ?? id);
       return { base, lowers: [this.#layers.dirOf(id)] };
     }
   }
 
-  /** Makes that a layer is here and on disk. */
-  async #fetch(id: string): Promise<void> {
+  /** Makes that a layer is here and on disk. @param stored what it is called where it is fetched from. */
+  async #fetch(id: string, workerId: string | undefined, stored: string): Promise<void> {
     await this.#layers.make(id, async (dir) => {
-      await this.#archive.fetch(id, dir, this.#signal);
+      await this.#archive.fetch({ workerId, layerId: stored }, dir, this.#signal);
       await syncTree(dir);
     });
   }

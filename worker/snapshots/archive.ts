@@ -1,72 +1,68 @@
 /**
  * Layers in the JetStream object store, from where every worker can fetch them. A layer is there when its record is, and
- * the record is written last; what a killed worker leaves are pieces without a record, removed by the next `store` or
- * `remove` of that layer.
+ * the record is written last; what a killed worker leaves are pieces without a record. A worker stores all layers that its
+ * own snapshots need under its own name, and can change nothing that others have stored; gateways remove what nobody needs.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import { JetStreamApiError, type JetStreamClient, type JetStreamManager, JsHeaders, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { type ObjectInfo, type ObjectStore, Objm, StorageType } from "@nats-io/obj";
-import { headers } from "@nats-io/transport-node";
 import { SandgateError } from "../../shared/errors.ts";
+import { type LayerRecord, LayerRecords } from "../../shared/layer-records.ts";
 import type { Logger } from "../../shared/log.ts";
-import { type Bus, encodeJson } from "../../shared/nats.ts";
-import { layerStore, layerSubjects } from "../../shared/subjects.ts";
+import type { Bus } from "../../shared/nats.ts";
+import { layerSubjects } from "../../shared/subjects.ts";
 import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtime/pack.ts";
 import { emptyFolder, removeTree } from "../runtime/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
 
-/** How long the server may take for one piece. */
-const timeoutMs = 30_000;
-/** The server's code for a write that names another revision than the last. */
-const wrongLastSequence = 10_071;
+/** A layer that a worker has stored; without one it was stored by an earlier version, for all workers together. */
+export interface StoredLayer {
+  readonly workerId?: string | undefined;
+  readonly layerId: string;
+}
+
+interface FoundLayer {
+  readonly record: LayerRecord;
+  readonly pieces: string;
+}
 
 export class LayerArchive {
-  readonly #bus: Bus;
+  readonly #workerId: string;
   readonly #log: Logger;
-  readonly #js: JetStreamClient;
-  readonly #jsm: JetStreamManager;
-  readonly #objects: ObjectStore;
+  readonly #records: LayerRecords;
   readonly #pieces: Pieces;
 
-  private constructor(parts: { bus: Bus; log: Logger; js: JetStreamClient; jsm: JetStreamManager; objects: ObjectStore }) {
-    this.#bus = parts.bus;
-    this.#log = parts.log;
-    this.#js = parts.js;
-    this.#jsm = parts.jsm;
-    this.#objects = parts.objects;
-    this.#pieces = new Pieces(parts.bus, parts.js, parts.jsm);
+  private constructor(records: LayerRecords, workerId: string, log: Logger) {
+    this.#records = records;
+    this.#workerId = workerId;
+    this.#log = log;
+    this.#pieces = new Pieces(records);
   }
 
-  /** @throws {SandgateError} `unavailable`. */
-  static async open(bus: Bus, log: Logger): Promise<LayerArchive> {
-    const js = jetstream(bus.connection, { timeout: timeoutMs });
-    return bus.whileConnected(async () => {
-      const objects = await new Objm(js).create(layerStore, { storage: StorageType.File });
-      return new LayerArchive({ bus, log, js, objects, jsm: await jetstreamManager(bus.connection, { timeout: timeoutMs }) });
-    });
+  /** The store is made by the gateways. */
+  static async open(bus: Bus, workerId: string, log: Logger): Promise<LayerArchive> {
+    return new LayerArchive(await LayerRecords.open(bus), workerId, log);
   }
 
-  /** Whether the layer can be fetched. @throws {SandgateError} `unavailable`. */
+  /** Whether this worker has stored the layer. @throws {SandgateError} `unavailable`. */
   async has(layerId: string): Promise<boolean> {
-    return (await this.#record(layerId))?.deleted === false;
+    return (await this.#own(layerId))?.deleted === false;
   }
 
   /**
-   * Packs and stores a layer, unless it is there already. No two workers may do that for the same layer at once.
+   * Packs and stores a layer, unless it is there already. Not twice at once for the same layer.
    *
    * @returns the bytes that it takes in the store.
    * @throws {SandgateError} `unavailable`, `internal_error`; the reason of the signal.
    */
   async store(layerId: string, dir: string, options: WriteOptions): Promise<number> {
-    const present = await this.#record(layerId);
+    const present = await this.#own(layerId);
     if (present?.deleted === false) return present.size;
-    await this.#pieces.purge(layerId);
     const attempt = randomUUID();
-    const content = await this.#pieces.write(layerId, attempt, packLayer(dir, options.signal), options);
-    await this.#putRecord({ ...content, name: layerId, bucket: layerStore, mtime: new Date().toISOString(), deleted: false });
-    if ((await this.#pieces.count(layerId, attempt)) === content.chunks) return content.size;
-    await this.remove(layerId);
+    const pieces = layerSubjects.pieces(this.#workerId, layerId, attempt);
+    const content = { ...(await this.#pieces.write(pieces, packLayer(dir, options.signal), options)), nuid: `${layerId}.${attempt}` };
+    await this.#records.put(this.#workerId, { ...content, name: layerId, deleted: false });
+    if ((await this.#records.count(pieces)) === content.chunks) return content.size;
+    await this.#records.mark(this.#workerId, layerId, true);
     throw new SandgateError("unavailable", "the files of a snapshot were removed from the archive while they were stored");
   }
 
@@ -77,15 +73,16 @@ export class LayerArchive {
    * @throws {SandgateError} `unavailable` also when the layer is not in the archive, `insufficient_storage`,
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
-  async fetch(layerId: string, dir: string, signal: AbortSignal): Promise<void> {
-    const record = await this.#record(layerId);
-    if (!record || record.deleted) throw new SandgateError("unavailable", "files of the snapshot are not in the archive; its worker may still have them");
+  async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
+    const found = await this.#find(layer);
+    if (!found) throw new SandgateError("unavailable", "files of the snapshot are not in the archive; its worker may still have them");
+    const { record, pieces } = found;
     await mkdir(dir, { mode: 0o700 });
     try {
-      await unpackLayer(this.#pieces.read(layerId, record, signal), dir, signal).catch(async (error) => {
+      await unpackLayer(this.#pieces.read(pieces, record, signal), dir, signal).catch(async (error) => {
         if (!(error instanceof UnpackFailed)) throw error;
         await emptyFolder(dir);
-        await unpackDeepLayer(this.#pieces.read(layerId, record, signal), dir, signal);
+        await unpackDeepLayer(this.#pieces.read(pieces, record, signal), dir, signal);
       });
     } catch (error) {
       await removeTree(dir).catch((cause) => this.#log.error({ err: cause, dir }, "a part of a layer could not be removed"));
@@ -93,51 +90,18 @@ export class LayerArchive {
     }
   }
 
-  /** Removes a layer and whatever an interrupted `store` has left of it. @throws {SandgateError} `unavailable`. */
-  async remove(layerId: string): Promise<void> {
-    // First the record: a layer without its pieces must not be seen.
-    await this.#bus.whileConnected(() => this.#jsm.streams.purge(layerSubjects.stream, { filter: layerSubjects.record(layerId) }));
-    await this.#pieces.purge(layerId);
+  async #own(layerId: string): Promise<LayerRecord | undefined> {
+    return (await this.#records.read(layerSubjects.record(this.#workerId, layerId)))?.record;
   }
 
-  /** The layers that can be fetched. @throws {SandgateError} `unavailable`. */
-  async list(): Promise<string[]> {
-    const records = await this.#bus.whileConnected(() => this.#objects.list());
-    return records.filter(({ deleted }) => !deleted).map(({ name }) => name);
-  }
-
-  /** Makes that a layer is not seen any more, until `show`. @throws {SandgateError} `unavailable`. */
-  async hide(layerId: string): Promise<void> {
-    await this.#mark(layerId, true);
-  }
-
-  /** Undoes `hide`, unless the layer was stored again meanwhile. @throws {SandgateError} `unavailable`. */
-  async show(layerId: string): Promise<void> {
-    await this.#mark(layerId, false);
-  }
-
-  async #mark(layerId: string, deleted: boolean): Promise<void> {
-    const record = await this.#record(layerId);
-    if (!record || record.deleted === deleted) return;
-    const { name, bucket, nuid, size, chunks, digest, mtime, options, metadata, revision } = record;
-    await this.#putRecord({ name, bucket, nuid, size, chunks, digest, mtime, deleted, ...(options && { options }), ...(metadata && { metadata }) }, revision);
-  }
-
-  async #record(layerId: string): Promise<ObjectInfo | undefined> {
-    return (await this.#bus.whileConnected(() => this.#objects.info(layerId))) ?? undefined;
-  }
-
-  /** Replaces the record of revision `previous`, or whichever there is. A newer one stays. */
-  async #putRecord(record: Omit<ObjectInfo, "revision">, previous?: number): Promise<void> {
-    const replacing = headers();
-    replacing.set(JsHeaders.RollupHdr, JsHeaders.RollupValueSubject);
-    const options = { headers: replacing, ...(previous === undefined ? {} : { expect: { lastSubjectSequence: previous } }) };
-    await this.#bus.whileConnected(async () => {
-      try {
-        await this.#js.publish(layerSubjects.record(record.name), encodeJson(record), options);
-      } catch (error) {
-        if (!(error instanceof JetStreamApiError && error.code === wrongLastSequence)) throw error;
-      }
-    });
+  /** The worker's record, else one of an earlier version, which no worker can write any more. */
+  async #find({ workerId, layerId }: StoredLayer): Promise<FoundLayer | undefined> {
+    const own = workerId === undefined ? undefined : (await this.#records.read(layerSubjects.record(workerId, layerId)))?.record;
+    if (workerId !== undefined && own?.deleted === false) return { record: own, pieces: layerSubjects.pieces(workerId, layerId, attemptOf(own)) };
+    const former = (await this.#records.read(layerSubjects.formerRecord(layerId)))?.record;
+    return former && !former.deleted ? { record: former, pieces: layerSubjects.formerPieces(layerId, attemptOf(former)) } : undefined;
   }
 }
+
+/** One token of a subject, whatever a hostile worker has put there. */
+const attemptOf = ({ nuid }: LayerRecord): string => nuid.slice(nuid.lastIndexOf(".") + 1).replace(/[^\w-]/g, "");

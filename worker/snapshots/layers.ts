@@ -3,9 +3,9 @@ import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "../../shared/log.ts";
 import { SingleFlight } from "../../shared/mutex.ts";
+import { layersOf } from "../../shared/snapshot-layers.ts";
 import { removeTree } from "../runtime/tree.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
-import { layersOf } from "./image-layers.ts";
 import type { Snapshots } from "./registry.ts";
 
 const partialSuffix = ".partial";

@@ -3,10 +3,8 @@
  * object into memory when its reader is slow, and what a killed writer leaves in the store could not be found again.
  */
 import { createHash } from "node:crypto";
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
-import type { ObjectInfo } from "@nats-io/obj";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Bus } from "../../shared/nats.ts";
+import type { LayerContent, LayerRecords } from "../../shared/layer-records.ts";
 import { layerSubjects } from "../../shared/subjects.ts";
 import { ByteRate } from "./rate.ts";
 
@@ -15,14 +13,9 @@ const pieceBytesMax = 512 * 1024;
 const pieceBytesMin = 32 * 1024;
 /** A low rate is kept in steps of this part of a second. */
 const stepsPerS = 8;
-/** While the server removes pieces it answers nothing else on the connection: gigabytes at once would break it. */
-const purgedAtOnce = 16;
 const digestType = "SHA-256=";
 /** In the record: where in the stream the first piece is, so that the server need not look for it. */
 const firstKey = "first_seq";
-
-/** The part of an object's record that its bytes determine. */
-type Content = Pick<ObjectInfo, "nuid" | "size" | "chunks" | "digest" | "options" | "metadata">;
 
 export interface WriteOptions {
   readonly bytesPerS: number;
@@ -32,14 +25,10 @@ export interface WriteOptions {
 }
 
 export class Pieces {
-  readonly #bus: Bus;
-  readonly #js: JetStreamClient;
-  readonly #jsm: JetStreamManager;
+  readonly #records: LayerRecords;
 
-  constructor(bus: Bus, js: JetStreamClient, jsm: JetStreamManager) {
-    this.#bus = bus;
-    this.#js = js;
-    this.#jsm = jsm;
+  constructor(records: LayerRecords) {
+    this.#records = records;
   }
 
   /**
@@ -47,11 +36,10 @@ export class Pieces {
    *
    * @throws {SandgateError} `unavailable`; errors of `bytes` and of the signal are passed on.
    */
-  async write(layerId: string, attempt: string, bytes: AsyncIterable<Uint8Array>, { bytesPerS, giveWay, signal }: WriteOptions): Promise<Content> {
+  async write(subject: string, bytes: AsyncIterable<Uint8Array>, { bytesPerS, giveWay, signal }: WriteOptions): Promise<Omit<LayerContent, "nuid">> {
     const pieceBytes = Math.floor(Math.max(pieceBytesMin, Math.min(pieceBytesMax, bytesPerS / stepsPerS)));
     const rate = new ByteRate(bytesPerS);
     const hash = createHash("sha256");
-    const subject = layerSubjects.pieces(layerId, attempt);
     const written = { size: 0, chunks: 0, first: 0, last: 0 };
     for await (const piece of inPiecesOf(pieceBytes, bytes)) {
       await rate.take(piece.length, signal);
@@ -63,7 +51,6 @@ export class Pieces {
       written.size += piece.length;
     }
     return {
-      nuid: `${layerId}.${attempt}`,
       size: written.size,
       chunks: written.chunks,
       digest: digestType + hash.digest("base64").replaceAll("+", "-").replaceAll("/", "_"),
@@ -74,8 +61,9 @@ export class Pieces {
 
   /** Refused unless the piece follows the one of that number: somebody may have removed the others meanwhile. */
   async #publish(subject: string, piece: Uint8Array, previous: number, signal: AbortSignal): Promise<number> {
-    const publish = () => this.#js.publish(subject, piece, { expect: { lastSubjectSequence: previous } });
-    return (await unlessAborted(signal, this.#bus.whileConnected(publish))).seq;
+    const { bus, js } = this.#records;
+    const publish = () => js.publish(bus.storeSubject(subject), piece, { expect: { lastSubjectSequence: previous } });
+    return (await unlessAborted(signal, bus.whileConnected(publish))).seq;
   }
 
   /**
@@ -83,9 +71,8 @@ export class Pieces {
    *
    * @throws {SandgateError} `unavailable`; `internal_error` at the end at the latest when they are not what was written.
    */
-  async *read(layerId: string, object: Content, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *read(subject: string, object: LayerContent, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const hash = createHash("sha256");
-    const subject = layerSubjects.pieces(layerId, object.nuid.slice(layerId.length + 1));
     let size = 0;
     let next = this.#get(subject, Number(object.metadata?.[firstKey] ?? 1), signal);
     for (let count = 1; count <= object.chunks; count++) {
@@ -102,28 +89,12 @@ export class Pieces {
   }
 
   #get(subject: string, fromSeq: number, signal: AbortSignal) {
-    const get = () => this.#jsm.direct.getMessage(layerSubjects.stream, { seq: fromSeq, next_by_subj: subject });
-    const piece = unlessAborted(signal, this.#bus.whileConnected(get));
+    const { bus, jsm } = this.#records;
+    const get = () => jsm.direct.getMessage(layerSubjects.stream, { seq: fromSeq, next_by_subj: subject });
+    const piece = unlessAborted(signal, bus.whileConnected(get));
     // A piece asked for ahead may fail before anybody waits for it.
     piece.catch(() => {});
     return piece;
-  }
-
-  /** How many pieces the store has of one attempt, or of all (`*`). */
-  async count(layerId: string, attempt: string): Promise<number> {
-    const filter = { subjects_filter: layerSubjects.pieces(layerId, attempt) };
-    const { state } = await this.#bus.whileConnected(() => this.#jsm.streams.info(layerSubjects.stream, filter));
-    return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-  }
-
-  /** Removes the pieces of every attempt to store the layer. */
-  async purge(layerId: string): Promise<void> {
-    const filter = layerSubjects.pieces(layerId, "*");
-    for (let left = await this.count(layerId, "*"); left > 0; ) {
-      left = Math.max(0, left - purgedAtOnce);
-      const keep = left > 0 ? { keep: left } : {};
-      await this.#bus.whileConnected(() => this.#jsm.streams.purge(layerSubjects.stream, { filter, ...keep }));
-    }
   }
 }
 

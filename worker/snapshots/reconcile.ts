@@ -29,7 +29,7 @@ export async function thawSources({ snapshots, podman, oci, workerId, log }: Par
 /** Drops half-made snapshots, finishes deletions, tells the directory, and goes on with archiving. */
 export async function reconcileSnapshots(parts: Parts): Promise<void> {
   for (const record of [...parts.snapshots.all()]) await settle(parts, record);
-  await parts.snapshots.withdrawUnknown(parts.workerId);
+  await parts.snapshots.withdrawUnknown();
   await parts.collectLayers();
   for (const record of parts.snapshots.all()) if (record.archived !== "done" && record.archived !== "local") parts.replicator.add(record);
 }

@@ -1,19 +1,18 @@
 /** The snapshots of this worker: records on disk, entries in the directory, and which layers they need. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { BucketWriter } from "../../shared/kv.ts";
 import type { SnapshotEntry } from "../../shared/schemas/messages.ts";
+import type { OwnEntries } from "../entries.ts";
 import { faultPoint } from "../faults.ts";
 import type { SnapshotRecord, Store } from "../store.ts";
-import { layersOf } from "./image-layers.ts";
 
 export class Snapshots {
   readonly #records = new Map<string, SnapshotRecord>();
   /** Those that are being taken now, which a look at what is left of the last process must not touch. */
   readonly #taking = new Set<string>();
   readonly #store: Store;
-  readonly #directory: BucketWriter<SnapshotEntry>;
+  readonly #directory: OwnEntries<SnapshotEntry>;
 
-  constructor(store: Store, directory: BucketWriter<SnapshotEntry>) {
+  constructor(store: Store, directory: OwnEntries<SnapshotEntry>) {
     this.#store = store;
     this.#directory = directory;
     for (const record of store.snapshots()) this.#records.set(record.id, record);
@@ -88,33 +87,16 @@ export class Snapshots {
     await this.discard(record.id);
   }
 
-  /** What the directory has under an id, also of other workers. */
+  /** What the directory has under an id. */
   entry(id: string): Promise<SnapshotEntry | undefined> {
     return this.#directory.read(id);
   }
 
-  /** Marks the snapshot of a worker that is away as deleted: it drops its files when it is back. */
-  async markDeleted(id: string): Promise<void> {
-    await this.#directory.change(id, (entry) => ({ ...entry, status: "deleting" }));
-  }
-
   /** Removes this worker's entries of snapshots that it does not have. */
-  async withdrawUnknown(workerId: string): Promise<void> {
-    for (const id of await this.#directory.keys()) {
-      if (this.#records.has(id)) continue;
-      const entry = await this.#directory.read(id);
-      if (entry?.worker_id === workerId && !this.#records.has(id)) await this.#directory.delete(id);
+  async withdrawUnknown(): Promise<void> {
+    for (const id of await this.#directory.ids()) {
+      if (!this.#records.has(id) && (await this.#directory.read(id)) && !this.#records.has(id)) await this.#directory.delete(id);
     }
-  }
-
-  /** The layers that entries of the directory need, all workers' together. */
-  async layersInUse(): Promise<Set<string>> {
-    const inUse = new Set<string>();
-    for (const id of await this.#directory.keys()) {
-      const entry = await this.#directory.read(id);
-      if (entry && entry.status !== "deleting") for (const layer of layersOf(entry.manifest)) inUse.add(layer.id);
-    }
-    return inUse;
   }
 }
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SandboxDirectory } from "../../../gateway/directory.ts";
+import type { EntryMirror } from "../../../gateway/entries.ts";
 import { Owned } from "../../../gateway/owned.ts";
-import type { BucketMirror } from "../../../shared/mirror.ts";
 import type { SandboxEntry } from "../../../shared/schemas/messages.ts";
 import { recordOf } from "../worker/fixtures/records.ts";
 
@@ -52,7 +52,7 @@ test("a list of one account looks at nothing of others", () => {
   });
   // The part of a mirror that the directory reads.
   const mirror = { values: () => entries.values(), onChange: (listener: (typeof changed)[number]) => changed.push(listener) };
-  const directory = new SandboxDirectory(mirror as unknown as BucketMirror<SandboxEntry>);
+  const directory = new SandboxDirectory(mirror as unknown as EntryMirror<SandboxEntry>);
   for (const listener of changed) listener("sb_7", entries[7]);
   looks = 0;
   assert.equal(directory.ofAccount("acct_7").length, 10);

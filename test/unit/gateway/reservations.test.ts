@@ -7,7 +7,7 @@ import { newId } from "../../../shared/ids.ts";
 import { BucketWriter } from "../../../shared/kv.ts";
 import { SandboxEntry } from "../../../shared/schemas/messages.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
-import { buckets } from "../../../shared/subjects.ts";
+import { buckets, entryKey } from "../../../shared/subjects.ts";
 import { acquainted, keyOf, TestGateway } from "../../helpers/gateways.ts";
 import { startNats, type TestNats } from "../../helpers/nats.ts";
 import { until } from "../../helpers/until.ts";
@@ -52,7 +52,7 @@ async function announce({ id: reservation_id }: Reservation, key_id: string): Pr
   const id = newId("sandbox");
   const size = { cpu: 1, memory: 512, storage: 5, network: "none", image: "default" } as const;
   const entry = { id, name: "s", account_id: "acct_1", worker_id: "w", status: "creating", created_at_ms: 1, ...size } as const;
-  await directory.put(id, { ...entry, key_id, reservation_id });
+  await directory.put(entryKey("w", id), { ...entry, key_id, reservation_id });
   return id;
 }
 
@@ -78,7 +78,7 @@ test("a place that is settled without a sandbox is free, one with a sandbox is t
     return granted.length > 0 && granted;
   });
   assert.deepEqual(await reserve(another, key, 2, 3), []);
-  await directory.delete(sandbox);
+  await directory.delete(entryKey("w", sandbox));
   assert.equal((await reserve(another, key, 2, 3)).length, 1, "at once after the deletion is stored");
   last?.settle();
 });

@@ -1,13 +1,14 @@
 /** The directory of snapshots in a gateway's memory, over a real nats-server. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { EntryMirror } from "../../../gateway/entries.ts";
+import { LayerCollector } from "../../../gateway/layers.ts";
 import { SnapshotDirectory } from "../../../gateway/snapshots.ts";
 import { newId } from "../../../shared/ids.ts";
 import { BucketWriter } from "../../../shared/kv.ts";
-import { BucketMirror } from "../../../shared/mirror.ts";
 import { SnapshotEntry } from "../../../shared/schemas/messages.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
-import { buckets } from "../../../shared/subjects.ts";
+import { buckets, entryKey } from "../../../shared/subjects.ts";
 import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
 
 const check = checker(SnapshotEntry);
@@ -18,7 +19,8 @@ let snapshots: SnapshotDirectory;
 before(async () => {
   nats = await startNats();
   worker = await BucketWriter.open(await nats.connect(), buckets.snapshots, check);
-  snapshots = new SnapshotDirectory(await BucketMirror.watch(await nats.connect(), buckets.snapshots, check, quiet));
+  const bus = await nats.connect();
+  snapshots = new SnapshotDirectory(await EntryMirror.watch(bus, buckets.snapshots, check, quiet), await LayerCollector.open(bus));
 });
 after(() => nats?.stop());
 
@@ -56,11 +58,11 @@ test("an account's snapshots come newest first, and follow what workers write an
   const old = entry("a1", { created_at_ms: 1 });
   const young = entry("a1", { created_at_ms: 2 });
   const twin = entry("a1", { created_at_ms: 2 });
-  for (const one of [young, old, twin, entry("a2")]) await worker.put(one.id, one);
+  for (const one of [young, old, twin, entry("a2")]) await worker.put(entryKey("w", one.id), one);
   await snapshots.caughtUp();
   assert.deepEqual(idsOf("a1"), [...[twin.id, young.id].sort().reverse(), old.id]);
-  await worker.put(old.id, { ...old, name: "changed" });
-  await worker.delete(young.id);
+  await worker.put(entryKey("w", old.id), { ...old, name: "changed" });
+  await worker.delete(entryKey("w", young.id));
   await snapshots.caughtUp();
   assert.deepEqual(
     snapshots.ofAccount("a1").map(({ name }) => name),
@@ -71,7 +73,7 @@ test("an account's snapshots come newest first, and follow what workers write an
 
 test("a snapshot is found by its owner only, also before the news of it has arrived", async () => {
   const mine = entry("b1");
-  await worker.put(mine.id, mine);
+  await worker.put(entryKey("w", mine.id), mine);
   assert.equal((await snapshots.find(mine.id, "b1")).id, mine.id);
   for (const [id, account] of [
     [mine.id, "b2"] as const,
@@ -95,7 +97,7 @@ test("what a worker replied counts at once, but never undoes what the directory 
 
 test("one that was deleted while its worker was away is seen by nobody, though its entry is there", async () => {
   const deleted = entry("d1", { status: "deleting", attempt_id: newId("reservation") });
-  await worker.put(deleted.id, deleted);
+  await worker.put(entryKey("w", deleted.id), deleted);
   await snapshots.caughtUp();
   assert.deepEqual(idsOf("d1"), []);
   await assert.rejects(snapshots.find(deleted.id, "d1"), { code: "not_found" });

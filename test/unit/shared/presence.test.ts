@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { encodeJson } from "../../../shared/nats.ts";
 import type { Presence } from "../../../shared/schemas/messages.ts";
-import { subjects } from "../../../shared/subjects.ts";
+import { peers as names, subjects } from "../../../shared/subjects.ts";
 import { startNats, type TestNats } from "../../helpers/nats.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -50,7 +50,7 @@ test("a peer that leaves is gone at once, for each listener once", async () => {
 test("a peer that falls silent and is not connected is gone after a few missed beats", async () => {
   const { bus, peers } = await nats.member();
   const other = await nats.connect();
-  other.publish(subjects.presence, encodeJson({ peer: "mute" }));
+  other.publish(subjects.presence("mute"), encodeJson({ peer: "mute" }));
   await until("the peer", () => peers.has("mute"));
   let gone = "";
   peers.onGone((peer) => {
@@ -65,7 +65,7 @@ test("a peer that is connected and says nothing is silent, not gone, until it wa
   const other = await nats.connect();
   // Its answers do not come: only that it is connected counts.
   other.connection.subscribe(subjects.alive("slow"), { callback: () => {} });
-  const beat = (): void => other.publish(subjects.presence, encodeJson({ peer: "slow" }));
+  const beat = (): void => other.publish(subjects.presence("slow"), encodeJson({ peer: "slow" }));
   const gone: string[] = [];
   peers.onGone((peer) => gone.push(peer));
   beat();
@@ -91,18 +91,18 @@ test("a worker that comes back under its id replaces the process that had it", a
     ["neighbour", "w2"],
     ["new", "w1"],
   ] as const) {
-    other.publish(subjects.presence, encodeJson(worker(peer, id)));
+    other.publish(subjects.presence(names.worker(id, peer)), encodeJson(worker(names.worker(id, peer), id)));
   }
-  await until("the newcomer", () => peers.has("new"));
-  assert.deepEqual(gone, ["old"]);
-  assert.ok(peers.has("neighbour"));
+  await until("the newcomer", () => peers.has(names.worker("w1", "new")));
+  assert.deepEqual(gone, [names.worker("w1", "old")]);
+  assert.ok(peers.has(names.worker("w2", "neighbour")));
 });
 
 test("a heartbeat that cannot be read is ignored", async () => {
   const { peers } = await nats.member();
   const other = await nats.connect();
-  for (const garbage of ["garbage", "{}", '{"peer":1}']) other.publish(subjects.presence, Buffer.from(garbage));
-  other.publish(subjects.presence, encodeJson({ peer: "fine" }));
+  for (const garbage of ["garbage", "{}", '{"peer":1}']) other.publish(subjects.presence("noise"), Buffer.from(garbage));
+  other.publish(subjects.presence("fine"), encodeJson({ peer: "fine" }));
   await until("the readable one", () => peers.has("fine"));
   assert.equal([...peers.present()].length, 1);
 });
@@ -120,4 +120,22 @@ test("peers are not taken for dead because the bus was away", async () => {
   await until("both connections", () => a.bus.connected && b.bus.connected);
   await until("a beat", () => a.peers.has(b.peers.peer));
   assert.deepEqual(gone, []);
+});
+
+test("a heartbeat counts for nobody but the one whose subject it came on", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  const own = names.worker("w1", "hostile");
+  const say = (presence: object): void => other.publish(subjects.presence(own), encodeJson(presence));
+  say({ peer: names.gateway("g1"), gateway: true });
+  say(worker(names.worker("w2", "p"), "w2"));
+  say(worker(own, "w2"));
+  say({ ...worker(own, "w1"), gateway: true });
+  say({ peer: own, gateway: true });
+  other.publish(subjects.presence("last"), encodeJson({ peer: "last" }));
+  await until("the last one", () => peers.has("last"));
+  assert.deepEqual(
+    [...peers.present()].map(({ peer }) => peer),
+    ["last"],
+  );
 });

@@ -8,8 +8,8 @@ import { execa } from "execa";
 import { newId } from "../../../shared/ids.ts";
 import type { Bus } from "../../../shared/nats.ts";
 import type { SnapshotEntry } from "../../../shared/schemas/messages.ts";
-import { LayerArchive } from "../../../worker/snapshots/archive.ts";
 import { Replicator } from "../../../worker/snapshots/replicator.ts";
+import { type Archive, openArchive } from "../../helpers/archived.ts";
 import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -18,7 +18,8 @@ const layerBytes = 1_000;
 let base: string;
 let nats: TestNats;
 let bus: Bus;
-let archive: LayerArchive;
+let archive: Archive["archive"];
+let listed: Archive["listed"];
 let replicator: Replicator;
 let done: string[];
 
@@ -26,7 +27,7 @@ beforeEach(async () => {
   base = mkdtempSync(join(tmpdir(), "sandgate-replicator-"));
   nats = await startNats();
   bus = await nats.connect();
-  archive = await LayerArchive.open(bus, quiet);
+  ({ archive, listed } = await openArchive(bus, "w1"));
   done = [];
   replicator = replicatorOf({});
 });
@@ -84,7 +85,7 @@ test("snapshots are stored one after another, layers that they share once", asyn
     done,
     snapshots.map(({ id }) => id),
   );
-  assert.deepEqual((await archive.list()).sort(), [shared, first, second].sort());
+  assert.deepEqual((await listed()).sort(), [shared, first, second].sort());
   await until("an empty queue", () => replicator.pendingBytes === 0);
   const later = snapshotOf(shared);
   replicator.add(later);
@@ -142,7 +143,7 @@ test("an outage of the bus in the middle of a layer is waited for, then the laye
   assert.equal(done.length, 0);
   await nats.server.start();
   await until("both", () => done.length === 2, 60_000);
-  assert.deepEqual((await archive.list()).sort(), [id, during].sort());
+  assert.deepEqual((await listed()).sort(), [id, during].sort());
 });
 
 test("a snapshot that is forgotten is stored no further, the next is", async () => {
@@ -155,7 +156,7 @@ test("a snapshot that is forgotten is stored no further, the next is", async () 
   await until("the other", () => done.length === 1);
   assert.deepEqual(done, [small.id]);
   assert.equal(replicator.pendingBytes, 0);
-  assert.equal((await archive.list()).length, 1);
+  assert.equal((await listed()).length, 1);
 });
 
 test("a stop ends the layer in work at once, and nothing is taken on after it", async () => {
@@ -168,7 +169,7 @@ test("a stop ends the layer in work at once, and nothing is taken on after it", 
   assert.ok(performance.now() - startedMs < 10_000, "the layer would have taken 40 s");
   replicator.add(snapshotOf(await layer()));
   assert.deepEqual(done, []);
-  assert.deepEqual(await archive.list(), []);
+  assert.deepEqual(await listed(), []);
 });
 
 test("a stop while it waits for the bus or for another try ends that", async () => {

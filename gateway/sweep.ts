@@ -1,0 +1,39 @@
+/** Now and then removes from JetStream what is of no use any more. One gateway does it for all. */
+import type { BucketWriter } from "../shared/kv.ts";
+import type { Logger } from "../shared/log.ts";
+import type { SnapshotEntry } from "../shared/schemas/messages.ts";
+import type { EntryMirror } from "./entries.ts";
+import type { LayerCollector } from "./layers.ts";
+import { type Ownership, rendezvous } from "./limit/ownership.ts";
+
+const everyMs = 3_600_000;
+/** By then everybody has heard of a deletion, or begins anew because the connection was lost. */
+const forgetAfterMs = 1_800_000;
+
+interface Parts {
+  readonly ownership: Ownership;
+  /** In which deletions leave marks. */
+  readonly buckets: readonly Pick<BucketWriter<never>, "forgetDeleted">[];
+  readonly snapshots: EntryMirror<SnapshotEntry>;
+  readonly layers: LayerCollector;
+  readonly log: Logger;
+}
+
+/** Returns what ends it. */
+export function startSweeping(parts: Parts): () => void {
+  const { ownership, log } = parts;
+  const isMine = (): boolean => rendezvous("sweep", ownership.gateways()) === ownership.self;
+  const timer = setInterval(() => {
+    if (isMine()) void sweep(parts).catch((err) => log.warn({ err }, "what is of no use any more could not be removed from the storage"));
+  }, everyMs);
+  return () => clearInterval(timer);
+}
+
+/** @throws {SandgateError} `unavailable`; the next one goes on. */
+export async function sweep({ buckets, snapshots, layers }: Omit<Parts, "ownership" | "log">, ageMs = forgetAfterMs): Promise<void> {
+  for (const bucket of buckets) await bucket.forgetDeleted(ageMs);
+  await layers.sweep(async () => {
+    await snapshots.caughtUp();
+    return [...snapshots.values()];
+  });
+}

@@ -1,0 +1,97 @@
+/**
+ * What each role may do on the bus: a list of what is allowed, from which the owned server's configuration is made.
+ *
+ * A gateway may do everything: it is what accounts, keys and directory entries are written by. A worker has two identities,
+ * because permissions alone do not hold the storage: JetStream sends its replies, with bytes of the asker's choice, to
+ * whatever reply subject it was asked with, and checks no permission for it. So
+ * - for calls, heartbeats and streams, a user among the gateways' with permissions. It cannot reach JetStream.
+ * - for storage, an account of its own. Each subject of the storage that the worker may use is imported into it, and a reply
+ *   can go nowhere but back into that account, where nobody else is.
+ */
+import { bucketStream, bucketSubject, entryBuckets, entryKey, layerSubjects, peers, storeCalls, storePrefix, subjects } from "./subjects.ts";
+
+/** Longer than any call may take: a worker may send one answer to a question so long after it. */
+const answerWithin = "2h";
+
+/** The account of gateways, of the storage, and of what workers say and hear. */
+export const mainAccount = "SANDGATE";
+/** The account in which a worker asks the storage. */
+export const storeAccount = (workerId: string): string => `STORE_${workerId}`;
+
+/** A worker, and the public halves of its identities. */
+export interface WorkerIdentity {
+  readonly id: string;
+  readonly nkey: string;
+  readonly storeNkey: string;
+}
+
+/** What a worker may say and hear, in the words of the server's configuration. */
+export function workerPermissions(id: string) {
+  return {
+    publish: {
+      allow: [
+        subjects.presence(peers.worker(id, "*")),
+        subjects.alive(peers.gateway("*")),
+        subjects.stream(peers.gateway("*"), "*"),
+        subjects.gateway(peers.gateway("*"), "held"),
+      ],
+    },
+    subscribe: {
+      allow: [
+        subjects.worker(id, "*"),
+        subjects.stream(peers.worker(id, "*"), "*"),
+        subjects.presence(peers.gateway("*")),
+        subjects.alive(peers.worker(id, "*")),
+        `${subjects.inbox(workerInbox(id))}.>`,
+      ],
+    },
+    allow_responses: { max: 1, expires: answerWithin },
+  };
+}
+
+/** Whose inbox it is, for `subjects.inbox`. */
+export const workerInbox = (id: string): string => `worker.${id}`;
+
+/** A subject of the storage that a worker may use, and under which name it does so. */
+interface StoreSubject {
+  readonly subject: string;
+  readonly as: string;
+}
+
+const written = (subject: string): StoreSubject => ({ subject, as: `${storePrefix}.${subject}` });
+const asked = (call: string): StoreSubject => ({ subject: `${storeCalls.prefix}.${call}`, as: `${storePrefix}.${call}` });
+
+/**
+ * What a worker may write and ask. No deletion, purge, change or consumer of a stream: a consumer would deliver to any
+ * subject of the storage's account. It may read the layers of all workers, because any of them restores any snapshot.
+ */
+export function workerStorage(id: string): StoreSubject[] {
+  const entries = entryBuckets.flatMap((bucket) => {
+    const [stream, own] = [bucketStream(bucket), bucketSubject(bucket, entryKey(id, "*"))];
+    return [written(own), asked(storeCalls.getLast(stream, own)), asked(storeCalls.info(stream))];
+  });
+  const { stream, record, pieces, all } = layerSubjects;
+  const layers = [written(record(id, "*")), written(pieces(id, "*", "*")), asked(storeCalls.info(stream)), asked(storeCalls.get(stream))];
+  return [...entries, ...layers, ...all.map((subject) => asked(storeCalls.getLast(stream, subject)))];
+}
+
+/** What is brought into the account and nothing beside it, such as the server's own subjects. */
+const storePermissions = (id: string) => ({
+  publish: { allow: [`${storePrefix}.>`] },
+  subscribe: { allow: [`${subjects.inbox(workerInbox(id))}.>`] },
+});
+
+/** The accounts of a server, for its configuration. */
+export function accountsOf(gatewayNkey: string, workers: readonly WorkerIdentity[]): Record<string, unknown> {
+  const users = [{ nkey: gatewayNkey }, ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) }))];
+  const sharedBy = new Map<string, string[]>();
+  for (const { id } of workers) {
+    for (const { subject } of workerStorage(id)) sharedBy.set(subject, [...(sharedBy.get(subject) ?? []), storeAccount(id)]);
+  }
+  const exports = [...sharedBy].map(([service, accounts]) => ({ service, accounts }));
+  const stores = workers.map(({ id, storeNkey }) => {
+    const imports = workerStorage(id).map(({ subject, as }) => ({ service: { account: mainAccount, subject }, to: as }));
+    return [storeAccount(id), { users: [{ nkey: storeNkey, permissions: storePermissions(id) }], imports }] as const;
+  });
+  return { [mainAccount]: { jetstream: "enabled", users, exports }, ...Object.fromEntries(stores) };
+}

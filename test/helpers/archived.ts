@@ -1,0 +1,27 @@
+/** The store of layers, as a worker sees it that has stored some. */
+import { LayerRecords } from "../../shared/layer-records.ts";
+import type { Bus } from "../../shared/nats.ts";
+import { makeLayerStore } from "../../shared/storage.ts";
+import { layerSubjects } from "../../shared/subjects.ts";
+import { LayerArchive } from "../../worker/snapshots/archive.ts";
+import { quiet } from "./nats.ts";
+
+const bytesMax = 1024 ** 3;
+
+export interface Archive {
+  readonly archive: LayerArchive;
+  readonly records: LayerRecords;
+  /** The layers that can be fetched. */
+  listed(): Promise<string[]>;
+}
+
+export async function openArchive(bus: Bus, workerId: string): Promise<Archive> {
+  await makeLayerStore(bus, bytesMax);
+  const [archive, records] = [await LayerArchive.open(bus, workerId, quiet), await LayerRecords.open(bus)];
+  const listed = async (): Promise<string[]> => {
+    const ids = Object.keys(await records.subjects(layerSubjects.record(workerId, "*"))).map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
+    const seen = await Promise.all(ids.map((id) => archive.has(id)));
+    return ids.filter((_, index) => seen[index]);
+  };
+  return { archive, records, listed };
+}

@@ -1,0 +1,23 @@
+/** How tests get onto the bus of an installation: by an address that says as whom. */
+import { readFileSync } from "node:fs";
+import { createLogger } from "../../shared/log.ts";
+import { Bus, type BusAccess } from "../../shared/nats.ts";
+import { subjects } from "../../shared/subjects.ts";
+import type { BusSettings } from "../../systemd/supervisor/nats.ts";
+
+/** One text, so that it can be handed on in an environment. */
+export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FILE: nkeyFile = "", SANDGATE_NATS_CA: ca = "" }: BusSettings): string {
+  const address = new URL(url);
+  address.searchParams.set("nkeyFile", nkeyFile);
+  address.searchParams.set("ca", ca);
+  return address.href;
+}
+
+/** Connects with the whole rights of a gateway, or as `change` says. */
+export async function connectBus(address: string, name: string, change: Partial<BusAccess> = {}): Promise<Bus> {
+  const { protocol, host, searchParams } = new URL(address);
+  const nkeyFile = searchParams.get("nkeyFile");
+  const ca = searchParams.get("ca");
+  const access = { ...(nkeyFile ? { nkey: readFileSync(nkeyFile, "utf8").trim() } : {}), ...(ca ? { ca } : {}), inbox: subjects.inbox(name), ...change };
+  return Bus.connect(`${protocol}//${host}`, name, createLogger("test", "silent"), access);
+}
