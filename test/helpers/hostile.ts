@@ -1,0 +1,69 @@
+/** Somebody who has taken a worker over: connections with its real credentials, used as its program would not use them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Bus } from "../../shared/nats.ts";
+import { workerInbox } from "../../shared/permissions.ts";
+import { subjects } from "../../shared/subjects.ts";
+import { connectBus } from "./bus.ts";
+
+const secretForm = /^worker-(.+)\.nk$/;
+
+export class HostileWorker {
+  readonly id: string;
+  readonly calls: Bus;
+  readonly storage: Bus;
+
+  private constructor(id: string, calls: Bus, storage: Bus) {
+    this.id = id;
+    this.calls = calls;
+    this.storage = storage;
+  }
+
+  /** With the credentials of the (first) worker of an installation. */
+  static async open(natsUrl: string): Promise<HostileWorker> {
+    const secrets = dirname(new URL(natsUrl).searchParams.get("nkeyFile") ?? "");
+    const file = readdirSync(secrets).find((name) => secretForm.test(name)) ?? "";
+    const id = secretForm.exec(file)?.[1] ?? "";
+    const [nkey = "", storeNkey = ""] = readFileSync(join(secrets, file), "utf8").trim().split("\n");
+    const inbox = subjects.inbox(workerInbox(id));
+    const calls = await connectBus(natsUrl, "hostile-calls", { nkey, inbox });
+    return new HostileWorker(id, calls, await connectBus(natsUrl, "hostile-storage", { nkey: storeNkey, inbox }));
+  }
+
+  get all(): readonly Bus[] {
+    return [this.calls, this.storage];
+  }
+
+  /** What arrives on a subject while `meanwhile` is done, on each connection that lets it be listened to. */
+  async overhears(subject: string, meanwhile: () => Promise<void>): Promise<string[]> {
+    const heard: string[] = [];
+    const listening = this.all.map(({ connection }) =>
+      connection.subscribe(subject, { callback: (error, message) => void (error ?? heard.push(message.subject)) }),
+    );
+    await this.flush();
+    await meanwhile();
+    await this.flush();
+    for (const one of listening) one.unsubscribe();
+    return heard;
+  }
+
+  /** Says something on all connections; the server has taken it, or refused to, when this resolves. */
+  async says(subject: string, payload: string, reply?: string): Promise<void> {
+    for (const { connection } of this.all) connection.publish(subject, payload, reply ? { reply } : {});
+    await this.flush();
+  }
+
+  /** The answers to a question that are no refusals. */
+  async learns(subject: string, payload = ""): Promise<string[]> {
+    const answers = await Promise.all(this.all.map(({ connection }) => connection.request(subject, payload, { timeout: 1_000 }).catch(() => undefined)));
+    return answers.flatMap((answer) => (answer && !answer.string().includes('"error"') && !answer.headers?.code ? [answer.string()] : []));
+  }
+
+  async flush(): Promise<void> {
+    for (const { connection } of this.all) await connection.flush();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((bus) => bus.close()));
+  }
+}
