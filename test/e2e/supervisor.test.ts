@@ -10,7 +10,6 @@ import { Sandgate } from "../../shared/client/index.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/as-account.ts";
 import { appDir, type Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
-import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../systemd/supervisor/processes.ts";
 import { testPort } from "../helpers/ports.ts";
 import { testInstance } from "../helpers/prepare.ts";
@@ -102,7 +101,7 @@ function podman(...args: string[]): Promise<string> {
 }
 
 async function containers(status?: string): Promise<string[]> {
-  const worker = readFileSync(secretsOf(instance).workerId, "utf8").trim();
+  const worker = readFileSync(join(instance.paths.supervisor, "worker-id"), "utf8").trim();
   const filters = [`label=sandgate.worker=${worker}`, ...(status ? [`status=${status}`] : [])].flatMap((filter) => ["--filter", filter]);
   return (await podman("ps", "--all", "--quiet", "--no-trunc", ...filters)).split("\n").filter(Boolean);
 }
