@@ -1,10 +1,11 @@
 /** Now and then removes from JetStream what is of no use any more. One gateway does it for all. */
+import { every } from "../shared/background.ts";
 import type { BucketWriter } from "../shared/kv.ts";
 import type { Logger } from "../shared/log.ts";
 import type { SnapshotEntry } from "../shared/schemas/messages.ts";
 import type { EntryMirror } from "./entries.ts";
 import type { LayerCollector } from "./layers.ts";
-import { type Ownership, rendezvous } from "./limit/ownership.ts";
+import type { Ownership } from "./limit/ownership.ts";
 
 const everyMs = 3_600_000;
 /** By then everybody has heard of a deletion, or begins anew because the connection was lost. */
@@ -22,10 +23,8 @@ interface Parts {
 /** Returns what ends it. */
 export function startSweeping(parts: Parts): () => void {
   const { ownership, log } = parts;
-  const isMine = (): boolean => rendezvous("sweep", ownership.gateways()) === ownership.self;
-  const timer = setInterval(() => {
-    if (isMine()) void sweep(parts).catch((err) => log.warn({ err }, "what is of no use any more could not be removed from the storage"));
-  }, everyMs);
+  const isMine = (): boolean => ownership.ownerOf("sweep") === ownership.self;
+  const timer = every(everyMs, log, "what is of no use any more could not be removed from the storage", () => (isMine() ? sweep(parts) : undefined));
   return () => clearInterval(timer);
 }
 

@@ -1,4 +1,5 @@
 /** Revoked keys are forgotten after a time: by one gateway for all of them, a few at a time. */
+import { every } from "../../shared/background.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { KeyRecord } from "../../shared/schemas/records.ts";
 import { forgetKey, isActive } from "./keys.ts";
@@ -8,8 +9,6 @@ const turnMs = 10_000;
 /** Of all keys so many are looked at in a turn, and so many of those forgotten. */
 const lookedAtMax = 10_000;
 const forgottenMax = 100;
-/** How often the server is told to drop the marks of deleted entries, and how old they are then. */
-const marksMs = 3_600_000;
 
 export class RevokedKeys {
   readonly #records: Records;
@@ -19,7 +18,6 @@ export class RevokedKeys {
   /** Goes on where the last turn has stopped. */
   #rest: Iterator<[string, KeyRecord]> | undefined;
   #isBusy = false;
-  #marksAtMs = performance.now();
 
   /**
    * @param keepMs how long after its revocation a key is remembered
@@ -34,9 +32,7 @@ export class RevokedKeys {
 
   /** From now on, until the process ends. */
   start(): void {
-    setInterval(() => {
-      this.turn().catch((err: unknown) => this.#log.warn({ err }, "revoked keys could not be forgotten"));
-    }, turnMs).unref();
+    every(turnMs, this.#log, "revoked keys could not be forgotten", () => this.turn()).unref();
   }
 
   /** One slice of the work; nothing while the last one goes on. */
@@ -45,7 +41,6 @@ export class RevokedKeys {
     this.#isBusy = true;
     try {
       for (const [hash, key] of this.#next()) await forgetKey(this.#records, hash, key);
-      await this.#dropMarks();
     } finally {
       this.#isBusy = false;
     }
@@ -64,11 +59,5 @@ export class RevokedKeys {
       if (!isActive(key) && (key.revoked_at_ms ?? 0) + this.#keepMs <= Date.now()) found.push(value);
     }
     return found;
-  }
-
-  async #dropMarks(): Promise<void> {
-    if (performance.now() - this.#marksAtMs < marksMs) return;
-    this.#marksAtMs = performance.now();
-    for (const bucket of [this.#records.keys, this.#records.keyUse]) await bucket.forgetDeleted(marksMs);
   }
 }
