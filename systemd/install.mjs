@@ -31,8 +31,8 @@ const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
  * @returns {Promise<string>} the path of the Node.js that runs the product
  */
 export async function ensureInstalled({ dev = false } = {}) {
-  checkPlatform();
   checkProgram();
+  checkPlatform();
   useSystemPrograms();
   if (missingPackages(dev).length === 0 && nodeRuns()) return node;
   console.error("Installing npm packages…");

@@ -88,9 +88,12 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   return { spec, port, url, gateway: settings(secrets.gateway), worker: (id) => settings(secrets.worker(id)) };
 }
 
-/** All buckets and the object store, when they are full. */
+/**
+ * All buckets and the object store, when they are full, and as much again: a stream that several gateways make at the same
+ * time is counted for each of them until all but one have found it there.
+ */
 const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
-  Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
+  2 * Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
 
 /** @throws {StartFailure} when the list cannot be used. */
 async function furtherWorkers({ paths }: Instance, workerIds: readonly string[]): Promise<WorkerIdentity[]> {

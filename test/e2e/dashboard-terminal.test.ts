@@ -224,7 +224,8 @@ for (const [name, options] of [
 test("Ctrl and Alt of the page hold for one key, and the arrows are those that the program asks for", async () => {
   const page = await open({ viewport: narrow, hasTouch: true, isMobile: true });
   const ctrl = page.getByRole("button", { name: "Ctrl", exact: true });
-  await enter(page, "clear; cat -v");
+  await enter(page, "clear; echo begins; cat -v");
+  await line(page, "begins");
   await ctrl.tap();
   assert.equal(await ctrl.getAttribute("aria-pressed"), "true");
   assert.equal(await page.evaluate("document.activeElement.className"), "xterm-helper-textarea", "the keyboard stays");
@@ -244,7 +245,8 @@ test("Ctrl and Alt of the page hold for one key, and the arrows are those that t
   await ctrl.tap();
   await page.keyboard.type("c");
   await prompt(page);
-  await enter(page, String.raw`clear; printf '\033[?1h'; cat -v`);
+  await enter(page, String.raw`clear; printf '\033[?1h'; echo begins; cat -v`);
+  await line(page, "begins");
   await page.getByRole("button", { name: "Down", exact: true }).tap();
   await page.keyboard.press("Enter");
   await line(page, "^[OB");

@@ -1,6 +1,6 @@
 /** Attacks by way of the image's name: on the files of the host, on the default image of everybody, and on the networks of the host. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -52,10 +52,12 @@ before(async () => {
   snapshot = await calls.take(source);
   planted = mkdtempSync(join(tmpdir(), "sandgate-planted-"));
   chmodSync(planted, 0o755);
+  // Podman writes the archives there.
+  chownSync(planted, stack.instance.account.uid, stack.instance.account.gid);
   await plantArchives();
 });
 after(async () => {
-  for (const path of [...archives, planted]) if (path) rmSync(path, { recursive: true, force: true });
+  if (planted) rmSync(planted, { recursive: true, force: true });
   await stack?.stop();
   await Promise.all([registry?.close(), proxy?.close(), listener?.close(), store?.remove()]);
 });
@@ -64,7 +66,7 @@ after(async () => {
 async function plantArchives(): Promise<void> {
   await stack.podman("tag", store.defaultId, "localhost/planted:latest");
   for (const format of ["docker-archive", "oci-archive"]) {
-    const file = join(tmpdir(), `sandgate-planted-${process.pid}-${format}.tar`);
+    const file = join(planted, `${format}.tar`);
     await stack.podman("save", "--quiet", "--format", format, "--output", file, "localhost/planted:latest");
     archives.push(file);
   }

@@ -84,7 +84,7 @@ test("Ctrl-Z stops a program, bg and fg set it going", async () => {
   await client.sees("Stopped");
   assert.match(await line(client, "jobs"), /\[1\]\+ +Stopped +sleep 600/);
   client.type("fg\r");
-  await until("sleep runs again", async () => (await api.execute(id, "ps -C sleep -o stat=")).stdout.includes("S+"));
+  await until("sleep runs again", async () => /^S\S*\+/m.test((await api.execute(id, "ps -C sleep -o stat=")).stdout));
   client.type("\x03");
   assert.match(await line(client, "echo code $?"), /code 130/);
   await leave(client);

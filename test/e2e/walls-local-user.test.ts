@@ -118,10 +118,10 @@ test("may write the folder of package.json", async () => {
   const checkout = join(folder.path, "checkout");
   cpSync(join(appDir, "systemd"), join(checkout, "systemd"), { recursive: true });
   writeFileSync(join(checkout, "package.json"), "{}");
-  chownSync(checkout, nobody.uid, nobody.gid);
+  chmodSync(checkout, 0o777);
   const { exitCode, output } = await setUp(instance.paths.data, {}, checkout);
   assert.equal(exitCode, 1, output);
-  assert.ok(output.includes(`${checkout} belongs to user ${nobody.uid}`), output);
+  assert.ok(output.includes(`${checkout} can be written by every user`), output);
 });
 
 test("has made the folder in which root's tests keep compiled programs", async () => {

@@ -1,6 +1,6 @@
 /** An image store of a test's own, with a small default image: for tests in which images come and go. */
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -27,8 +27,8 @@ export class OwnStore {
 
   static async make(): Promise<OwnStore> {
     const dir = mkdtempSync(join(tmpdir(), "sandgate-store-"));
+    chmodSync(dir, 0o711); // the worker's user makes its storage in it
     const instance = await testInstance(join(dir, "data"), { SANDGATE_STORAGE_DIR: join(dir, "store") });
-    await run(["chmod", "a+x", dir]);
     if (await instanceDirectory(instance).lacks()) await instanceDirectory(instance).provide({ say: () => undefined });
     return new OwnStore(dir, instance, await importRoot(instance, dir, [instance.config.defaultImage]));
   }

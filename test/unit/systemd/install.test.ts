@@ -49,7 +49,7 @@ describe("installing", () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "sandgate-install-"));
     mkdirSync(join(folder, "systemd"));
-    cpSync("systemd/install.mjs", join(folder, "systemd/install.mjs"));
+    for (const name of ["install.mjs", "trusted-path.mjs"]) cpSync(join("systemd", name), join(folder, "systemd", name));
     // What an administrator may have set otherwise.
     writeFileSync(join(folder, ".npmrc"), "ignore-scripts=false\nomit[]=optional\nomit[]=dev\n");
   });
