@@ -12,8 +12,11 @@ import { oomScoreAdj, withLowPriority } from "./isolation.ts";
 /** Gives a shell the oom_score_adj of sandboxes, which everything that it starts inherits. */
 export const endedFirst = `echo ${oomScoreAdj} > /proc/self/oom_score_adj`;
 
-/** Moves a shell to the CPU group in $group, if there is one, which everything that it starts inherits as well. */
-export const joinGroup = '[ "$group" = - ] || echo 0 > "$group/cgroup.procs"';
+/**
+ * Moves a shell to the CPU group in $group, if there is one, which everything that it starts inherits as well. By way of `tasks`:
+ * a single thread that moves itself waits for nobody, while `cgroup.procs` has the kernel wait some 15 ms for all CPUs.
+ */
+export const joinGroup = '[ "$group" = - ] || echo 0 > "$group/tasks"';
 
 /** What `joinGroup` is told of a container. */
 export const groupOf = ({ cpuGroup }: Pick<Container, "cpuGroup">): string => cpuGroup ?? "-";
