@@ -17,7 +17,7 @@ import { readAsAccount } from "../as-account.ts";
 import type { Account, Instance } from "../instance.ts";
 import { run } from "../run.ts";
 import { readIfThere, replaceFile } from "../write-file.ts";
-import { readableBy } from "./credentials.ts";
+import { kept, readableBy } from "./credentials.ts";
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -35,7 +35,7 @@ export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
 
 /** The public half of an identity, whose seed is in a file that only `owner` can read. */
 export async function identity(file: string, owner: Account, count: 1 | 2): Promise<string[]> {
-  const text = await kept(file, owner, () => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n"));
+  const text = await kept(file, () => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n"), readableBy(owner));
   return text.split(/\s+/).map((seed) => fromSeed(encoder.encode(seed)).getPublicKey());
 }
 
@@ -63,24 +63,11 @@ export async function serverCertificate(instance: Instance): Promise<void> {
 export async function workerIdOf(instance: Instance): Promise<string> {
   const { config } = instance;
   if (config.workerId) return config.workerId;
-  const file = join(instance.paths.supervisor, "worker-id");
-  const known = (await readIfThere(file))?.trim();
-  if (known) return known;
-  const id = (await formerName(instance)) ?? newId("worker");
-  await replaceFile(file, `${id}\n`, { mode: 0o600 });
-  return id;
+  return kept(join(instance.paths.supervisor, "worker-id"), async () => (await formerName(instance)) ?? newId("worker"));
 }
 
 /** A worker's name from a file that the worker can write, in whose place there may be anything: read as the worker. */
 async function formerName({ accounts, paths }: Instance): Promise<string | undefined> {
   const text = await readAsAccount(accounts.worker, join(paths.data, "worker", "worker-id"), 128);
   return /^[a-zA-Z0-9_-]{1,63}$/.exec(text.trim())?.[0];
-}
-
-async function kept(file: string, owner: Account, make: () => string): Promise<string> {
-  const known = (await readIfThere(file))?.trim();
-  const text = known || make();
-  // Written again each time: the part may be run by another user than before.
-  await replaceFile(file, `${text}\n`, readableBy(owner));
-  return text;
 }

@@ -18,9 +18,9 @@ export function readableBy({ uid, gid }: Account): Ownership {
  */
 export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
   const { bootstrapApiKey: configured } = config;
-  if (!configured) return keptSecret(paths.apiKey, () => `sg_${randomBytes(36).toString("base64url")}`);
-  const kept = (await readIfThere(paths.apiKey))?.trim();
-  if (kept !== configured) await replaceFile(paths.apiKey, `${configured}\n`, { mode: 0o600 });
+  if (!configured) return kept(paths.apiKey, () => `sg_${randomBytes(36).toString("base64url")}`);
+  const known = (await readIfThere(paths.apiKey))?.trim();
+  if (known !== configured) await replaceFile(paths.apiKey, `${configured}\n`, { mode: 0o600 });
   return configured;
 }
 
@@ -40,10 +40,14 @@ export async function secretFiles({ accounts, paths }: Instance, part: PartName,
   return given;
 }
 
-async function keptSecret(file: string, make: () => string): Promise<string> {
-  const kept = (await readIfThere(file))?.trim();
-  if (kept) return kept;
-  const made = make();
-  await replaceFile(file, `${made}\n`, { mode: 0o600 });
-  return made;
+/**
+ * What a file keeps, made where there is none yet.
+ *
+ * @param ownership whose it is now; then it is written at every call, because that may have been somebody else before.
+ */
+export async function kept(file: string, make: () => string | Promise<string>, ownership?: Ownership): Promise<string> {
+  const known = (await readIfThere(file))?.trim();
+  const text = known || (await make());
+  if (!known || ownership) await replaceFile(file, `${text}\n`, ownership ?? { mode: 0o600 });
+  return text;
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
 import { after, before, test } from "node:test";
 import type { ErrorReason } from "../../shared/errors.ts";
+import type { ImageView } from "../../systemd/admin/commands/images.ts";
 import { AdminCommand } from "../helpers/admin-command.ts";
 import { Api } from "../helpers/api.ts";
 import { expectError, expectOk } from "../helpers/expect.ts";
@@ -17,16 +18,6 @@ const MiB = 2 ** 20;
 /** Room for three images of 3 MiB. */
 const budget = 10 * MiB;
 const imageBytes = 3 * MiB;
-
-interface ImageView {
-  readonly worker_id: string;
-  readonly id: string;
-  readonly names: readonly string[];
-  readonly size_bytes: number;
-  readonly last_used_at: string | null;
-  readonly in_use: boolean;
-  readonly default: boolean;
-}
 
 let store: OwnStore;
 let registry: TestRegistry;

@@ -4,7 +4,7 @@ import { UsageError } from "../failures.ts";
 import { ago, mebibytes } from "../output.ts";
 import { forEach } from "./for-each.ts";
 
-interface ImageView {
+export interface ImageView {
   readonly worker_id: string;
   readonly id: string;
   readonly names: readonly string[];
