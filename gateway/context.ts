@@ -1,26 +1,27 @@
 /** What the handlers of a gateway work with. Made once in `main.ts`. */
+
+import type { PeerWatch } from "../shared/bus/presence.ts";
 import type { Config } from "../shared/config.ts";
-import type { Logger } from "../shared/log.ts";
-import type { Semaphore } from "../shared/mutex.ts";
-import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Logger } from "../shared/util/log.ts";
+import type { Semaphore } from "../shared/util/mutex.ts";
+import type { Authenticator } from "./accounts/auth.ts";
 import type { Passwords } from "./accounts/passwords.ts";
 import type { Records } from "./accounts/records.ts";
 import type { Sessions } from "./accounts/sessions.ts";
-import type { Authenticator } from "./auth.ts";
+import type { AccountUsage } from "./accounts/usage.ts";
+import type { Idempotency } from "./api/idempotency.ts";
 import type { Dashboard } from "./dashboard/files.ts";
-import type { SandboxDirectory } from "./directory.ts";
-import type { Dispatcher } from "./dispatch.ts";
-import type { Idempotency } from "./idempotency.ts";
+import type { Reference } from "./docs/reference.ts";
+import type { SandboxDirectory } from "./fleet/directory.ts";
+import type { Dispatcher } from "./fleet/dispatch.ts";
+import type { SnapshotDirectory } from "./fleet/snapshots.ts";
 import type { AddressLimit } from "./limit/addresses.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
-import type { Reference } from "./openapi/reference.ts";
-import type { Pace } from "./sessions/pace.ts";
-import type { Sockets } from "./sessions/sockets.ts";
-import type { SessionTokens } from "./sessions/tokens.ts";
-import type { SnapshotDirectory } from "./snapshots.ts";
-import type { AccountUsage } from "./usage.ts";
+import type { Pace } from "./live/pace.ts";
+import type { Sockets } from "./live/sockets.ts";
+import type { SessionTokens } from "./live/tokens.ts";
 
 export interface GatewayContext {
   readonly config: Config;

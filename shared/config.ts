@@ -5,9 +5,9 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { hostAndPort } from "./host.ts";
-import { localRegistry, nameOf, parseImage, parseRegistry } from "./image.ts";
-import { detachTimeoutMaxS, ringBytesDefault } from "./session/protocol.ts";
+import { detachTimeoutMaxS, ringBytesDefault } from "./stream/session/protocol.ts";
+import { hostAndPort } from "./util/host.ts";
+import { localRegistry, nameOf, parseImage, parseRegistry } from "./util/image.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

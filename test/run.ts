@@ -54,17 +54,19 @@ function tellSlowest(): void {
 
 /** Fork bombs and the like: where the kernel has no pids controller they are felt by everything beside them. */
 function isAlone(file: string): boolean {
-  return file.includes("/limits-resources") || file.includes("/walls-cpu");
+  return file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
 
 /** What takes longest: begun early, or one of them runs on alone when all others have ended. */
 function isLong(file: string): boolean {
-  return /\/(pack|archive|toolchains|limits-minute|dashboard-(sandbox|terminal)|snapshots-(content|consistency|crash|crash-restore))\.test\.ts$/.test(file);
+  return /\/(pack|unit\/worker\/snapshots\/archive|toolchains|limits\/minute|dashboard\/(sandbox|terminal)|snapshots\/(content|consistency|crash|crash-restore))\.test\.ts$/.test(
+    file,
+  );
 }
 
 /** Files with a browser and those with installations of their own, which take most, at even distances, so that few run beside each other. */
 function spread(paths: readonly string[]): string[] {
-  const browsers = paths.filter((file) => file.includes("/dashboard-"));
+  const browsers = paths.filter((file) => file.includes("e2e/dashboard/"));
   const installations = paths.filter((file) => /\b(startStack|CrashRig)\b/.test(readFileSync(file, "utf8")));
   const others = paths.filter((file) => !browsers.includes(file) && !installations.includes(file));
   const placed = [browsers, installations, others]

@@ -1,17 +1,18 @@
 /** What the handlers of a worker work with. Made once in `main.ts`. */
+
+import type { Bus } from "../shared/bus/nats.ts";
+import type { PeerWatch } from "../shared/bus/presence.ts";
 import type { Config } from "../shared/config.ts";
-import type { Logger } from "../shared/log.ts";
-import type { Bus } from "../shared/nats.ts";
-import type { PeerWatch } from "../shared/presence.ts";
 import type { StreamHub } from "../shared/stream/hub.ts";
+import type { Logger } from "../shared/util/log.ts";
 import type { Counters } from "./counters.ts";
 import type { Images } from "./images/images.ts";
+import type { OciRuntime } from "./runtime/container/oci.ts";
+import type { Podman } from "./runtime/container/podman.ts";
+import type { PodmanImages } from "./runtime/container/podman-images.ts";
+import type { SnapshotDriver } from "./runtime/container/snapshot-driver.ts";
+import type { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host.ts";
-import type { OciRuntime } from "./runtime/oci.ts";
-import type { Podman } from "./runtime/podman.ts";
-import type { PodmanImages } from "./runtime/podman-images.ts";
-import type { Reserve } from "./runtime/reserve.ts";
-import type { SnapshotDriver } from "./runtime/snapshot-driver.ts";
 import type { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import type { WarmPool } from "./sandboxes/pool.ts";
 import type { Sandboxes } from "./sandboxes/registry.ts";
@@ -21,7 +22,7 @@ import type { Layers } from "./snapshots/layers.ts";
 import type { Snapshots } from "./snapshots/registry.ts";
 import type { Replicator } from "./snapshots/replicator.ts";
 import type { StallWatch } from "./stall.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./store/store.ts";
 import type { Urgent } from "./urgent.ts";
 import type { UsageMonitor } from "./usage/monitor.ts";
 

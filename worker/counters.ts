@@ -1,6 +1,7 @@
 /** What a worker counts of its work since it was started. Gateways hear it with every heartbeat and tell Prometheus. */
-import { Histogram } from "../shared/histogram.ts";
-import type { WorkerMetrics } from "../shared/schemas/messages.ts";
+
+import type { WorkerMetrics } from "../shared/bus/messages.ts";
+import { Histogram } from "../shared/util/histogram.ts";
 
 /** Why a worker refuses what it could do at other times. */
 export const refusals = ["cordoned", "draining", "sandboxes", "memory", "disk", "commands", "sessions"] as const;

@@ -1,7 +1,7 @@
 /** The end of a worker: no new calls, running commands get their time, then an explicit end. Sessions are not waited for: a shell has no end. */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { PeerWatch } from "../shared/bus/presence.ts";
 import { SandgateError } from "../shared/errors.ts";
-import type { PeerWatch } from "../shared/presence.ts";
 import type { WorkerContext } from "./context.ts";
 
 const pollMs = 50;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../shared/config.ts";
 import { ConfigError } from "../shared/config.ts";
-import { newId } from "../shared/ids.ts";
+import { newId } from "../shared/util/ids.ts";
 
 /** @throws {ConfigError} when the id could not be part of a NATS subject. */
 export function workerIdentity(config: Config, dataDir: string): string {

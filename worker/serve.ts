@@ -1,7 +1,5 @@
 /** The worker's table of calls: subject, schema, handler. The only way in from NATS. */
 import type { TSchema } from "typebox";
-import { SandgateError } from "../shared/errors.ts";
-import type { Bus } from "../shared/nats.ts";
 import {
   CreateCall,
   DeleteCall,
@@ -17,10 +15,12 @@ import {
   StatCall,
   StatusCall,
   UploadCall,
-} from "../shared/schemas/messages.ts";
+} from "../shared/bus/messages.ts";
+import type { Bus } from "../shared/bus/nats.ts";
+import { lastToken, subjects, type WorkerVerb } from "../shared/bus/subjects.ts";
+import { SandgateError } from "../shared/errors.ts";
 import { SessionAttachCall, SessionStartCall, SessionsCall } from "../shared/schemas/sessions.ts";
 import { checker } from "../shared/schemas/validate.ts";
-import { lastToken, subjects, type WorkerVerb } from "../shared/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";

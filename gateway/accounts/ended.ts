@@ -1,9 +1,9 @@
 /** Calls and WebSockets end with what has let them in: the key, the account, the log-in. */
 
 import { SandgateError } from "../../shared/errors.ts";
-import type { Admission } from "../admission.ts";
-import { type Authenticator, type Caller, loggedOut, suspended } from "../auth.ts";
-import type { Sockets } from "../sessions/sockets.ts";
+import type { Admission } from "../api/admission.ts";
+import type { Sockets } from "../live/sockets.ts";
+import { type Authenticator, type Caller, loggedOut, suspended } from "./auth.ts";
 import type { Records } from "./records.ts";
 
 /** A log-in that has expired tells nobody, so it is looked for this often. */

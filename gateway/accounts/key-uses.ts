@@ -1,9 +1,9 @@
 /** When keys were last used: noted at most once a minute for each key, over all gateways. */
 
-import type { Logger } from "../../shared/log.ts";
-import type { BucketMirror } from "../../shared/mirror.ts";
+import type { BucketMirror } from "../../shared/bus/mirror.ts";
 import type { KeyUse } from "../../shared/schemas/records.ts";
-import type { Caller } from "../auth.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Caller } from "./auth.ts";
 
 const everyMs = 60_000;
 const rememberedMax = 10_000;

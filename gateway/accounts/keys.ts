@@ -1,9 +1,9 @@
 /** The API keys of accounts: made, found, revoked. */
 import { randomBytes } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId } from "../../shared/ids.ts";
 import type { KeyRecord } from "../../shared/schemas/records.ts";
-import { hashKey, keyPrefix } from "../auth.ts";
+import { newId } from "../../shared/util/ids.ts";
+import { hashKey, keyPrefix } from "./auth.ts";
 import type { Records } from "./records.ts";
 import { newestFirst } from "./view.ts";
 

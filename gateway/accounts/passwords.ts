@@ -1,7 +1,7 @@
 /** Passwords as they are stored: scrypt with a salt of their own, a few computed at a time. */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
-import { Semaphore } from "../../shared/mutex.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
 
 /** OWASP's advice for scrypt: 32 MiB and about 80 ms for each hash. */
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const;

@@ -1,11 +1,12 @@
 /** Everything about accounts that is kept in JetStream, whole in the memory of every gateway. */
+
+import { BucketMirror } from "../../shared/bus/mirror.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { buckets } from "../../shared/bus/subjects.ts";
 import type { Config } from "../../shared/config.ts";
-import type { Logger } from "../../shared/log.ts";
-import { BucketMirror } from "../../shared/mirror.ts";
-import type { Bus } from "../../shared/nats.ts";
 import { AccountRecord, KeyRecord, KeyUse, LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets } from "../../shared/subjects.ts";
+import type { Logger } from "../../shared/util/log.ts";
 
 export interface Records {
   /** By account id. */

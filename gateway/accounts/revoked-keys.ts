@@ -1,7 +1,8 @@
 /** Revoked keys are forgotten after a time: by one gateway for all of them, a few at a time. */
-import { every } from "../../shared/background.ts";
-import type { Logger } from "../../shared/log.ts";
+
 import type { KeyRecord } from "../../shared/schemas/records.ts";
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { forgetKey, isActive } from "./keys.ts";
 import type { Records } from "./records.ts";
 

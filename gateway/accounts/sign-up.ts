@@ -1,7 +1,7 @@
 /** Making an account with a login. */
 import type { Config } from "../../shared/config.ts";
-import { newId } from "../../shared/ids.ts";
 import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
+import { newId } from "../../shared/util/ids.ts";
 import type { Records } from "./records.ts";
 
 /** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */

@@ -1,17 +1,17 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 import type { Static } from "typebox";
+import type { SandboxEntry } from "../../shared/bus/messages.ts";
 import type { KeyBody, OwnKeysQuery } from "../../shared/schemas/accounts.ts";
 import { ownKeysDefault } from "../../shared/schemas/accounts.ts";
-import type { SandboxEntry } from "../../shared/schemas/messages.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
+import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import { accountView, iso, keyView } from "../accounts/view.ts";
-import { policyOf } from "../auth.ts";
+import { features } from "../api/features.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import { features } from "../features.ts";
 import type { Policy } from "../limit/bucket.ts";
 import { rateLimited } from "../limit/rates.ts";
-import type { Call } from "../routes.ts";
 import { paginate } from "./paginate.ts";
 
 /** Each is written to the disk of every NATS server. */

@@ -2,12 +2,12 @@
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import { suspended } from "../accounts/auth.ts";
 import { knownDevice } from "../accounts/devices.ts";
 import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
 import { makeAccount } from "../accounts/sign-up.ts";
-import { suspended } from "../auth.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Call } from "../routes.ts";
 import { sessionAnswer } from "./account.ts";
 
 /** What the log-in page asks before anybody is logged in. */

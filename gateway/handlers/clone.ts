@@ -1,12 +1,12 @@
 /** Making a sandbox like another one: a snapshot, and a sandbox from it at once. */
 import type { Static } from "typebox";
+import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { derivedName, newId } from "../../shared/ids.ts";
 import type { CloneBody } from "../../shared/schemas/api.ts";
-import type { SandboxEntry, SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { derivedName, newId } from "../../shared/util/ids.ts";
+import type { Answer } from "../api/idempotency.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../idempotency.ts";
-import type { Call } from "../routes.ts";
 import { type RestoreFor, restore, restoreTimeout, type SandboxWanted } from "./restore.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";

@@ -1,6 +1,6 @@
 /** Deleting everything of one kind. */
 import { SandgateError } from "../../shared/errors.ts";
-import { Semaphore } from "../../shared/mutex.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
 
 const deletesAtOnce = 8;
 

@@ -1,16 +1,16 @@
 /** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
+import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId } from "../../shared/ids.ts";
 import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/api.ts";
-import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Exchange, jsonLine } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";
-import type { Call } from "../routes.ts";
 import { OutputCollector } from "./output-collector.ts";
 
 const timeoutDefaultS = 30;

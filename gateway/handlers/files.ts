@@ -1,15 +1,15 @@
 /** upload, download and stat: bytes pass through, at the speed of the slower side. */
 import type { Static } from "typebox";
+import { DownloadAccepted, StatReply, UploadAccepted, UploadDone } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/api.ts";
-import { DownloadAccepted, StatReply, UploadAccepted, UploadDone } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
 import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";
-import type { Call } from "../routes.ts";
 
 const startTimeoutMs = 60_000;
 /** What a multipart form may hold beside the file. */

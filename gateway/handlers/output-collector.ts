@@ -1,5 +1,5 @@
 /** Keeps the output of a synchronous execution, within memory that all of them share. */
-import type { Semaphore } from "../../shared/mutex.ts";
+import type { Semaphore } from "../../shared/util/mutex.ts";
 
 /** Output up to this size is held without asking for room. */
 const freeBytes = 64 * 1024;

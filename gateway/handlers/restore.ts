@@ -1,15 +1,15 @@
 /** Making a sandbox from a snapshot. */
 import type { Static } from "typebox";
+import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/bus/messages.ts";
+import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { NoResponder } from "../../shared/nats.ts";
 import { isFitting, type RestoreBody } from "../../shared/schemas/api.ts";
-import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { Caller } from "../auth.ts";
+import type { Caller } from "../accounts/auth.ts";
+import type { Answer } from "../api/idempotency.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../idempotency.ts";
-import { onlyItsOwn, workersFor } from "../placement.ts";
-import type { Call } from "../routes.ts";
+import { onlyItsOwn, workersFor } from "../fleet/placement.ts";
 import { presentJson, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 /** Another worker than the snapshot's own copies its layers from the object store first. */

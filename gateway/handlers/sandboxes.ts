@@ -1,15 +1,15 @@
 /** create, list, find, get, delete, delete-all. */
 import type { Static } from "typebox";
+import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId } from "../../shared/ids.ts";
-import { wantedImage } from "../../shared/image.ts";
 import { type CreateBody, type DeleteBody, type FindQuery, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
-import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { Caller } from "../auth.ts";
+import { newId } from "../../shared/util/ids.ts";
+import { wantedImage } from "../../shared/util/image.ts";
+import type { Caller } from "../accounts/auth.ts";
+import type { Answer } from "../api/idempotency.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../idempotency.ts";
-import type { Call } from "../routes.ts";
 import { deleteAll } from "./delete-all.ts";
 import { takeSnapshot } from "./snapshots.ts";
 

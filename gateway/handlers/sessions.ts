@@ -3,12 +3,12 @@ import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { SessionsReply } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { SessionTokenBody } from "../../shared/session/messages.ts";
-import { subprotocol } from "../../shared/session/protocol.ts";
-import { foreignPage } from "../auth.ts";
+import type { SessionTokenBody } from "../../shared/stream/session/messages.ts";
+import { subprotocol } from "../../shared/stream/session/protocol.ts";
+import { foreignPage } from "../accounts/auth.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Call } from "../routes.ts";
-import { SessionConnection } from "../sessions/connection.ts";
+import { SessionConnection } from "../live/connection.ts";
 
 const callTimeoutMs = 30_000;
 const checkSessions = checker(SessionsReply);

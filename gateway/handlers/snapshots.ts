@@ -1,15 +1,15 @@
 /** Snapshots: take, list, get, delete, delete-all. What is made from them is in restore.ts and clone.ts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
+import { Empty, SnapshotEntry } from "../../shared/bus/messages.ts";
+import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { NoResponder } from "../../shared/nats.ts";
 import type { PageQuery, SnapshotBody } from "../../shared/schemas/api.ts";
-import { Empty, SnapshotEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { iso } from "../accounts/view.ts";
+import type { Answer } from "../api/idempotency.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../idempotency.ts";
-import type { Call } from "../routes.ts";
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 

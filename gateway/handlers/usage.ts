@@ -1,13 +1,13 @@
 /** status (with history) and logs. */
 import type { Static } from "typebox";
+import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { isId } from "../../shared/ids.ts";
 import type { LogsQuery, StatusQuery } from "../../shared/schemas/api.ts";
-import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import { isId } from "../../shared/util/ids.ts";
+import type { Call } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import { cursorText, mergePages, type Period, parseCursor } from "../log-pages.ts";
-import type { Call } from "../routes.ts";
+import { cursorText, mergePages, type Period, parseCursor } from "../fleet/log-pages.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

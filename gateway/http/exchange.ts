@@ -1,8 +1,8 @@
 /** One HTTP request and its response. The only place that touches the uWebSockets.js response. */
 import type { HttpRequest, HttpResponse, us_socket_context_t } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId } from "../../shared/ids.ts";
-import type { Route } from "../routes.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Route } from "../api/routes.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
 import { type Head, type ReadHeader, readHead } from "./head.ts";
 import type { SocketHandler, UserData } from "./sockets.ts";

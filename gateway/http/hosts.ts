@@ -5,7 +5,7 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { hostAndPort } from "../../shared/host.ts";
+import { hostAndPort } from "../../shared/util/host.ts";
 
 /** Accepted headers that are remembered, so that the usual ones cost next to nothing. */
 const rememberedMax = 1_000;

@@ -9,7 +9,7 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { execaSync } from "execa";
-import type { Logger } from "../../shared/log.ts";
+import type { Logger } from "../../shared/util/log.ts";
 
 /** Linux doubles this for its own bookkeeping; what a read can return stays below 400 KiB. */
 const receiveBufferBytes = 192 * 1024;

@@ -1,8 +1,8 @@
 /** The listening socket: turns every request into an exchange and hands it to its route. */
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { Route } from "../routes.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Route } from "../api/routes.ts";
 import { cors } from "./cors.ts";
 import { Exchange } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";

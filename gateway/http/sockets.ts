@@ -1,6 +1,6 @@
 /** WebSockets as uWebSockets.js has them: its limits, and whom its events go to. */
 import type { WebSocket, WebSocketBehavior } from "uWebSockets.js";
-import { controlBytesMax } from "../../shared/session/protocol.ts";
+import { controlBytesMax } from "../../shared/stream/session/protocol.ts";
 
 /** What `send` of uWebSockets.js returns when it has thrown the message away. */
 const dropped = 2;

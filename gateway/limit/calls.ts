@@ -1,5 +1,5 @@
 /** The pipeline's rate step: spends a token of the caller, and says in headers what is left. */
-import type { Caller } from "../auth.ts";
+import type { Caller } from "../accounts/auth.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "./bucket.ts";
 import { type RateLimiter, rateLimited, type Verdict } from "./rates.ts";

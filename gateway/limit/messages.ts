@@ -1,6 +1,6 @@
 /** What gateways say to each other about the limits of keys. */
 import Type, { type Static } from "typebox";
-import { HeldReply } from "../../shared/schemas/messages.ts";
+import { HeldReply } from "../../shared/bus/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 
 const Key = Type.String({ minLength: 1, maxLength: 160 });

@@ -6,11 +6,11 @@
  * gateway that died had counted is forgotten.
  */
 import { hash } from "node:crypto";
-import type { Logger } from "../../shared/log.ts";
-import { SingleFlight } from "../../shared/mutex.ts";
-import { type Bus, inTime } from "../../shared/nats.ts";
-import type { PeerWatch } from "../../shared/presence.ts";
-import { subjects } from "../../shared/subjects.ts";
+import { type Bus, inTime } from "../../shared/bus/nats.ts";
+import type { PeerWatch } from "../../shared/bus/presence.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { SingleFlight } from "../../shared/util/mutex.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
 import { checkAdopt, checkState, checkTakeover, type State } from "./messages.ts";
 

@@ -3,9 +3,10 @@
  * gives a busy one some tokens in advance. An owner that does not answer is replaced by an even share of the limit,
  * which the next one that answers is told of.
  */
+
+import type { Bus } from "../../shared/bus/nats.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Bus } from "../../shared/nats.ts";
-import { subjects } from "../../shared/subjects.ts";
 import type { Level, Policy, TokenBucket } from "./bucket.ts";
 import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
 import type { KeyState, Ownership } from "./ownership.ts";

@@ -4,15 +4,15 @@
  * or when the gateway that held it is gone.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { every } from "../../shared/background.ts";
+import { Empty } from "../../shared/bus/messages.ts";
+import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
+import { PeerGone, type PeerWatch } from "../../shared/bus/presence.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/log.ts";
-import { type Bus, NoResponder } from "../../shared/nats.ts";
-import { PeerGone, type PeerWatch } from "../../shared/presence.ts";
-import { Empty } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { subjects } from "../../shared/subjects.ts";
-import type { SandboxDirectory } from "../directory.ts";
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { SandboxDirectory } from "../fleet/directory.ts";
 import { checkHeldReply, checkReserve, checkReserved, checkSettle, type Reserved } from "./messages.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 

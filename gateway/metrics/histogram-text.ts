@@ -1,5 +1,5 @@
 /** Histograms that were counted elsewhere, as Prometheus text: prom-client has only those that it counts itself. */
-import { boundsS, type Observed } from "../../shared/histogram.ts";
+import { boundsS, type Observed } from "../../shared/util/histogram.ts";
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -1,7 +1,7 @@
 /** What workers tell of themselves with every heartbeat, as metrics with the worker's id, which it keeps over restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { Observed } from "../../shared/histogram.ts";
-import type { WorkerMetrics, WorkerPresence } from "../../shared/schemas/messages.ts";
+import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/messages.ts";
+import type { Observed } from "../../shared/util/histogram.ts";
 import { histogramText } from "./histogram-text.ts";
 
 type Read = (worker: WorkerPresence) => number | undefined;

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 const appDir = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const dist = join(appDir, "dist");
 const stamp = join(dist, ".sources");
-const sourceDirs = ["shared/client", "shared/cli", "shared/session"];
+const sourceDirs = ["shared/client", "shared/cli", "shared/stream/session"];
 const sourceFiles = ["package.json", "shared/errors.ts"];
 
 /** The command line as one file. */

@@ -4,8 +4,8 @@
  */
 import Type, { type TProperties, type TSchema } from "typebox";
 import { errorCodes, errorReasons } from "../errors.ts";
-import { sandboxStates } from "../sandbox.ts";
-import { snapshotStates } from "../snapshot.ts";
+import { sandboxStates } from "../state/sandbox.ts";
+import { snapshotStates } from "../state/snapshot.ts";
 import { ExecutionStatus, fileTypes, Network } from "./api.ts";
 
 export const text = (description: string) => Type.String({ description });

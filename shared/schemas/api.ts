@@ -47,7 +47,7 @@ const Variables = Type.Record(
 );
 export const EnvVars = Type.Refine(Variables, isFitting, () => "too many or too long");
 
-/** What a reference is, `shared/image.ts` says: one that is none is not a malformed request, and gets a reason. */
+/** What a reference is, `shared/util/image.ts` says: one that is none is not a malformed request, and gets a reason. */
 const Image = Type.String({
   description: 'A container image; "default" is a general-purpose Linux. Without a registry it is one of Docker Hub.',
   takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',

@@ -1,10 +1,10 @@
 /** What crosses NATS for live sessions: calls to workers, their replies, and what a worker says on the stream of an attachment. */
 import Type, { type Static } from "typebox";
+import { StreamTarget } from "../bus/messages.ts";
 import { errorCodes, errorReasons } from "../errors.ts";
-import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../session/messages.ts";
-import { closeReasons } from "../session/protocol.ts";
+import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../stream/session/messages.ts";
+import { closeReasons } from "../stream/session/protocol.ts";
 import { Environment } from "./api.ts";
-import { StreamTarget } from "./messages.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 const Count = Type.Integer({ minimum: 0 });

@@ -3,8 +3,8 @@
  * Bytes of an execution are NDJSON lines made for the client, so a gateway passes them on unread.
  */
 import Type, { type Static } from "typebox";
+import { decodeJson } from "../bus/nats.ts";
 import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
-import { decodeJson } from "../nats.ts";
 import { checker } from "../schemas/validate.ts";
 
 const Sequence = Type.Integer({ minimum: 0 });

@@ -1,11 +1,12 @@
 /** All streams of a process share one subscription; this finds the stream that a frame belongs to. */
-import { inBackground } from "../background.ts";
+
+import { type Bus, busLost } from "../bus/nats.ts";
+import type { PeerWatch } from "../bus/presence.ts";
+import { lastToken, subjects } from "../bus/subjects.ts";
 import { SandgateError } from "../errors.ts";
-import { newId } from "../ids.ts";
-import type { Logger } from "../log.ts";
-import { type Bus, busLost } from "../nats.ts";
-import type { PeerWatch } from "../presence.ts";
-import { lastToken, subjects } from "../subjects.ts";
+import { inBackground } from "../util/background.ts";
+import { newId } from "../util/ids.ts";
+import type { Logger } from "../util/log.ts";
 import { decodeFrame, encodeFrame, type FrameHeader } from "./frame.ts";
 
 /** One end of a stream. */

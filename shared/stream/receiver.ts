@@ -1,6 +1,7 @@
 /** The receiving end of a stream: grants the sender room as its reader takes the bytes. */
+
+import type { StreamTarget } from "../bus/messages.ts";
 import { SandgateError } from "../errors.ts";
-import type { StreamTarget } from "../schemas/messages.ts";
 import type { FrameHeader } from "./frame.ts";
 import type { StreamEnd, StreamHub } from "./hub.ts";
 

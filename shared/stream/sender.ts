@@ -1,6 +1,7 @@
 /** The sending end of a stream: holds its caller back while the receiver has no room. */
+
+import type { StreamTarget } from "../bus/messages.ts";
 import { SandgateError } from "../errors.ts";
-import type { StreamTarget } from "../schemas/messages.ts";
 import type { FrameHeader } from "./frame.ts";
 import type { StreamEnd, StreamHub } from "./hub.ts";
 

@@ -1,6 +1,6 @@
 /** A CPU group (cgroup v1) for the account's sandboxes, where systemd does not hand CPU limits to it. */
 import { stat } from "node:fs/promises";
-import { cpuGroupOf } from "../../shared/cpu-group.ts";
+import { cpuGroupOf } from "../../shared/util/cpu-group.ts";
 import type { Account } from "../instance.ts";
 import { CommandError } from "../run.ts";
 import type { Administrator } from "./administrator.ts";

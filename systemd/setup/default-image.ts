@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { settings } from "../../shared/config.ts";
-import { isImageId, localRegistry } from "../../shared/image.ts";
+import { isImageId, localRegistry } from "../../shared/util/image.ts";
 import { accountEnvironment, inPodmanNamespace } from "../as-account.ts";
 import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";

@@ -10,9 +10,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { createUser, fromSeed } from "@nats-io/nkeys";
-import { newId } from "../../shared/ids.ts";
-import { serverName } from "../../shared/nats.ts";
-import type { WorkerIdentity } from "../../shared/permissions.ts";
+import { serverName } from "../../shared/bus/nats.ts";
+import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
+import { newId } from "../../shared/util/ids.ts";
 import { readAsAccount } from "../as-account.ts";
 import type { Account, Instance } from "../instance.ts";
 import { run } from "../run.ts";

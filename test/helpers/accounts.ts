@@ -1,12 +1,12 @@
 /** Accounts and keys as an operator would make them: records in the buckets that every gateway watches. */
 import { randomBytes } from "node:crypto";
-import { hashKey, keyPrefix } from "../../gateway/auth.ts";
-import { newId } from "../../shared/ids.ts";
-import { BucketWriter } from "../../shared/kv.ts";
-import type { Bus } from "../../shared/nats.ts";
+import { hashKey, keyPrefix } from "../../gateway/accounts/auth.ts";
+import { BucketWriter } from "../../shared/bus/kv.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { buckets } from "../../shared/bus/subjects.ts";
 import { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets } from "../../shared/subjects.ts";
+import { newId } from "../../shared/util/ids.ts";
 import { Api } from "./api.ts";
 import { connectBus } from "./bus.ts";
 import { until } from "./until.ts";

@@ -1,8 +1,8 @@
 /** The store of layers, as a worker sees it that has stored some. */
-import { LayerRecords } from "../../shared/layer-records.ts";
-import type { Bus } from "../../shared/nats.ts";
-import { makeLayerStore } from "../../shared/storage.ts";
-import { layerSubjects } from "../../shared/subjects.ts";
+import { LayerRecords } from "../../shared/bus/layer-records.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { makeLayerStore } from "../../shared/bus/storage.ts";
+import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { LayerArchive } from "../../worker/snapshots/archive.ts";
 import { quiet } from "./nats.ts";
 

@@ -1,9 +1,8 @@
 /**
- * The table of attacks at the end of a run: every test of a file `escape-TOPIC.test.ts` (from inside a sandbox) or
- * `walls-TOPIC.test.ts` (between the parts, accounts and users) is one, and passes when it was held.
+ * The table of attacks at the end of a run: every test of a file `escape/TOPIC.test.ts` (from inside a sandbox) or
+ * `walls/TOPIC.test.ts` (between the parts, accounts and users) is one, and passes when it was held.
  * One whose name begins with "control: " shows that the walls leave open what they should.
  */
-import { basename } from "node:path";
 
 /** What the test runner says when a test has ended. */
 interface Ended {
@@ -60,4 +59,4 @@ function outcomeOf(name: string, passed: boolean, skip: Ended["skip"]): string {
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
-const topicOf = (file: string | undefined): string | undefined => /^(?:escape|walls)-(.+)\.test\.ts$/.exec(basename(file ?? ""))?.[1];
+const topicOf = (file: string | undefined): string | undefined => /\/(?:escape|walls)\/([^/]+)\.test\.ts$/.exec(file ?? "")?.[1];

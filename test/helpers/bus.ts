@@ -1,8 +1,8 @@
 /** How tests get onto the bus of an installation: by an address that says as whom. */
 import { readFileSync } from "node:fs";
-import { createLogger } from "../../shared/log.ts";
-import { Bus, type BusAccess } from "../../shared/nats.ts";
-import { subjects } from "../../shared/subjects.ts";
+import { Bus, type BusAccess } from "../../shared/bus/nats.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
+import { createLogger } from "../../shared/util/log.ts";
 import type { BusSettings } from "../../systemd/supervisor/nats.ts";
 
 /** One text, so that it can be handed on in an environment. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultPoint } from "../../worker/faults.ts";
-import { commandLineOf, processIds } from "../../worker/runtime/proc.ts";
+import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
 import { Api } from "./api.ts";
 import { stoppedProcesses, untilHostHas } from "./host-state.ts";
 import type { TestProcess } from "./process.ts";

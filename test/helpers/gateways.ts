@@ -1,20 +1,20 @@
 /** Gateways as far as they count: limits, reservations and what they say to each other, without HTTP, in the test's process. */
-import { Activity } from "../../gateway/activity.ts";
-import { SandboxDirectory } from "../../gateway/directory.ts";
-import { EntryMirror } from "../../gateway/entries.ts";
-import { Idempotency, IdempotencyRecord } from "../../gateway/idempotency.ts";
+import { Activity } from "../../gateway/accounts/activity.ts";
+import { Idempotency, IdempotencyRecord } from "../../gateway/api/idempotency.ts";
+import { servePeers } from "../../gateway/api/peers.ts";
+import { SandboxDirectory } from "../../gateway/fleet/directory.ts";
+import { EntryMirror } from "../../gateway/fleet/entries.ts";
 import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";
 import { Reservations } from "../../gateway/limit/reservations.ts";
-import { servePeers } from "../../gateway/peers.ts";
-import { SessionTokens } from "../../gateway/sessions/tokens.ts";
-import { newId } from "../../shared/ids.ts";
-import { BucketWriter } from "../../shared/kv.ts";
-import type { Bus } from "../../shared/nats.ts";
-import { PeerWatch } from "../../shared/presence.ts";
-import { SandboxEntry } from "../../shared/schemas/messages.ts";
+import { SessionTokens } from "../../gateway/live/tokens.ts";
+import { BucketWriter } from "../../shared/bus/kv.ts";
+import { SandboxEntry } from "../../shared/bus/messages.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { PeerWatch } from "../../shared/bus/presence.ts";
+import { buckets, peers, subjects } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets, peers, subjects } from "../../shared/subjects.ts";
+import { newId } from "../../shared/util/ids.ts";
 import { quiet, type TestNats } from "./nats.ts";
 import { until } from "./until.ts";
 

@@ -1,9 +1,9 @@
 /** Somebody who has taken a worker over: connections with its real credentials, used as its program would not use them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Bus } from "../../shared/nats.ts";
-import { workerInbox } from "../../shared/permissions.ts";
-import { subjects } from "../../shared/subjects.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { workerInbox } from "../../shared/bus/permissions.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
 import { connectBus } from "./bus.ts";
 
 const secretForm = /^worker-(.+)\.nk$/;

@@ -1,10 +1,10 @@
 /** People with accounts, as the sign-up page makes them. */
 import { randomBytes, randomInt } from "node:crypto";
 import { request } from "node:http";
-import { BucketWriter } from "../../shared/kv.ts";
+import { BucketWriter } from "../../shared/bus/kv.ts";
+import { buckets } from "../../shared/bus/subjects.ts";
 import { AccountRecord } from "../../shared/schemas/records.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets } from "../../shared/subjects.ts";
 import { connectBus } from "./bus.ts";
 import { until } from "./until.ts";
 

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newId } from "../../shared/ids.ts";
-import { createLogger } from "../../shared/log.ts";
-import { Bus } from "../../shared/nats.ts";
-import { PeerWatch } from "../../shared/presence.ts";
+import { Bus } from "../../shared/bus/nats.ts";
+import { PeerWatch } from "../../shared/bus/presence.ts";
 import { StreamHub } from "../../shared/stream/hub.ts";
+import { newId } from "../../shared/util/ids.ts";
+import { createLogger } from "../../shared/util/log.ts";
 import { searchPath } from "../../systemd/search-path.ts";
 import { testPort } from "./ports.ts";
 import { TestProcess } from "./process.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
-import { isDocumented, templateOf } from "../../gateway/openapi/document.ts";
-import { failuresOf } from "../../gateway/openapi/responses.ts";
-import { routes } from "../../gateway/routes.ts";
+import { routes } from "../../gateway/api/routes.ts";
+import { isDocumented, templateOf } from "../../gateway/docs/document.ts";
+import { failuresOf } from "../../gateway/docs/responses.ts";
 import { ErrorAnswer } from "../../shared/schemas/answers.ts";
 
 const documented = routes.filter(isDocumented);

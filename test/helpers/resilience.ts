@@ -1,7 +1,7 @@
 /** What the tests that kill, stop and cut off parts have in common. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { commandLineOf, processIds } from "../../worker/runtime/proc.ts";
+import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
 import { type Answer, type Api, type Chunk, chunksOf } from "./api.ts";
 import { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";

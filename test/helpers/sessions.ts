@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import WebSocket from "ws";
-import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/session/frames.ts";
+import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/stream/session/frames.ts";
 import type {
   AttachMessage,
   ClientMessage,
@@ -12,8 +12,8 @@ import type {
   ServerMessage,
   StartedMessage,
   StartMessage,
-} from "../../shared/session/messages.ts";
-import { subprotocol } from "../../shared/session/protocol.ts";
+} from "../../shared/stream/session/messages.ts";
+import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import type { Api } from "./api.ts";
 import { until } from "./until.ts";
 

@@ -1,9 +1,9 @@
 /** Snapshots as clients see them. */
 import assert from "node:assert/strict";
-import { BucketWriter } from "../../shared/kv.ts";
-import { SnapshotEntry } from "../../shared/schemas/messages.ts";
+import { BucketWriter } from "../../shared/bus/kv.ts";
+import { SnapshotEntry } from "../../shared/bus/messages.ts";
+import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { buckets } from "../../shared/subjects.ts";
 import type { Answer, Api } from "./api.ts";
 import { connectBus } from "./bus.ts";
 import { expectOk, expectSandbox, isoTime, sandboxId } from "./expect.ts";

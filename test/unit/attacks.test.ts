@@ -5,13 +5,13 @@ import { Attacks } from "../helpers/attacks.ts";
 
 test("tests of escape and walls files stand in the table by topic, with what became of them; others do not", () => {
   const attacks = new Attacks();
-  attacks.note({ name: "reads a host file", file: "/x/test/e2e/escape-images.test.ts" }, true);
-  attacks.note({ name: "a sandbox starts", file: "/x/test/e2e/smoke.test.ts" }, false);
-  attacks.note({ name: "opens AF_VSOCK", file: "/x/test/e2e/escape-http.test.ts" }, false);
-  attacks.note({ name: "control: the internet is open", file: "/x/test/e2e/escape-http.test.ts" }, true);
-  attacks.note({ name: "makes an x32 call", file: "/x/test/e2e/escape-http.test.ts", skip: "x86 alone has it" }, true);
-  attacks.note({ name: "reads a key of root's", file: "/x/test/e2e/walls-users.test.ts" }, true);
-  attacks.note({ name: "/x/test/e2e/escape-zero.test.ts", file: "/x/test/e2e/escape-zero.test.ts" }, false);
+  attacks.note({ name: "reads a host file", file: "/x/test/e2e/escape/images.test.ts" }, true);
+  attacks.note({ name: "a sandbox starts", file: "/x/test/e2e/operate/smoke.test.ts" }, false);
+  attacks.note({ name: "opens AF_VSOCK", file: "/x/test/e2e/escape/http.test.ts" }, false);
+  attacks.note({ name: "control: the internet is open", file: "/x/test/e2e/escape/http.test.ts" }, true);
+  attacks.note({ name: "makes an x32 call", file: "/x/test/e2e/escape/http.test.ts", skip: "x86 alone has it" }, true);
+  attacks.note({ name: "reads a key of root's", file: "/x/test/e2e/walls/users.test.ts" }, true);
+  attacks.note({ name: "/x/test/e2e/escape/zero.test.ts", file: "/x/test/e2e/escape/zero.test.ts" }, false);
   const lines = attacks
     .table()
     ?.split("\n")

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { routes } from "../../gateway/api/routes.ts";
 import { pagePaths } from "../../gateway/handlers/pages.ts";
-import { routes } from "../../gateway/routes.ts";
 import { describeSettings } from "../../shared/config.ts";
 
 const readme = readFileSync("README.md", "utf8");

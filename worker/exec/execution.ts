@@ -1,14 +1,14 @@
 /** One command from its start to its end: output out, limits and cancellation in, exactly one outcome. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ExecutionEnd } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { ExecutionEnd } from "../../shared/schemas/messages.ts";
 import type { StreamSender } from "../../shared/stream/sender.ts";
-import type { Container } from "../runtime/container.ts";
-import type { RunningCommand } from "../runtime/oci.ts";
-import type { PipeReader } from "../runtime/pipes.ts";
-import { missingProgram } from "../runtime/start.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { RunningCommand } from "../runtime/container/oci.ts";
+import { missingProgram } from "../runtime/container/start.ts";
+import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import type { OutputStream } from "./output.ts";
 

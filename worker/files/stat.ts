@@ -1,8 +1,9 @@
 /** Says what stands at a path. */
+
+import type { StatReply } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { StatReply } from "../../shared/schemas/messages.ts";
-import type { Container } from "../runtime/container.ts";
-import type { OciRuntime } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
 import { runTool } from "./tool.ts";
 
 const look = `

@@ -1,9 +1,9 @@
 /** Small shell programs that run inside a sandbox, where no path or link can lead to the host. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { Container } from "../runtime/container.ts";
-import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
-import type { PipeReader } from "../runtime/pipes.ts";
-import { missingProgram } from "../runtime/start.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { OciRuntime, RunningCommand } from "../runtime/container/oci.ts";
+import { missingProgram } from "../runtime/container/start.ts";
+import type { PipeReader } from "../runtime/process/pipes.ts";
 
 const textBytesMax = 8 * 1024;
 

@@ -1,7 +1,7 @@
 /** Unpacks an archive that lies in a sandbox, by the sandbox's own `tar`. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { Container } from "../runtime/container.ts";
-import type { OciRuntime } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
 import { endOf, startTool, toolFault } from "./tool.ts";
 
 const failedExitCode = 45;

@@ -2,13 +2,13 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
+import type { UploadDone, UploadEnd } from "../../shared/bus/messages.ts";
+import { UploadEnd as UploadEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { UploadDone, UploadEnd } from "../../shared/schemas/messages.ts";
-import { UploadEnd as UploadEndSchema } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamReceiver } from "../../shared/stream/receiver.ts";
-import type { Container } from "../runtime/container.ts";
-import type { OciRuntime, RunningCommand } from "../runtime/oci.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { OciRuntime, RunningCommand } from "../runtime/container/oci.ts";
 import { runTool, startTool, textOf, toolFault } from "./tool.ts";
 import { unpack } from "./unpack.ts";
 

@@ -1,13 +1,14 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
-import { inBackground } from "../../shared/background.ts";
+
+import type { ExecuteCall, LogEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ExecuteCall, LogEntry } from "../../shared/schemas/messages.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
+import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
 import { OutputStream } from "../exec/output.ts";
-import { ContainerNotRunning } from "../runtime/container.ts";
-import { type RunningCommand, shellArguments } from "../runtime/oci.ts";
+import { ContainerNotRunning } from "../runtime/container/container.ts";
+import { type RunningCommand, shellArguments } from "../runtime/container/oci.ts";
 import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */

@@ -1,9 +1,10 @@
 /** The calls `upload`, `download` and `stat`. */
-import { inBackground } from "../../shared/background.ts";
+
+import type { DownloadCall, StatCall, StatReply, StreamTarget, UploadCall } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { DownloadCall, StatCall, StatReply, StreamTarget, UploadCall } from "../../shared/schemas/messages.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
+import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { openDownload } from "../files/download.ts";
 import { statFile } from "../files/stat.ts";

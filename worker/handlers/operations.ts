@@ -1,5 +1,5 @@
 /** The calls of operators: `drain`, `images` and `removeImage`. */
-import type { DrainCall, ImageEntry, ImagesCall, RemoveImageCall } from "../../shared/schemas/messages.ts";
+import type { DrainCall, ImageEntry, ImagesCall, RemoveImageCall } from "../../shared/bus/messages.ts";
 import type { WorkerContext } from "../context.ts";
 
 /** Lets the worker take new sandboxes, or no more. What it has goes on. Replies when that is durable. */

@@ -1,16 +1,17 @@
 /** The calls `create` and `delete`. */
+
+import { type CreateCall, type DeleteCall, HeldReply, type SandboxEntry } from "../../shared/bus/messages.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { newId, shortOf } from "../../shared/ids.ts";
-import { wantedImage } from "../../shared/image.ts";
-import { type CreateCall, type DeleteCall, HeldReply, type SandboxEntry } from "../../shared/schemas/messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { subjects } from "../../shared/subjects.ts";
+import { newId, shortOf } from "../../shared/util/ids.ts";
+import { wantedImage } from "../../shared/util/image.ts";
 import type { WorkerContext } from "../context.ts";
 import type { Refusal } from "../counters.ts";
-import { entryOf } from "../directory.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import type { RootSource, SandboxRecord } from "../store.ts";
+import { entryOf } from "../store/directory.ts";
+import type { RootSource, SandboxRecord } from "../store/store.ts";
 
 const checkHeldReply = checker(HeldReply);
 const askMs = 2_000;

@@ -2,9 +2,9 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/schemas/sessions.ts";
 import type { WorkerContext } from "../context.ts";
-import { ContainerNotRunning } from "../runtime/container.ts";
-import type { Interactive } from "../runtime/interactive.ts";
-import { shellArguments } from "../runtime/oci.ts";
+import { ContainerNotRunning } from "../runtime/container/container.ts";
+import { shellArguments } from "../runtime/container/oci.ts";
+import type { Interactive } from "../runtime/process/interactive.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** What there is without a command: bash where the image has it. */

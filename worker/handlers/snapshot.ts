@@ -1,10 +1,11 @@
 /** The calls `snapshot`, `restore` and `deleteSnapshot`. */
+
+import type { DeleteSnapshotCall, RestoreCall, SandboxEntry, SnapshotCall, SnapshotEntry } from "../../shared/bus/messages.ts";
+import { baseLayerOf, fetchedLayerId } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { DeleteSnapshotCall, RestoreCall, SandboxEntry, SnapshotCall, SnapshotEntry } from "../../shared/schemas/messages.ts";
-import { baseLayerOf, fetchedLayerId } from "../../shared/snapshot-layers.ts";
 import type { WorkerContext } from "../context.ts";
-import { entryOf } from "../directory.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
+import { entryOf } from "../store/directory.ts";
 import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */

@@ -1,5 +1,5 @@
 /** The calls `status` and `logs`. */
-import type { LogsCall, LogsReply, StatusCall, StatusReply } from "../../shared/schemas/messages.ts";
+import type { LogsCall, LogsReply, StatusCall, StatusReply } from "../../shared/bus/messages.ts";
 import type { WorkerContext } from "../context.ts";
 import { storedUse } from "../sandboxes/registry.ts";
 

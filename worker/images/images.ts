@@ -2,15 +2,16 @@
  * The images of a worker: which one a caller means, fetched when it is not here, kept while it is needed, and removed when
  * there are too many. Everything else knows images by their ids.
  */
+
+import type { ImageEntry } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/image.ts";
-import type { Logger } from "../../shared/log.ts";
-import { KeyedMutex, SingleFlight } from "../../shared/mutex.ts";
-import type { ImageEntry } from "../../shared/schemas/messages.ts";
-import { ImageGone } from "../runtime/podman.ts";
-import type { ImageLayers, PodmanImages, StoredImage } from "../runtime/podman-images.ts";
-import { type ImagePull, tooLarge } from "../runtime/pull.ts";
+import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { KeyedMutex, SingleFlight } from "../../shared/util/mutex.ts";
+import { ImageGone } from "../runtime/container/podman.ts";
+import type { ImageLayers, PodmanImages, StoredImage } from "../runtime/container/podman-images.ts";
+import { type ImagePull, tooLarge } from "../runtime/container/pull.ts";
 import { isPulled, surplus } from "./budget.ts";
 import { Pins } from "./pins.ts";
 import { refuseUnusable } from "./usable.ts";

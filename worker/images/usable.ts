@@ -2,8 +2,8 @@
  * Whether the configuration of a stranger's image may be handed to Podman and the OCI runtime, which read more from it than
  * what a sandbox is to run.
  */
-import { type ImageReference, imageError, nameOf } from "../../shared/image.ts";
-import type { ImageLayers } from "../runtime/podman-images.ts";
+import { type ImageReference, imageError, nameOf } from "../../shared/util/image.ts";
+import type { ImageLayers } from "../runtime/container/podman-images.ts";
 
 /**
  * Annotations that say what an image is. Podman passes all of them on to the runtime, which takes others for orders, such as

@@ -1,6 +1,7 @@
 /** Entries of the execution log: no caller's text is kept longer than this, and everything has a size. */
-import { beginningOf } from "../../shared/beginning.ts";
-import type { LogEntry } from "../../shared/schemas/messages.ts";
+
+import type { LogEntry } from "../../shared/bus/messages.ts";
+import { beginningOf } from "../../shared/util/beginning.ts";
 
 /** Bytes that are kept of a command, a folder or a reason; of the outputs as many are kept (`exec/output.ts`). */
 const textBytesMax = 4 * 1024;

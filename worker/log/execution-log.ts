@@ -3,9 +3,9 @@
  * is done to many rows is done in steps, between which others have their turn.
  */
 import type { Database, RootDatabase } from "lmdb";
-import { Semaphore } from "../../shared/mutex.ts";
-import type { LogEntry } from "../../shared/schemas/messages.ts";
-import { yielding } from "../../shared/yielding.ts";
+import type { LogEntry } from "../../shared/bus/messages.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
+import { yielding } from "../../shared/util/yielding.ts";
 import { boundedEntry, messageBytesOf, withoutOutput } from "./entry.ts";
 import { LogRows, type Period, type Position, type Scope, type Total } from "./rows.ts";
 

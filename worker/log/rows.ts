@@ -3,8 +3,8 @@
  * as rows come and go, so that nobody's question is answered by counting.
  */
 import type { Database, RootDatabase } from "lmdb";
-import type { LogEntry } from "../../shared/schemas/messages.ts";
-import { yielding } from "../../shared/yielding.ts";
+import type { LogEntry } from "../../shared/bus/messages.ts";
+import { yielding } from "../../shared/util/yielding.ts";
 import { storedBytesOf } from "./entry.ts";
 
 /** An account, or one of its sandboxes. */

@@ -2,15 +2,15 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs";
 import { release } from "node:os";
 import { dirname, join } from "node:path";
+import type { HostCheck } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
 import { sandboxDefaults } from "../../shared/schemas/api.ts";
-import type { HostCheck } from "../../shared/schemas/messages.ts";
-import { CpuGroups } from "./cpu-groups.ts";
-import { ipcBounds } from "./isolation.ts";
-import { nftRules } from "./network.ts";
-import { hostUserId } from "./proc.ts";
-import { run } from "./run.ts";
-import { writeSeccompProfile } from "./seccomp.ts";
+import { CpuGroups } from "./container/cpu-groups.ts";
+import { ipcBounds } from "./container/isolation.ts";
+import { writeSeccompProfile } from "./container/seccomp.ts";
+import { nftRules } from "./network/network.ts";
+import { hostUserId } from "./process/proc.ts";
+import { run } from "./process/run.ts";
 
 const probeTimeoutMs = 60_000;
 /** There where control groups of version 2 are the only ones. */

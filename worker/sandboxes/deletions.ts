@@ -1,7 +1,7 @@
 /** Deletions that could not be finished when they were asked for, such as on a full disk: tried again until they are. */
-import { inBackground } from "../../shared/background.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { Reserve } from "../runtime/reserve.ts";
+import { inBackground } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Snapshots } from "../snapshots/registry.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";
 import { finishDeletion } from "./reconcile.ts";

@@ -1,19 +1,20 @@
 /** Making, starting again and removing the container of a sandbox. */
-import { inBackground } from "../../shared/background.ts";
+
+import type { BaseImage } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/log.ts";
-import { Semaphore } from "../../shared/mutex.ts";
-import type { BaseImage } from "../../shared/schemas/messages.ts";
+import { inBackground } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
 import type { Images } from "../images/images.ts";
-import type { Container } from "../runtime/container.ts";
+import type { Container } from "../runtime/container/container.ts";
+import { giveWay } from "../runtime/container/isolation.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
+import { type ContainerFiles, type ContainerSpec, containerName, type Podman } from "../runtime/container/podman.ts";
+import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host.ts";
-import { giveWay } from "../runtime/isolation.ts";
-import { closePrivateNetworks, type Namespace } from "../runtime/network.ts";
-import type { OciRuntime } from "../runtime/oci.ts";
-import { type ContainerFiles, type ContainerSpec, containerName, type Podman } from "../runtime/podman.ts";
-import type { Reserve } from "../runtime/reserve.ts";
-import type { RootSource, SandboxRecord } from "../store.ts";
+import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
+import type { RootSource, SandboxRecord } from "../store/store.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";

@@ -2,16 +2,17 @@
  * Containers that are started before anybody asks: a sandbox of the default image and size is handed out in a few
  * milliseconds. Filled in the background, never at the expense of a call, and not at all when the host is short.
  */
+
+import type { CreateCall } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
-import { newId } from "../../shared/ids.ts";
-import { defaultImageWord, wantedImage } from "../../shared/image.ts";
-import type { Logger } from "../../shared/log.ts";
 import { sandboxDefaults } from "../../shared/schemas/api.ts";
-import type { CreateCall } from "../../shared/schemas/messages.ts";
+import { newId } from "../../shared/util/ids.ts";
+import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { Counters } from "../counters.ts";
-import type { Container } from "../runtime/container.ts";
-import { containerName, type Podman } from "../runtime/podman.ts";
-import { pidNamespaceOf } from "../runtime/proc.ts";
+import type { Container } from "../runtime/container/container.ts";
+import { containerName, type Podman } from "../runtime/container/podman.ts";
+import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import type { LaunchSpec } from "./lifecycle.ts";
 
 /** Pause after a container was taken or could not be made, so that a burst of creates has the host for itself. */

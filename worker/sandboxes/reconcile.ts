@@ -1,13 +1,13 @@
 /** After a start: makes records and containers agree, whatever the last process was in the middle of. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/log.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import { endedByRestart } from "../log/execution-log.ts";
-import type { OciRuntime } from "../runtime/oci.ts";
-import type { ListedContainer, Podman } from "../runtime/podman.ts";
-import { processesByNamespace } from "../runtime/proc.ts";
-import type { Store } from "../store.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
+import type { ListedContainer, Podman } from "../runtime/container/podman.ts";
+import { processesByNamespace } from "../runtime/process/proc.ts";
+import type { Store } from "../store/store.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 

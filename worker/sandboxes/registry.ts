@@ -1,11 +1,11 @@
 /** The sandboxes of this worker in memory: records, what runs in them, and the only way to change their state. */
 import { SandgateError } from "../../shared/errors.ts";
-import { KeyedMutex } from "../../shared/mutex.ts";
-import { nextState, type SandboxEvent } from "../../shared/sandbox.ts";
-import type { Directory } from "../directory.ts";
-import type { Container } from "../runtime/container.ts";
-import type { DiskUse } from "../runtime/disk.ts";
-import type { SandboxRecord, Store } from "../store.ts";
+import { nextState, type SandboxEvent } from "../../shared/state/sandbox.ts";
+import { KeyedMutex } from "../../shared/util/mutex.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { DiskUse } from "../runtime/filesystem/disk.ts";
+import type { Directory } from "../store/directory.ts";
+import type { SandboxRecord, Store } from "../store/store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {

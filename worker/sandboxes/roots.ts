@@ -1,16 +1,16 @@
 /** The files of restored sandboxes: layers of a snapshot over an image, with a writable folder of their own on top. */
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { BaseImage } from "../../shared/schemas/messages.ts";
-import { baseLayerOf } from "../../shared/snapshot-layers.ts";
+import type { BaseImage } from "../../shared/bus/messages.ts";
+import { baseLayerOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
-import { mergedOf, mountRoot, removeRoot } from "../runtime/overlay.ts";
-import { ImageGone } from "../runtime/podman.ts";
-import type { ImageLayers } from "../runtime/podman-images.ts";
-import { syncTree } from "../runtime/tree.ts";
+import { ImageGone } from "../runtime/container/podman.ts";
+import type { ImageLayers } from "../runtime/container/podman-images.ts";
+import { mergedOf, mountRoot, removeRoot } from "../runtime/filesystem/overlay.ts";
+import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
-import type { RootSource } from "../store.ts";
+import type { RootSource } from "../store/store.ts";
 
 export class Roots {
   readonly #dir: string;

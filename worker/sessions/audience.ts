@@ -7,8 +7,8 @@
  */
 
 import type { ClosedNotice, SessionNotice } from "../../shared/schemas/sessions.ts";
-import type { ExitMessage } from "../../shared/session/messages.ts";
-import type { OutputChannel } from "../../shared/session/protocol.ts";
+import type { ExitMessage } from "../../shared/stream/session/messages.ts";
+import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 import type { Attachment } from "./attachment.ts";
 import { OutputRing } from "./ring.ts";
 

@@ -1,6 +1,6 @@
 /** The last output of a session, both channels in the order in which it was read. */
-import type { OutputFrame } from "../../shared/session/frames.ts";
-import type { OutputChannel } from "../../shared/session/protocol.ts";
+import type { OutputFrame } from "../../shared/stream/session/frames.ts";
+import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 
 const firstBytes = 4 * 1024;
 /** Changes from one channel to the other that are kept; a program that changes with every byte loses old output sooner. */

@@ -1,14 +1,15 @@
 /** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
+
+import type { StreamTarget } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ExecutionStatus } from "../../shared/schemas/api.ts";
-import type { StreamTarget } from "../../shared/schemas/messages.ts";
 import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
-import type { ClientMessage } from "../../shared/session/messages.ts";
-import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/session/protocol.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
+import type { ClientMessage } from "../../shared/stream/session/messages.ts";
+import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
-import type { Interactive, Output } from "../runtime/interactive.ts";
-import type { Size } from "../runtime/terminals.ts";
+import type { Interactive, Output } from "../runtime/process/interactive.ts";
+import type { Size } from "../runtime/process/terminals.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
 import { Audience } from "./audience.ts";

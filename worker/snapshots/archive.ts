@@ -5,13 +5,13 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
+import { type LayerRecord, LayerRecords } from "../../shared/bus/layer-records.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type LayerRecord, LayerRecords } from "../../shared/layer-records.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { Bus } from "../../shared/nats.ts";
-import { layerSubjects } from "../../shared/subjects.ts";
-import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtime/pack.ts";
-import { emptyFolder, removeTree } from "../runtime/tree.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtime/filesystem/pack.ts";
+import { emptyFolder, removeTree } from "../runtime/filesystem/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
 
 /** A layer that a worker has stored; without one it was stored by an earlier version, for all workers together. */

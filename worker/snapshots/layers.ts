@@ -1,10 +1,10 @@
 /** The layers of this worker: folders that never change once they are whole, and go when nobody refers to them. */
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
-import type { Logger } from "../../shared/log.ts";
-import { SingleFlight } from "../../shared/mutex.ts";
-import { layersOf } from "../../shared/snapshot-layers.ts";
-import { removeTree } from "../runtime/tree.ts";
+import { layersOf } from "../../shared/bus/snapshot-layers.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { SingleFlight } from "../../shared/util/mutex.ts";
+import { removeTree } from "../runtime/filesystem/tree.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
 

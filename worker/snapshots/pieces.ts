@@ -3,9 +3,9 @@
  * object into memory when its reader is slow, and what a killed writer leaves in the store could not be found again.
  */
 import { createHash } from "node:crypto";
+import type { LayerContent, LayerRecords } from "../../shared/bus/layer-records.ts";
+import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { LayerContent, LayerRecords } from "../../shared/layer-records.ts";
-import { layerSubjects } from "../../shared/subjects.ts";
 import { ByteRate } from "./rate.ts";
 
 /** Large enough that the way there and back does not count, small enough for the server's smallest usual limit of 1 MiB. */

@@ -1,8 +1,8 @@
 /** After a start: makes records, layers, directory and the processes of sandboxes agree. */
-import type { Logger } from "../../shared/log.ts";
-import type { OciRuntime } from "../runtime/oci.ts";
-import type { Podman } from "../runtime/podman.ts";
-import type { SnapshotRecord } from "../store.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
+import type { Podman } from "../runtime/container/podman.ts";
+import type { SnapshotRecord } from "../store/store.ts";
 import type { Snapshots } from "./registry.ts";
 import type { Replicator } from "./replicator.ts";
 

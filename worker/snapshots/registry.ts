@@ -1,9 +1,10 @@
 /** The snapshots of this worker: records on disk, entries in the directory, and which layers they need. */
+
+import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { SnapshotEntry } from "../../shared/schemas/messages.ts";
-import type { OwnEntries } from "../entries.ts";
 import { faultPoint } from "../faults.ts";
-import type { SnapshotRecord, Store } from "../store.ts";
+import type { OwnEntries } from "../store/entries.ts";
+import type { SnapshotRecord, Store } from "../store/store.ts";
 
 export class Snapshots {
   readonly #records = new Map<string, SnapshotRecord>();

@@ -1,7 +1,8 @@
 /** Copies the layers of new snapshots to the archive in the background, one at a time. */
-import type { Logger } from "../../shared/log.ts";
-import type { Bus } from "../../shared/nats.ts";
-import type { Layer, SnapshotEntry } from "../../shared/schemas/messages.ts";
+
+import type { Layer, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { LayerArchive } from "./archive.ts";
 
 const retryMinMs = 1_000;

@@ -1,17 +1,17 @@
 /** Takes a snapshot of a running sandbox. */
 import { mkdir } from "node:fs/promises";
+import type { Manifest, SnapshotCall } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { derivedName, newId } from "../../shared/ids.ts";
-import type { Manifest, SnapshotCall } from "../../shared/schemas/messages.ts";
+import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
-import type { Container } from "../runtime/container.ts";
-import { layerUse } from "../runtime/disk.ts";
-import type { Consistency } from "../runtime/snapshot-driver.ts";
-import { removeByPrefix, syncTree } from "../runtime/tree.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { Consistency } from "../runtime/container/snapshot-driver.ts";
+import { layerUse } from "../runtime/filesystem/disk.ts";
+import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import type { SnapshotRecord } from "../store.ts";
+import type { SnapshotRecord } from "../store/store.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
 export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: SnapshotCall): Promise<SnapshotRecord> {

@@ -2,7 +2,7 @@
  * The floor of the host's disk: below it nothing new is taken, and of the sandboxes those are ended that go on growing,
  * the fastest first. One that sleeps, or reads, is never ended for what others have written.
  */
-import type { DiskUse, FreeSpace } from "../runtime/disk.ts";
+import type { DiskUse, FreeSpace } from "../runtime/filesystem/disk.ts";
 
 /** This share of the files that a file system can have is kept free. */
 const filesFloorShare = 0.02;

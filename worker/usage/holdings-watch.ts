@@ -4,8 +4,8 @@
  * first and at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Container } from "../runtime/container.ts";
-import { segmentBytes } from "../runtime/segments.ts";
+import type { Container } from "../runtime/container/container.ts";
+import { segmentBytes } from "../runtime/container/segments.ts";
 import type { Holdings } from "./holdings.ts";
 import { HoldingsReader } from "./holdings-reader.ts";
 import type { Track } from "./track.ts";

@@ -3,8 +3,8 @@
  * on disk that have lost their name. Reading all of it takes milliseconds and more, so it is done on a thread of its own.
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
-import type { DiskUse } from "../runtime/disk.ts";
-import { isMemoryObject, type Mapping, mappingsOf, residentBytes, sizesOf, writableMounts } from "../runtime/proc-text.ts";
+import type { DiskUse } from "../runtime/filesystem/disk.ts";
+import { isMemoryObject, type Mapping, mappingsOf, residentBytes, sizesOf, writableMounts } from "../runtime/process/proc-text.ts";
 
 /** Linux' statfs type of tmpfs. */
 const tmpfsType = 0x01021994;

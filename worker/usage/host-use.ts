@@ -1,7 +1,7 @@
 /** What is left of the host's memory and disk. */
 import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, loadavg } from "node:os";
-import { sizesOf } from "../runtime/proc-text.ts";
+import { sizesOf } from "../runtime/process/proc-text.ts";
 
 export interface HostMemory {
   /** Memory that programs can still get, caches that the kernel would give up included. */

@@ -1,8 +1,8 @@
 /** What the processes of a container use: from its cgroup where it has one of its own, else from /proc. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Container } from "../runtime/container.ts";
-import { usageOf } from "../runtime/proc.ts";
+import type { Container } from "../runtime/container/container.ts";
+import { usageOf } from "../runtime/process/proc.ts";
 
 /** Clock ticks of /proc per second (USER_HZ, fixed on Linux). */
 const ticksPerSecond = 100;

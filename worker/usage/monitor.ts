@@ -1,14 +1,15 @@
 /** Watches what sandboxes and the host use: samples for `status`, limits that the kernel does not enforce for us. */
-import { every, inBackground } from "../../shared/background.ts";
+
 import type { Config } from "../../shared/config.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { Container } from "../runtime/container.ts";
-import { weigh } from "../runtime/cpu-groups.ts";
-import { type DiskUse, type FreeSpace, freeSpace, layerUse } from "../runtime/disk.ts";
+import { every, inBackground } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Container } from "../runtime/container/container.ts";
+import { weigh } from "../runtime/container/cpu-groups.ts";
+import { type DiskUse, type FreeSpace, freeSpace, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host.ts";
-import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/proc.ts";
+import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../store/store.ts";
 import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";

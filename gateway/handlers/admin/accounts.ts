@@ -5,8 +5,8 @@ import type { AccountChange, AccountsQuery } from "../../../shared/schemas/accou
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { accountView, newestFirst } from "../../accounts/view.ts";
+import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { Call } from "../../routes.ts";
 import { paginate } from "../paginate.ts";
 import { adminKeyView } from "./keys.ts";
 

@@ -1,12 +1,12 @@
 /** The operator's calls about the images of workers. */
 import type { Static } from "typebox";
+import { Empty, type ImageEntry, ImagesReply } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { ImagesQuery } from "../../../shared/schemas/accounts.ts";
-import { Empty, type ImageEntry, ImagesReply } from "../../../shared/schemas/messages.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
+import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { WorkerRef } from "../../dispatch.ts";
-import type { Call } from "../../routes.ts";
+import type { WorkerRef } from "../../fleet/dispatch.ts";
 
 const listTimeoutMs = 30_000;
 const removeTimeoutMs = 120_000;

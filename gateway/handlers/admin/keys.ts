@@ -5,8 +5,8 @@ import type { KeyChange, KeysQuery } from "../../../shared/schemas/accounts.ts";
 import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import { iso, keyView, newestFirst } from "../../accounts/view.ts";
+import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { Call } from "../../routes.ts";
 import { paginate } from "../paginate.ts";
 
 /** A key as operators see it. */

@@ -1,10 +1,10 @@
 /** The operator's calls about the sandboxes of all accounts. */
 import type { Static } from "typebox";
+import type { SandboxEntry } from "../../../shared/bus/messages.ts";
 import type { SandboxesQuery } from "../../../shared/schemas/accounts.ts";
-import type { SandboxEntry } from "../../../shared/schemas/messages.ts";
 import { newestFirst } from "../../accounts/view.ts";
+import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { Call } from "../../routes.ts";
 import { paginate } from "../paginate.ts";
 import { deleteOne, present } from "../sandboxes.ts";
 

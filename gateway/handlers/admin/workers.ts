@@ -1,11 +1,11 @@
 /** The operator's calls about workers: who is there, who takes no new sandboxes, who will never come back. */
 import type { Static } from "typebox";
+import { Empty, type WorkerPresence } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { DrainBody } from "../../../shared/schemas/accounts.ts";
-import { Empty, type WorkerPresence } from "../../../shared/schemas/messages.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
+import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { Call } from "../../routes.ts";
 
 const drainTimeoutMs = 10_000;
 const checkEmpty = checker(Empty);

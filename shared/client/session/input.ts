@@ -3,8 +3,8 @@
  * got, and the rest is sent again: nothing is lost, nothing arrives twice.
  */
 
-import { inputPayloadMax } from "../../session/frames.ts";
-import { inputBytesMax } from "../../session/protocol.ts";
+import { inputPayloadMax } from "../../stream/session/frames.ts";
+import { inputBytesMax } from "../../stream/session/protocol.ts";
 import { joined } from "../transfer.ts";
 import { type Deferred, deferred } from "../waiting.ts";
 

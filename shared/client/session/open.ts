@@ -1,6 +1,6 @@
 /** Starting and joining sessions with an API key. */
-import type { StartMessage } from "../../session/messages.ts";
-import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../session/protocol.ts";
+import type { StartMessage } from "../../stream/session/messages.ts";
+import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import type { Connection } from "../connection.ts";
 import type { Dial } from "./link.ts";
 import { Session } from "./session.ts";

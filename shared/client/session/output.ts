@@ -1,7 +1,7 @@
 /** Output that has come and was not read yet. The server sends no more than its window beyond what was read. */
 
-import { decodeOutput } from "../../session/frames.ts";
-import { channels } from "../../session/protocol.ts";
+import { decodeOutput } from "../../stream/session/frames.ts";
+import { channels } from "../../stream/session/protocol.ts";
 import { type Deferred, deferred } from "../waiting.ts";
 import { Replay } from "./replay.ts";
 import type { SessionOutput } from "./types.ts";

@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A command that one can write to. When the connection is lost the client joins the session again by itself. */
-import { encodeInput } from "../../session/frames.ts";
-import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../session/messages.ts";
-import { shouldReattach } from "../../session/protocol.ts";
+import { encodeInput } from "../../stream/session/frames.ts";
+import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../stream/session/messages.ts";
+import { shouldReattach } from "../../stream/session/protocol.ts";
 import { APIConnectionError, SandgateError } from "../errors.ts";
 import { retryPauseMs } from "../retry.ts";
 import { deferred, pause } from "../waiting.ts";

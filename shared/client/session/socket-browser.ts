@@ -1,5 +1,5 @@
 /** The WebSockets of browsers. They do not tell why a server refuses one. */
-import { subprotocol } from "../../session/protocol.ts";
+import { subprotocol } from "../../stream/session/protocol.ts";
 import { APIConnectionError, APIConnectionTimeoutError } from "../errors.ts";
 import { limit } from "../waiting.ts";
 import { type OpenSocket, sessionSocket, type WebSocketLike } from "./socket.ts";

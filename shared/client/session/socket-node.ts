@@ -1,7 +1,7 @@
 /** WebSockets by the package `ws`, which tells why a server refuses one. */
 import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
-import { pingMs, subprotocol } from "../../session/protocol.ts";
+import { pingMs, subprotocol } from "../../stream/session/protocol.ts";
 import { APIConnectionError, APIConnectionTimeoutError, type APIError, errorOfAnswer } from "../errors.ts";
 import { headersOf } from "../transport-node.ts";
 import { type OpenSocket, type SessionSocket, sessionSocket, type WebSocketLike } from "./socket.ts";

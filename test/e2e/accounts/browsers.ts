@@ -1,7 +1,7 @@
 /** What keeps other sites, and people with only a key, from doing what a logged-in person may. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newId } from "../../../shared/ids.ts";
+import { newId } from "../../../shared/util/ids.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { until } from "../../helpers/until.ts";

@@ -1,7 +1,7 @@
 /** Making, seeing and revoking keys. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newId } from "../../../shared/ids.ts";
+import { newId } from "../../../shared/util/ids.ts";
 import { Api, chunksOf } from "../../helpers/api.ts";
 import { expectError, expectOk, isoTime } from "../../helpers/expect.ts";
 import { until } from "../../helpers/until.ts";

@@ -1,8 +1,8 @@
 /** Accounts as operators see and change them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { routes } from "../../../gateway/routes.ts";
-import { newId } from "../../../shared/ids.ts";
+import { routes } from "../../../gateway/api/routes.ts";
+import { newId } from "../../../shared/util/ids.ts";
 import { Api, chunksOf } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { until } from "../../helpers/until.ts";

@@ -1,7 +1,7 @@
 /** Keys as operators see and change them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newId } from "../../../shared/ids.ts";
+import { newId } from "../../../shared/util/ids.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { until } from "../../helpers/until.ts";

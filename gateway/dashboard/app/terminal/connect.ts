@@ -2,7 +2,7 @@
 
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
-import { detachTimeoutMaxS } from "../../../../shared/session/protocol.ts";
+import { detachTimeoutMaxS } from "../../../../shared/stream/session/protocol.ts";
 import { ApiError, call, ownAddress } from "../api.ts";
 
 declare global {

@@ -1,7 +1,7 @@
 /** One terminal of the page: what one sees, and the session behind it. */
 import { AuthenticationError, PermissionDeniedError } from "../../../../shared/client/errors.ts";
 import type { Session, SessionEnd } from "../../../../shared/client/session/session.ts";
-import { closeReasons } from "../../../../shared/session/protocol.ts";
+import { closeReasons } from "../../../../shared/stream/session/protocol.ts";
 import { count } from "../format.ts";
 import { type Joining, joinShell, type Listeners, startShell } from "./connect.ts";
 import type { Modifiers } from "./modifiers.ts";

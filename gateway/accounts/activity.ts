@@ -1,0 +1,70 @@
+/** What accounts did in the last hour, minute by minute, for the charts. In memory: a restart begins anew. */
+
+import type { SandboxDirectory } from "../fleet/directory.ts";
+import type { Caller } from "./auth.ts";
+
+/** One minute of one account. */
+export interface Minute {
+  /** The minute's start divided by 60,000. */
+  readonly minute: number;
+  requests: number;
+  refused: number;
+  /** The most sandboxes at one time that were seen. */
+  sandboxes: number;
+}
+
+export const minuteMs = 60_000;
+const minutesKept = 60;
+const sampleMs = 10_000;
+
+export class Activity {
+  readonly #directory: SandboxDirectory;
+  readonly #accounts = new Map<string, Minute[]>();
+  readonly #timer = setInterval(() => this.#sample(), sampleMs);
+
+  constructor(directory: SandboxDirectory) {
+    this.#directory = directory;
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Counts one call of an account. */
+  count(caller: Caller, granted: boolean): void {
+    const now = this.#now(caller.account.id);
+    now.requests++;
+    if (!granted) now.refused++;
+  }
+
+  /** The minutes of an account in which something was, oldest first. */
+  minutesOf(accountId: string): readonly Minute[] {
+    return this.#accounts.get(accountId) ?? [];
+  }
+
+  #now(accountId: string): Minute {
+    const minute = Math.floor(Date.now() / minuteMs);
+    let minutes = this.#accounts.get(accountId);
+    if (!minutes) {
+      minutes = [];
+      this.#accounts.set(accountId, minutes);
+    }
+    let last = minutes.at(-1);
+    if (last?.minute !== minute) {
+      last = { minute, requests: 0, refused: 0, sandboxes: 0 };
+      minutes.push(last);
+      if (minutes.length > minutesKept) minutes.shift();
+    }
+    return last;
+  }
+
+  #sample(): void {
+    for (const [accountId, count] of this.#directory.countsByAccount()) {
+      const now = this.#now(accountId);
+      now.sandboxes = Math.max(now.sandboxes, count);
+    }
+    const oldest = Math.floor(Date.now() / minuteMs) - minutesKept;
+    for (const [accountId, minutes] of this.#accounts) if ((minutes.at(-1)?.minute ?? 0) < oldest) this.#accounts.delete(accountId);
+  }
+}

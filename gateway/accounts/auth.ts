@@ -1,0 +1,195 @@
+/** Who calls: an API key or a logged-in browser, from memory. */
+import { hash } from "node:crypto";
+import type { Config } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
+import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../../shared/tiers.ts";
+import { hostAndPort } from "../../shared/util/host.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Policy } from "../limit/bucket.ts";
+import type { Grant } from "../live/tokens.ts";
+import type { Records } from "./records.ts";
+import { hasCsrfToken, type Sessions } from "./sessions.ts";
+
+/** An authenticated caller: an account, by one of its keys or by a browser. */
+export interface Caller {
+  readonly account: AccountRecord;
+  /** Absent for a browser. */
+  readonly key: KeyRecord | undefined;
+  readonly session: SessionRecord | undefined;
+  /** What the browser's session is kept under; also where a session token comes from a browser. */
+  readonly browser: string | undefined;
+  /** Whose limits count: the id of the key, or of the account for all of its browsers together. */
+  readonly limitKey: string;
+  readonly limits: KeyLimits;
+  readonly policy: Policy;
+  /** As logs name it: the prefix of the key, or `browser`. */
+  readonly label: string;
+  /** What the session token allows that it came with; absent for everybody else. */
+  readonly grant?: Grant;
+}
+
+/** What is stored instead of a key: its SHA-256 in hex. */
+export function hashKey(apiKey: string): string {
+  return hash("sha256", apiKey, "hex");
+}
+
+/** The part of a key that may be shown and logged. */
+export function keyPrefix(apiKey: string): string {
+  return apiKey.slice(0, 10);
+}
+
+const minuteMs = 60_000;
+/** To somebody whose browser was logged in before. */
+export const loggedOut = (): SandgateError => new SandgateError("unauthorized", "This browser is not logged in any more.");
+export const suspended = (): SandgateError => new SandgateError("forbidden", "This account is suspended.", { reason: "suspended" });
+export const foreignPage = (): SandgateError => new SandgateError("forbidden", "This call must come from Sandgate's own pages.", { reason: "foreign_page" });
+const csrfToken = (): SandgateError => new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.", { reason: "csrf_token" });
+const hashesMax = 10_000;
+
+/** How the requests of somebody with these limits are counted. */
+export function policyOf({ requestsPerMinute, burst }: KeyLimits): Policy {
+  return { limit: requestsPerMinute, burst, windowMs: minuteMs };
+}
+
+export class Authenticator {
+  readonly #records: Records;
+  readonly #sessions: Sessions;
+  readonly #numbers: TierNumbers;
+  readonly #publicOrigin: string;
+  readonly #hashes = new Map<string, string>();
+  /** Callers by the record that they are made from, as long as that and the account's record are the same. */
+  readonly #callers = new WeakMap<KeyRecord | SessionRecord, Caller>();
+
+  constructor(records: Records, sessions: Sessions, config: Config) {
+    this.#records = records;
+    this.#sessions = sessions;
+    this.#numbers = tierNumbers(config);
+    this.#publicOrigin = config.publicUrl && new URL(config.publicUrl).origin;
+  }
+
+  /** The limits of a key, or of the browsers of an account. */
+  limits(account: AccountRecord, key?: KeyRecord): KeyLimits {
+    return limitsOf(this.#numbers, account, key);
+  }
+
+  /**
+   * @param asksWho whether the call asks who is logged in, and so may leave open for whom it is made
+   * @throws {SandgateError} `unauthorized` with one of three messages; `forbidden` for a suspended account, a forged call,
+   * and one that a page of another account has made.
+   */
+  authenticate(exchange: Exchange, asksWho: boolean): Caller {
+    const apiKey = exchange.header("x-api-key") || parameterOf(exchange, "api_key");
+    const caller = apiKey ? this.#byKey(apiKey) : this.#bySession(exchange, asksWho);
+    if (caller.account.suspended) throw suspended();
+    return caller;
+  }
+
+  /** The caller that a session token was made by. @throws {SandgateError} `unauthorized`, `forbidden`. */
+  granted(grant: Grant): Caller {
+    const account = this.#records.accounts.get(grant.account_id);
+    const key = grant.key_id === undefined ? undefined : [...this.#records.keys.values()].find(({ id }) => id === grant.key_id);
+    if (!account || (grant.key_id !== undefined && !key)) throw new SandgateError("unauthorized", "Whoever made this session token is gone.");
+    if (key?.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
+    if (this.hasLoggedOut(grant)) throw loggedOut();
+    if (account.suspended) throw suspended();
+    const limits = this.limits(account, key);
+    return {
+      ...{ account, key, session: undefined, browser: grant.browser, grant, limits },
+      limitKey: key?.id ?? account.id,
+      policy: policyOf(limits),
+      label: key?.prefix ?? "browser",
+    };
+  }
+
+  /** Whether a browser's caller has logged out, changed the password or waited for too long meanwhile. */
+  hasLoggedOut({ browser }: { readonly browser?: string | undefined }): boolean {
+    return browser !== undefined && !this.#sessions.get(browser);
+  }
+
+  /**
+   * Refuses a call that a page of another site makes in the name of the browser's user.
+   *
+   * @throws {SandgateError} `forbidden`.
+   */
+  refuseForeignPage(exchange: Exchange): void {
+    const origin = exchange.header("origin");
+    const site = exchange.header("sec-fetch-site");
+    const isOwn = origin ? origin === this.#publicOrigin || isAt(origin, exchange.header("host")) : site === "" || site === "same-origin" || site === "none";
+    if (!isOwn) throw foreignPage();
+  }
+
+  #byKey(apiKey: string): Caller {
+    // Looked up by hash: how long that takes tells nothing about any key.
+    const key = this.#records.keys.get(this.#hashOf(apiKey));
+    const account = key && this.#records.accounts.get(key.account_id);
+    if (!key || !account) throw new SandgateError("unauthorized", "Invalid API key. Check that it is correct and active.");
+    if (key.revoked_at_ms !== undefined) throw new SandgateError("unauthorized", "This API key has been revoked.");
+    return this.#callerOf(account, key, { key });
+  }
+
+  /** Hashing takes longer than all other steps of a cheap call together, and most calls come with the same few keys. */
+  #hashOf(apiKey: string): string {
+    let hashed = this.#hashes.get(apiKey);
+    if (hashed === undefined) {
+      hashed = hashKey(apiKey);
+      if (this.#hashes.size >= hashesMax) this.#hashes.clear();
+      // Only of keys that there are: others would push them out.
+      if (this.#records.keys.get(hashed)) this.#hashes.set(apiKey, hashed);
+    }
+    return hashed;
+  }
+
+  #bySession(exchange: Exchange, asksWho: boolean): Caller {
+    const cookie = exchange.header("cookie");
+    const { id, session } = (cookie && this.#sessions.find(cookie)) || {};
+    const account = session && this.#records.accounts.get(session.account_id);
+    if (!session || !account) throw new SandgateError("unauthorized", "Missing API key. Include it in the x-api-key header.");
+    const isRead = exchange.method === "GET" || exchange.method === "HEAD";
+    if (!isRead) this.refuseForeignPage(exchange);
+    refuseOtherAccount(exchange, account.id, asksWho);
+    if (!isRead && !hasCsrfToken(session, exchange.header("x-csrf-token"))) throw csrfToken();
+    return this.#callerOf(account, session, { session, browser: id });
+  }
+
+  #callerOf(account: AccountRecord, from: KeyRecord | SessionRecord, by: { key?: KeyRecord; session?: SessionRecord; browser?: string | undefined }): Caller {
+    const known = this.#callers.get(from);
+    if (known?.account === account) return known;
+    const { key, session, browser } = by;
+    const limits = this.limits(account, key);
+    const caller = { account, key, session, browser, limitKey: key?.id ?? account.id, limits, policy: policyOf(limits), label: key?.prefix ?? "browser" };
+    this.#callers.set(from, caller);
+    return caller;
+  }
+}
+
+/** A query parameter of every call; empty when it is not there. */
+function parameterOf({ query }: Exchange, name: string): string {
+  return query.includes(`${name}=`) ? (new URLSearchParams(query).get(name) ?? "") : "";
+}
+
+/**
+ * A browser has one cookie for all of its tabs, and sends that of whoever has logged in last. So a page says for which
+ * account it calls: in a header, or in the address of what the browser opens by itself.
+ *
+ * @throws {SandgateError} `forbidden` when it is another than the one that is logged in, or is not said.
+ */
+function refuseOtherAccount(exchange: Exchange, accountId: string, asksWho: boolean): void {
+  const named = exchange.header("x-sandgate-account") || parameterOf(exchange, "account");
+  if (named === accountId || (named === "" && asksWho)) return;
+  const message = named
+    ? "This browser is logged in to another account than this page belongs to. Nothing was done; load the page again."
+    : "A call with a browser's cookie must name its account in the x-sandgate-account header. Nothing was done; load the page again.";
+  throw new SandgateError("forbidden", message, { reason: "other_account" });
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** Whether a page's origin is the host that its call went to: one of ours, since others are refused before. */
+function isAt(origin: string, host: string): boolean {
+  if (!URL.canParse(origin)) return false; // Such as "null", which sandboxed frames send.
+  const { protocol, hostname, port } = new URL(origin);
+  const called = hostAndPort(host);
+  const standard = defaultPorts[protocol];
+  return standard !== undefined && called?.name === hostname && String(called.port ?? standard) === (port || standard);
+}

@@ -1,0 +1,32 @@
+/** The first account: `admin`, an operator that owns exactly the key that the settings name. */
+import type { Config } from "../../shared/config.ts";
+import { ConfigError } from "../../shared/config.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { hashKey, keyPrefix } from "./auth.ts";
+import type { Records } from "./records.ts";
+
+/** Fixed, so that gateways which start at the same time make one account and not several. */
+export const adminId = `acct_${"0".repeat(26)}`;
+const keyCharsMin = 20;
+
+/** Makes the account and its key where they are missing; a former key of the settings is revoked. */
+export async function bootstrap(config: Config, { accounts, keys }: Records, log: Logger): Promise<void> {
+  const apiKey = config.bootstrapApiKey;
+  if (!apiKey) return;
+  if (apiKey.length < keyCharsMin) throw new ConfigError(`SANDGATE_BOOTSTRAP_API_KEY must have at least ${keyCharsMin} characters`);
+  const now = Date.now();
+  const admin = accounts.get(adminId);
+  if (!admin) await accounts.put(adminId, { id: adminId, name: "admin", tier: "enterprise", suspended: false, operator: true, created_at_ms: now });
+  else if (!admin.operator) await accounts.change(adminId, (record) => ({ ...record, operator: true }));
+  const hash = hashKey(apiKey);
+  for (const [storedHash, key] of keys.entries()) {
+    if (key.account_id !== adminId || storedHash === hash || key.revoked_at_ms !== undefined) continue;
+    await keys.change(storedHash, (record) => ({ ...record, revoked_at_ms: now }));
+    log.warn({ event: "key_revoked", key_id: key.id }, "the former bootstrap key is revoked");
+  }
+  const known = keys.get(hash);
+  if (known && known.revoked_at_ms === undefined) return;
+  await keys.put(hash, { id: known?.id ?? newId("key"), account_id: adminId, name: "bootstrap", prefix: keyPrefix(apiKey), created_at_ms: now });
+  log.info({ event: "key_created", account: adminId }, "the bootstrap key is in place");
+}

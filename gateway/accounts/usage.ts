@@ -1,0 +1,65 @@
+/** What an account did in the last hour, summed over all gateways. */
+import Type, { type Static } from "typebox";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { Ownership } from "../limit/ownership.ts";
+import { type Activity, type Minute, minuteMs } from "./activity.ts";
+
+const Count = Type.Integer({ minimum: 0 });
+const checkAsked = checker(Type.Object({ account_id: Type.String() }));
+const Reply = Type.Object({ minutes: Type.Array(Type.Object({ minute: Count, requests: Count, refused: Count, sandboxes: Count })) });
+const checkReply = checker(Reply);
+
+const askMs = 1_000;
+const minutesShown = 60;
+
+/** A minute as the API shows it. */
+export interface UsageMinute {
+  readonly timestamp: string;
+  readonly requests: number;
+  readonly refused: number;
+  readonly sandboxes: number;
+}
+
+export function answerActivity(activity: Activity, body: unknown): Static<typeof Reply> {
+  return { minutes: [...activity.minutesOf(checkAsked(body).account_id)] };
+}
+
+export class AccountUsage {
+  readonly #bus: Bus;
+  readonly #ownership: Ownership;
+  readonly #activity: Activity;
+
+  constructor(bus: Bus, ownership: Ownership, activity: Activity) {
+    this.#bus = bus;
+    this.#ownership = ownership;
+    this.#activity = activity;
+  }
+
+  /** The last 60 minutes, oldest first, also those in which nothing was. A gateway that does not answer is left out. */
+  async lastHour(accountId: string): Promise<UsageMinute[]> {
+    const others = this.#ownership.gateways().filter((peer) => peer !== this.#ownership.self);
+    const replies = await Promise.all(
+      others.map((peer) => this.#bus.call(subjects.gateway(peer, "usage"), { account_id: accountId }, checkReply, askMs).catch(() => ({ minutes: [] }))),
+    );
+    const sums = new Map<number, Minute>();
+    for (const minute of [...this.#activity.minutesOf(accountId), ...replies.flatMap(({ minutes }) => minutes)]) add(sums, minute);
+    const last = Math.floor(Date.now() / minuteMs);
+    return Array.from({ length: minutesShown }, (_, index) => shown(sums, last - minutesShown + 1 + index));
+  }
+}
+
+/** Requests add up; the sandboxes are the same ones, seen by every gateway. */
+function add(sums: Map<number, Minute>, { minute, requests, refused, sandboxes }: Minute): void {
+  const sum = sums.get(minute) ?? { minute, requests: 0, refused: 0, sandboxes: 0 };
+  sum.requests += requests;
+  sum.refused += refused;
+  sum.sandboxes = Math.max(sum.sandboxes, sandboxes);
+  sums.set(minute, sum);
+}
+
+function shown(sums: ReadonlyMap<number, Minute>, minute: number): UsageMinute {
+  const { requests = 0, refused = 0, sandboxes = 0 } = sums.get(minute) ?? {};
+  return { timestamp: new Date(minute * minuteMs).toISOString(), requests, refused, sandboxes };
+}

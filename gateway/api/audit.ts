@@ -1,0 +1,55 @@
+/** Who did what: a line for every call that changes something, and for all calls where the settings ask for it. */
+import type { Logger } from "../../shared/util/log.ts";
+import type { Caller } from "../accounts/auth.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { CallRoute } from "./routes.ts";
+
+/** Parameters of URLs that are credentials. */
+const secretParameters = new Set(["api_key", "token"]);
+
+/** One line for a call that is over. */
+export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+  const target = exchange.params[0] ?? exchange.audited?.target;
+  log.info(
+    {
+      event: "audit",
+      action: `${route.method} ${route.path}`,
+      account: caller?.account.id ?? exchange.audited?.account,
+      by: caller?.label,
+      request_id: exchange.requestId,
+      ...(target ? { target } : {}),
+      ...(exchange.audited?.made ? { made: exchange.audited.made } : {}),
+      status: exchange.status,
+      result: exchange.errorCode ?? (exchange.status ? "ok" : "aborted"),
+      duration_ms: Math.round(performance.now() - exchange.startedAtMs),
+    },
+    "a call",
+  );
+}
+
+/** One line for any exchange, when it is over. */
+export function logWhenOver(log: Logger, exchange: Exchange, trustProxy: boolean): void {
+  const begun = { event: "access", method: exchange.method, url: withoutSecrets(exchange.path, exchange.query), address: exchange.address(trustProxy) };
+  exchange.onDone(() => {
+    const duration_ms = Math.round(performance.now() - exchange.startedAtMs);
+    log.info({ ...begun, request_id: exchange.requestId, status: exchange.status, duration_ms }, "a request");
+  });
+}
+
+/** The URL as logs may show it. */
+export function withoutSecrets(path: string, query: string): string {
+  if (query === "") return path;
+  const parts = query.split("&").map((part) => {
+    const name = part.split("=", 1)[0] as string;
+    return secretParameters.has(decoded(name)) ? `${name}=[redacted]` : part;
+  });
+  return `${path}?${parts.join("&")}`;
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name).toLowerCase();
+  } catch {
+    return name;
+  }
+}

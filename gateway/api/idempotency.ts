@@ -1,0 +1,170 @@
+/**
+ * `Idempotency-Key`: a call that makes something is carried out once, however often it is sent. What the first one
+ * answered is kept for a day in JetStream, so it does not matter which gateway gets the repetition, or whether the
+ * first gateway still lives. A call whose gateway died in the middle is looked for by the id of its attempt, which
+ * the thing that it made carries.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import Type, { type Static } from "typebox";
+import type { BucketWriter, Versioned } from "../../shared/bus/kv.ts";
+import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
+import type { PeerWatch } from "../../shared/bus/presence.ts";
+import { subjects } from "../../shared/bus/subjects.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { checkHeldReply } from "../limit/messages.ts";
+
+export const IdempotencyRecord = Type.Object({
+  /** SHA-256 of what was asked for. */
+  fingerprint: Type.String(),
+  attempt_id: Type.String(),
+  /** The gateway that works on it; empty when it gave up without knowing what became of it. */
+  peer: Type.String(),
+  answer: Type.Optional(Type.Object({ status: Type.Integer(), body: Type.String() })),
+});
+export type IdempotencyRecord = Static<typeof IdempotencyRecord>;
+
+/** How long an answer is kept. */
+export const idempotencyMs = 86_400_000;
+
+export interface Answer {
+  readonly status: number;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/** A call that can be sent again. */
+export interface Task {
+  readonly accountId: string;
+  /** What is asked for, without what differs from one sending to the next. */
+  readonly wanted: object;
+  /** Carries it out; what it makes must carry the id of the attempt. */
+  run(attemptId: string): Promise<Answer>;
+  /** The answer of an attempt that nobody finished, if it made something after all. */
+  recover(attemptId: string): Promise<Answer | undefined>;
+}
+
+const keyPattern = /^[\x20-\x7e]{1,255}$/;
+const pollMs = 200;
+const askMs = 1_000;
+/** What a gateway sent off just before it died has arrived after this time. */
+const arrivalMs = 1_000;
+
+export class Idempotency {
+  readonly #bus: Bus;
+  readonly #peers: PeerWatch;
+  readonly #bucket: BucketWriter<IdempotencyRecord>;
+  readonly #working = new Set<string>();
+
+  constructor(bus: Bus, peers: PeerWatch, bucket: BucketWriter<IdempotencyRecord>) {
+    this.#bus = bus;
+    this.#peers = peers;
+    this.#bucket = bucket;
+  }
+
+  /** Whether this gateway works on the attempt. */
+  isWorkingOn(attemptId: string): boolean {
+    return this.#working.has(attemptId);
+  }
+
+  /**
+   * Answers with what the task makes, or with what it made when the same call was sent before.
+   *
+   * @throws {SandgateError} `invalid_request` for a bad key, `idempotency_conflict` for another call under the same key.
+   */
+  async answer(exchange: Exchange, task: Task): Promise<void> {
+    const key = exchange.header("idempotency-key");
+    if (!key) {
+      const { status, body } = await task.run(newId("reservation"));
+      return exchange.sendJsonText(status, `${body}\n`);
+    }
+    if (!keyPattern.test(key)) throw new SandgateError("invalid_request", "the Idempotency-Key must be 1 to 255 printable ASCII characters");
+    const name = digest(`${task.accountId}\n${key}`);
+    const { answer, isReplay } = await this.#once(exchange, name, digest(canonical(task.wanted)), task);
+    exchange.sendJsonText(answer.status, `${answer.body}\n`, isReplay ? { "idempotency-replayed": "true" } : undefined);
+  }
+
+  async #once(exchange: Exchange, name: string, fingerprint: string, task: Task): Promise<{ answer: Answer; isReplay: boolean }> {
+    for (;;) {
+      const mine: IdempotencyRecord = { fingerprint, attempt_id: newId("reservation"), peer: this.#peers.peer };
+      this.#working.add(mine.attempt_id);
+      try {
+        if (await this.#bucket.create(name, mine)) return { answer: await this.#carryOut(name, mine, task), isReplay: false };
+        const found = await this.#bucket.readVersion(name);
+        if (!found) continue;
+        if (found.value.fingerprint !== fingerprint) {
+          throw new SandgateError("idempotency_conflict", "this Idempotency-Key was used for a different request");
+        }
+        if (found.value.answer) return { answer: found.value.answer, isReplay: true };
+        const finished = (await this.#isAlive(found.value)) ? undefined : await this.#finish(name, found, mine, task);
+        if (finished) return finished;
+      } finally {
+        this.#working.delete(mine.attempt_id);
+      }
+      if (exchange.unwanted) throw exchange.unwanted;
+      await sleep(pollMs);
+    }
+  }
+
+  async #carryOut(name: string, record: IdempotencyRecord, task: Task): Promise<Answer> {
+    try {
+      const answer = await task.run(record.attempt_id);
+      await this.#bucket.put(name, { ...record, answer });
+      return answer;
+    } catch (thrown) {
+      const error = SandgateError.from(thrown);
+      // Nothing was made, so the same call may be tried again; or nobody knows, so it must be looked for first.
+      const isKnown = error.code !== "unavailable" && error.code !== "internal_error";
+      await (isKnown ? this.#bucket.delete(name) : this.#bucket.put(name, { ...record, peer: "" })).catch(() => {});
+      throw thrown;
+    }
+  }
+
+  /** Goes on with an attempt that nobody works on any more; undefined when somebody else was faster to do so. */
+  async #finish(
+    name: string,
+    left: Versioned<IdempotencyRecord>,
+    mine: IdempotencyRecord,
+    task: Task,
+  ): Promise<{ answer: Answer; isReplay: boolean } | undefined> {
+    const taken = { ...left.value, peer: mine.peer };
+    this.#working.add(taken.attempt_id);
+    try {
+      if (!(await this.#bucket.replace(name, taken, left.revision))) return undefined;
+      await sleep(arrivalMs);
+      const answer = await task.recover(taken.attempt_id);
+      if (!answer) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
+      await this.#bucket.put(name, { ...taken, answer });
+      return { answer, isReplay: true };
+    } finally {
+      this.#working.delete(taken.attempt_id);
+    }
+  }
+
+  /** Whether the gateway of an attempt still works on it. */
+  async #isAlive({ peer, attempt_id }: IdempotencyRecord): Promise<boolean> {
+    if (peer === "") return false;
+    if (peer === this.#peers.peer) return this.#working.has(attempt_id);
+    try {
+      const { ids } = await this.#bus.call(subjects.gateway(peer, "held"), { ids: [attempt_id] }, checkHeldReply, askMs);
+      return ids.length > 0;
+    } catch (error) {
+      return !(error instanceof NoResponder) && this.#peers.has(peer);
+    }
+  }
+}
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** The same text for the same content, whatever the order of its fields. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  return `{${fields
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`)
+    .join(",")}}`;
+}

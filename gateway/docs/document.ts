@@ -1,0 +1,57 @@
+/** openapi.json, made of the table of routes and the schemas that calls are checked by. */
+import type { Route } from "../api/routes.ts";
+import { components, introduction, securitySchemes } from "./common.ts";
+import { type OperationDocs, tags } from "./operation.ts";
+import { operationOf } from "./paths.ts";
+import { Responses } from "./responses.ts";
+import { type Json, Schemas } from "./schema.ts";
+
+export interface Server {
+  readonly url: string;
+  readonly description?: string;
+}
+
+/** The document, as far as the page reads it. */
+export interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly summary: string; readonly description: string };
+  readonly servers: readonly Server[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+  readonly components: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+}
+
+/** A route that the document tells of. */
+export type DocumentedRoute = Route & { readonly docs: OperationDocs };
+
+/** Routes for browsers that load the pages are no calls. */
+export const isDocumented = (route: Route): route is DocumentedRoute => typeof route.docs === "object";
+
+/** The path as OpenAPI writes it. */
+export const templateOf = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}");
+
+export function buildDocument(routes: readonly Route[], version: string): Document {
+  const schemas = new Schemas();
+  const documented = routes.filter(isDocumented);
+  const responses = new Responses(schemas, documented);
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of documented) {
+    const path = templateOf(route.path);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, schemas, responses) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sandgate",
+      version,
+      summary: "Sandboxes for code that you do not trust, on a machine that you own.",
+      description: introduction,
+    },
+    servers: [{ url: "/", description: "The gateway that served this document." }],
+    tags: Object.entries(tags)
+      .filter(([name]) => documented.some(({ docs }) => docs.tag === name))
+      .map(([name, description]) => ({ name, description })),
+    paths,
+    components: { schemas: schemas.components as Record<string, Json>, responses: responses.shared, ...components, securitySchemes },
+  };
+}

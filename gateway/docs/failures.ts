@@ -1,0 +1,129 @@
+/** The errors that calls have in common, and those that several name. */
+import type { CallRoute } from "../api/routes.ts";
+import { ids } from "./examples.ts";
+import type { Failures } from "./operation.ts";
+
+const always: Failures = {
+  internal_error: { when: "A defect, which is logged under the request id.", message: "an internal error occurred; the request id identifies it in the logs" },
+};
+
+const ofCalls: Failures = {
+  unavailable: { when: "No worker can do it now, or the gateway is full or shutting down.", message: "no worker has room for another sandbox" },
+};
+
+const limited: Failures = {
+  rate_limited: { when: "More requests in a minute than the tier allows.", message: "the limit of 60 requests a minute is reached" },
+};
+
+const ofCallers: Failures = {
+  unauthorized: {
+    when: "No API key, one that is not known, or one that has been revoked; for browsers, not logged in.",
+    message: "Missing API key. Include it in the x-api-key header.",
+  },
+  forbidden: {
+    when: "The account is suspended, or another one is logged in in this browser than the page belongs to.",
+    message: "This account is suspended.",
+    reason: "suspended",
+  },
+  ...limited,
+};
+
+const ofAnyone: Failures = {
+  forbidden: { when: "The call comes from a page of another site.", message: "This call must come from Sandgate's own pages.", reason: "foreign_page" },
+};
+
+const ofPeople: Failures = {
+  forbidden: {
+    when: "Not logged in on the web page, the header `x-csrf-token` or `x-sandgate-account` is missing or wrong, or the account is suspended.",
+    message: "Log in on the web page for this; an API key is not enough.",
+    reason: "log_in_needed",
+  },
+};
+
+const ofOperators: Failures = {
+  forbidden: { when: "The account is not an operator's, or is suspended.", message: "Only an operator may do this.", reason: "operators_only" },
+};
+
+const invalidField: Failures = {
+  invalid_request: {
+    when: "A field is missing, not known or out of bounds, or the body is not JSON. The message names it.",
+    message: "Missing required field: image",
+  },
+};
+const invalidQuery: Failures = {
+  invalid_request: {
+    when: "A parameter is not known or out of bounds. The message names it.",
+    message: "page_size must be between 1 and 100 (a whole number)",
+  },
+};
+const unknownQuery: Failures = {
+  invalid_request: { when: "A parameter or a field is not known. The message names it.", message: "Unknown query parameter: verbose" },
+};
+const tooLarge: Failures = {
+  payload_too_large: { when: "The body is larger than the server takes (1 MiB by default).", message: "the request body must be at most 1048576 bytes" },
+};
+
+/** Those of every call of this kind; a route's own docs say more of some. */
+export function commonFailures({ access, body, method, query }: CallRoute): Failures {
+  const takesBody = body !== "file" && Object.keys((body.schema as { properties?: object }).properties ?? {}).length > 0;
+  return {
+    ...(takesBody ? invalidField : Object.keys(query.schema.properties).length > 0 ? invalidQuery : unknownQuery),
+    ...(access === "anyone" ? ofAnyone : ofCallers),
+    ...(access === "person" ? ofPeople : {}),
+    ...(access === "operator" ? ofOperators : {}),
+    ...(method !== "GET" && body !== "file" ? tooLarge : {}),
+    ...always,
+    ...ofCalls,
+  };
+}
+
+/** Of answers that need no account. */
+export const openFailures: Failures = always;
+
+export const noSandbox: Failures = {
+  not_found: { when: "The account has no such sandbox.", message: `Sandbox not found: ${ids.sandbox}`, reason: "no_such_sandbox" },
+};
+export const noSnapshot: Failures = {
+  not_found: { when: "The account has no such snapshot.", message: `Snapshot not found: ${ids.snapshot}`, reason: "no_such_snapshot" },
+};
+export const noKey: Failures = { not_found: { when: "There is no such key.", message: `API key not found: ${ids.key}`, reason: "no_such_key" } };
+export const noAccount: Failures = {
+  not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}`, reason: "no_such_account" },
+};
+export const noWorker: Failures = {
+  not_found: { when: "Nothing is known of such a worker.", message: `Worker not found: ${ids.worker}`, reason: "no_such_worker" },
+};
+
+export const noImage: Failures = {
+  not_found: { when: "No worker that was asked has such an image.", message: `Image not found: ${ids.image}`, reason: "no_such_image" },
+};
+
+export const noImageHad: Failures = {
+  unprocessable: {
+    when: "The image is no name of one, is not there, may not be used, or its registry cannot be reached. The message tells which.",
+    message: "image not found: the registry docker.io has no docker.io/library/nothing:1 that anybody may pull",
+    reason: "image_not_found",
+  },
+};
+
+export const notRunning: Failures = {
+  conflict: {
+    when: "The sandbox is not running: still being made, being deleted, or broken.",
+    message: 'the sandbox is not running, it is in state "creating"',
+  },
+};
+export const sandboxLimit: Failures = {
+  sandbox_limit_reached: { when: "The key has as many sandboxes as its tier allows.", message: "the limit of 10 sandboxes at the same time is reached" },
+};
+export const noDisk: Failures = {
+  insufficient_storage: { when: "The host, or the sandbox's storage, is full.", message: "the host has too little free disk space" },
+};
+export const largeAnswer: Failures = {
+  payload_too_large: { when: "The answer would be larger than one may be.", message: "the answer would have 9000000 bytes, 8387584 are possible" },
+};
+export const repeated: Failures = {
+  idempotency_conflict: { when: "The `Idempotency-Key` was used for something else.", message: "this Idempotency-Key was used for a different request" },
+};
+export const guessing: Failures = {
+  rate_limited: { when: "Too many attempts from this address, or for this account.", message: "too many failed authentications from this address" },
+};

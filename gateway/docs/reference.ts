@@ -1,0 +1,24 @@
+/** The reference as it is served: made once, when the gateway starts. */
+import { readFile } from "node:fs/promises";
+import type { Route } from "../api/routes.ts";
+import { type Asset, assetOf, type Dashboard } from "../dashboard/files.ts";
+import { buildDocument } from "./document.ts";
+import { renderPage } from "./page/page.ts";
+
+export interface Reference {
+  /** openapi.json. */
+  readonly document: Asset;
+  /** The same as a web page. */
+  readonly page: Asset;
+}
+
+const packageFile = new URL("../../package.json", import.meta.url);
+
+export async function makeReference(routes: readonly Route[], { link }: Pick<Dashboard, "link">): Promise<Reference> {
+  const { version } = JSON.parse(await readFile(packageFile, "utf8")) as { version: string };
+  const document = buildDocument(routes, version);
+  return {
+    document: assetOf("application/json; charset=utf-8", `${JSON.stringify(document)}\n`),
+    page: assetOf("text/html; charset=utf-8", link(renderPage(document, routes))),
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * The directory entries of all workers by their own id. A worker can write any text under the keys that begin with its id, so an
+ * entry counts only under the name that its key has, and an id that is one worker's is never taken over by another.
+ */
+
+import { BucketWriter } from "../../shared/bus/kv.ts";
+import { BucketMirror } from "../../shared/bus/mirror.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { type Bucket, entryKey } from "../../shared/bus/subjects.ts";
+import type { Check } from "../../shared/schemas/validate.ts";
+import type { Logger } from "../../shared/util/log.ts";
+
+interface Entry {
+  readonly id: string;
+  readonly worker_id: string;
+}
+
+export class EntryMirror<T extends Entry> {
+  readonly #mirror: BucketMirror<T>;
+  readonly #log: Logger;
+  readonly #entries = new Map<string, T>();
+  /** Ids that several workers had when this process began: nobody can tell any more whose they are. */
+  readonly #contested = new Set<string>();
+  readonly #changed = new Set<(id: string, entry: T | undefined) => void>();
+
+  private constructor(mirror: BucketMirror<T>, log: Logger) {
+    this.#mirror = mirror;
+    this.#log = log;
+    for (const [key, entry] of mirror.entries()) {
+      if (!this.#isOwn(key, entry)) continue;
+      if (this.#entries.has(entry.id)) this.#contested.add(entry.id);
+      this.#entries.set(entry.id, entry);
+    }
+    for (const id of this.#contested) {
+      this.#entries.delete(id);
+      log.error(
+        { event: "entry_contested", id },
+        "several workers claim to have this; nobody can use it until all but one have let go of it and the gateway is started again",
+      );
+    }
+    mirror.onChange((key, entry) => this.#take(key, entry));
+  }
+
+  /** Opens the bucket and resolves once its present content is in memory. */
+  static async watch<T extends Entry>(bus: Bus, name: Bucket, check: Check<T>, log: Logger): Promise<EntryMirror<T>> {
+    await renameFormer(await BucketWriter.open(bus, name, check));
+    return new EntryMirror(await BucketMirror.watch(bus, name, check, log), log);
+  }
+
+  get(id: string): T | undefined {
+    return this.#entries.get(id);
+  }
+
+  values(): IterableIterator<T> {
+    return this.#entries.values();
+  }
+
+  /** From memory, also when the news of it is still on its way. */
+  async find(id: string): Promise<T | undefined> {
+    const known = this.#entries.get(id);
+    if (known) return known;
+    await this.#mirror.caughtUp();
+    return this.#entries.get(id);
+  }
+
+  /** Calls back on every change; `undefined` means gone. */
+  onChange(listener: (id: string, entry: T | undefined) => void): void {
+    this.#changed.add(listener);
+  }
+
+  /** Takes over what the entry's worker has just said, before the watch brings it. */
+  note(entry: T): void {
+    this.#mirror.note(entryKey(entry.worker_id, entry.id), entry);
+  }
+
+  /** Forgets an entry that its worker says is gone, before the watch does. */
+  gone(id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry) this.#mirror.note(entryKey(entry.worker_id, id), undefined);
+  }
+
+  /** @throws {SandgateError} `unavailable`. */
+  async delete({ worker_id, id }: Entry): Promise<void> {
+    await this.#mirror.delete(entryKey(worker_id, id));
+  }
+
+  async change({ worker_id, id }: Entry, change: (entry: T) => T): Promise<T | undefined> {
+    return this.#mirror.change(entryKey(worker_id, id), change);
+  }
+
+  caughtUp(): Promise<void> {
+    return this.#mirror.caughtUp();
+  }
+
+  forgetDeleted(ageMs: number): Promise<void> {
+    return this.#mirror.forgetDeleted(ageMs);
+  }
+
+  stop(): void {
+    this.#mirror.stop();
+  }
+
+  #take(key: string, entry: T | undefined): void {
+    const id = entry?.id ?? key.slice(key.indexOf(".") + 1);
+    const known = this.#entries.get(id);
+    if (entry && !this.#isOwn(key, entry)) return;
+    if (this.#contested.has(id) || (known && entryKey(known.worker_id, id) !== key)) {
+      if (entry) this.#log.error({ event: "entry_refused", id, key }, "a worker claims to have what is another's");
+      return;
+    }
+    if (entry) this.#entries.set(id, entry);
+    else if (!this.#entries.delete(id)) return;
+    for (const listener of this.#changed) listener(id, entry);
+  }
+
+  #isOwn(key: string, { worker_id, id }: T): boolean {
+    const isOwn = key === entryKey(worker_id, id);
+    if (!isOwn) this.#log.error({ event: "entry_refused", id, key }, "a directory entry does not say what its key says and is ignored");
+    return isOwn;
+  }
+}
+
+/** Versions before 0.2 named entries by their id alone. Where several gateways do this at once, the first one does it. */
+async function renameFormer<T extends Entry>(bucket: BucketWriter<T>): Promise<void> {
+  for (const key of await bucket.keys()) {
+    if (key.includes(".")) continue;
+    const entry = await bucket.read(key);
+    if (entry) await bucket.create(entryKey(entry.worker_id, entry.id), entry);
+    await bucket.delete(key);
+  }
+}

@@ -1,0 +1,45 @@
+/** Which worker gets a new sandbox. */
+
+import type { SnapshotEntry, WorkerPresence } from "../../shared/bus/messages.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import type { WorkerRef } from "./dispatch.ts";
+
+interface PresentWorker {
+  readonly peer: string;
+  readonly worker: WorkerPresence;
+}
+
+const notArchived = {
+  pending: "archived yet",
+  failed: "archived, because that failed",
+  local: "archived, by a setting of this installation",
+} as const;
+
+/** Workers that accept sandboxes, best first: most free memory for each sandbox it would then have, least load. */
+export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
+  const score = ({ memory_free_bytes, sandboxes, load_per_cpu }: WorkerPresence): number => memory_free_bytes / (sandboxes + 1) / (1 + load_per_cpu);
+  return workers
+    .filter(({ worker }) => worker.accepts)
+    .sort((a, b) => score(b.worker) - score(a.worker))
+    .map(({ peer, worker }) => ({ id: worker.id, peer }));
+}
+
+/**
+ * Workers that can make a sandbox from a snapshot, best first: the one that made it has its layers, any other one must
+ * copy them from the object store.
+ *
+ * @throws {SandgateError} `unavailable` with the reason when there is none
+ */
+export function workersFor({ worker_id, archived }: Pick<SnapshotEntry, "worker_id" | "archived">, workers: readonly PresentWorker[]): WorkerRef[] {
+  const isOwner = ({ worker }: PresentWorker): boolean => worker.id === worker_id;
+  const own = rankWorkers(workers.filter(isOwner));
+  const others = archived === "done" ? rankWorkers(workers.filter((one) => !isOwner(one))) : [];
+  if (own.length + others.length > 0) return [...own, ...others];
+  throw onlyItsOwn(archived, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
+}
+
+/** Why a snapshot cannot be restored when the worker that took it does not do so. */
+export function onlyItsOwn(archived: SnapshotEntry["archived"], state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
+  const rest = archived === "done" ? "no other worker has room for another sandbox" : `the snapshot is not ${notArchived[archived]}`;
+  return new SandgateError("unavailable", `the worker that took this snapshot ${state}, and ${rest}`);
+}

@@ -1,0 +1,222 @@
+/**
+ * One client of a live session: passes its messages on to the worker that has the session, and what comes from there on
+ * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
+ */
+import { SandgateError } from "../../shared/errors.ts";
+import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/schemas/sessions.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { FrameHeader } from "../../shared/stream/frame.ts";
+import type { StreamEnd } from "../../shared/stream/hub.ts";
+import { decodeInput } from "../../shared/stream/session/frames.ts";
+import type { ClientMessage } from "../../shared/stream/session/messages.ts";
+import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
+import { readClientMessage } from "../../shared/stream/session/read.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Caller } from "../accounts/auth.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Socket, SocketHandler } from "../http/sockets.ts";
+import { type Ask, openOnWorker } from "./open.ts";
+import { Outbox } from "./outbox.ts";
+import type { OpenSocket } from "./sockets.ts";
+
+/** A close frame has room for 123 bytes. */
+const closeReasonMax = 120;
+/** Pieces of output whose acknowledgements may come all at once and for free. */
+const unansweredMax = 10_000;
+
+const checkNotice = checker(SessionNoticeSchema);
+
+export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
+  readonly caller: Caller;
+  readonly remotePeer: string;
+  readonly #context: GatewayContext;
+  readonly #ask: Ask;
+  readonly #streamId: string;
+  #socket: Socket | undefined;
+  #phase: "new" | "opening" | "open" | "over" = "new";
+  #timer: NodeJS.Timeout | undefined;
+  #isAlive = true;
+  #expected = 0;
+  #sequence = 0;
+  readonly #outbox: Outbox;
+  /** Pieces of output that no acknowledgement has come for. */
+  #unanswered = 0;
+  /** Bytes of input that this client has sent, and that the command has been given of them. */
+  #input = { sent: 0, taken: 0, base: 0 };
+
+  constructor(context: GatewayContext, ask: Ask) {
+    this.#context = context;
+    this.#ask = ask;
+    this.caller = ask.caller;
+    this.remotePeer = ask.worker.peer;
+    this.#streamId = context.hub.newStreamId();
+    this.#outbox = new Outbox({
+      send: (header, ...payload) => context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload),
+      failed: (error) => this.fail(error),
+    });
+  }
+
+  opened(socket: Socket): void {
+    this.#socket = socket;
+    this.#timer = setTimeout(() => this.fail(new SandgateError("invalid_request", "no start or attach came")), firstMessageMs);
+    this.#context.sockets.add(this);
+  }
+
+  message(bytes: Buffer, isBinary: boolean): void {
+    this.#isAlive = true;
+    try {
+      if (isBinary) this.#takeInput(bytes);
+      else this.#takeMessage(this.#read(bytes));
+    } catch (error) {
+      this.fail(SandgateError.from(error));
+    }
+  }
+
+  alive(): void {
+    this.#isAlive = true;
+  }
+
+  closed(): void {
+    this.#socket = undefined;
+    this.#end();
+  }
+
+  check(): void {
+    if (!this.#isAlive) return this.#socket?.cut();
+    this.#isAlive = false;
+    this.#socket?.ping();
+  }
+
+  fail({ code, reason, message }: Pick<SandgateError, "code" | "reason" | "message">, closing?: keyof typeof closeReasons): void {
+    this.#say({ type: "error", code, reason, message });
+    this.#close(closing ? closeReasons[closing].code : closeCodeOf(code), message);
+  }
+
+  restart(): void {
+    this.#close(closeReasons.restart.code, closeReasons.restart.meaning);
+  }
+
+  take(header: FrameHeader, payload: Uint8Array): void {
+    if (this.#phase === "over" || header.seq === undefined) return;
+    if (header.seq !== this.#expected) return this.fail(new SandgateError("unavailable", "part of the output was lost on its way"), "outputLost");
+    this.#expected++;
+    if (header.message !== undefined) return this.#hear(checkNotice(header.message));
+    this.#unanswered = Math.min(this.#unanswered + 1, unansweredMax);
+    this.#deliver(payload);
+  }
+
+  abort(error: SandgateError): void {
+    this.fail(error);
+  }
+
+  #read(bytes: Buffer): ClientMessage {
+    if (this.#phase !== "new" && bytes.length > laterControlBytesMax) {
+      throw new SandgateError("payload_too_large", `a text frame must be at most ${laterControlBytesMax} bytes once the session has begun`);
+    }
+    return readClientMessage(bytes.toString());
+  }
+
+  /** One acknowledgement for each piece of output is free: a client cannot help how small the pieces are that a command writes. */
+  #count(type: ClientMessage["type"] | "input"): void {
+    if (type === "ack" && this.#unanswered > 0) this.#unanswered--;
+    else this.#context.pace.take(this, this.caller.limitKey, type);
+  }
+
+  #takeInput(frame: Buffer): void {
+    this.#count("input");
+    if (this.#phase === "new") throw new SandgateError("invalid_request", "start or attach must come before input");
+    if (frame.length > frameBytesMax) throw new SandgateError("payload_too_large", `a binary frame must be at most ${frameBytesMax} bytes`);
+    const bytes = decodeInput(frame);
+    if (!bytes) throw new SandgateError("invalid_request", "a binary frame must begin with channel 0");
+    if (this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read", { reason: "read_only" });
+    this.#input.sent += bytes.length;
+    if (this.#input.sent - this.#input.taken > inputBytesMax) {
+      return this.fail(new SandgateError("rate_limited", `the command has not taken more than ${inputBytesMax} bytes of its input`), "inputOverflow");
+    }
+    this.#outbox.input(bytes);
+  }
+
+  #takeMessage(message: ClientMessage): void {
+    this.#count(message.type);
+    const isFirst = message.type === "start" || message.type === "attach";
+    if (isFirst !== (this.#phase === "new")) {
+      throw new SandgateError("invalid_request", isFirst ? "start and attach can only come first" : "start or attach must come first");
+    }
+    if (message.type === "start" || message.type === "attach") return this.#begin(message);
+    if (message.type === "detach") return this.#close(closeReasons.done.code, "detached");
+    if (message.type !== "ack" && this.#ask.readOnly) throw new SandgateError("forbidden", "this client may only read", { reason: "read_only" });
+    if (message.type === "kill") this.#audit("kill");
+    this.#outbox.message(message);
+  }
+
+  #begin(message: ClientMessage & { type: "start" | "attach" }): void {
+    this.#phase = "opening";
+    clearTimeout(this.#timer);
+    this.#context.hub.add(this.#streamId, this);
+    this.#ask.sessionId = message.type === "attach" ? message.session_id : newId("session");
+    openOnWorker(this.#context, this.#ask, message, this.#streamId).catch((error: unknown) => {
+      if (this.#phase === "over") return;
+      this.#audit(message.type, SandgateError.from(error));
+      this.fail(SandgateError.from(error));
+    });
+    this.#ask.action = message.type;
+  }
+
+  #hear(notice: SessionNotice): void {
+    if (notice.type === "closed") return this.fail({ code: notice.code, reason: notice.error_reason, message: notice.message }, notice.reason);
+    if (notice.type === "input_ack") this.#input.taken = Math.max(0, notice.offset - this.#input.base);
+    if (notice.type === "started") this.#started(notice.input_offset);
+    this.#say(notice);
+    if (notice.type === "exit") this.#close(closeReasons.done.code, "the session has ended");
+    else if (notice.type === "started") this.#outbox.open();
+  }
+
+  #started(inputOffset: number): void {
+    this.#phase = "open";
+    this.#input.base = inputOffset;
+    this.#audit(this.#ask.action ?? "attach");
+  }
+
+  #say(message: object): void {
+    this.#deliver(JSON.stringify(message));
+  }
+
+  #deliver(message: string | Uint8Array): void {
+    if (!this.#socket || this.#socket.send(message)) return;
+    // The client sees a hole in no case: it attaches again and asks for what it has not got.
+    this.#close(closeReasons.outputLost.code, closeReasons.outputLost.meaning);
+  }
+
+  #close(code: number, why: string): void {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#end();
+    socket?.end(code, Buffer.from(why).subarray(0, closeReasonMax).toString("ascii"));
+  }
+
+  #end(): void {
+    if (this.#phase === "over") return;
+    const wasOpen = this.#phase !== "new";
+    this.#phase = "over";
+    clearTimeout(this.#timer);
+    this.#outbox.close();
+    this.#context.sockets.delete(this);
+    this.#context.hub.remove(this.#streamId);
+    if (wasOpen) this.#leave();
+  }
+
+  #leave(): void {
+    try {
+      this.#context.hub.send(this.remotePeer, this.#streamId, { cancel: { code: "unavailable", message: "the client went away" } });
+    } catch {
+      // The bus is gone, which the worker notices as well.
+    }
+  }
+
+  #audit(action: string, error?: SandgateError): void {
+    const { by, sandboxId, sessionId, readOnly } = this.#ask;
+    const who = { account: by.account_id, by: this.caller.label, request_id: by.request_id, target: sandboxId, session: sessionId };
+    const line = { event: "audit", action: `session ${action}`, ...who, ...(readOnly ? { read_only: true } : {}), result: error?.code ?? "ok" };
+    this.#context.log.info(line, "a session");
+  }
+}

@@ -1,0 +1,62 @@
+/** The first message of a client as a call to the worker. */
+
+import { Empty } from "../../shared/bus/messages.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { commandBytesMax } from "../../shared/schemas/api.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { AttachMessage, StartMessage } from "../../shared/stream/session/messages.ts";
+import { detachTimeoutDefaultS, terminalDefault, windowBytes } from "../../shared/stream/session/protocol.ts";
+import type { Caller } from "../accounts/auth.ts";
+import type { GatewayContext } from "../context.ts";
+import type { WorkerRef } from "../fleet/dispatch.ts";
+
+const callTimeoutMs = 30_000;
+const checkEmpty = checker(Empty);
+
+/** Who wants what of which sandbox. */
+export interface Ask {
+  readonly caller: Caller;
+  readonly by: { readonly request_id: string; readonly account_id: string };
+  readonly sandboxId: string;
+  readonly worker: WorkerRef;
+  /** The client may never write. */
+  readonly readOnly: boolean;
+  /** Known from the first message on, as is what it asks for. */
+  sessionId?: string;
+  action?: "start" | "attach";
+}
+
+/** Resolves when the worker has begun to talk on the stream. @throws {SandgateError} why it cannot. */
+export async function openOnWorker(context: GatewayContext, ask: Ask, message: StartMessage | AttachMessage, streamId: string): Promise<void> {
+  const to = { peer: context.hub.peer, stream_id: streamId, window_bytes: windowBytes };
+  const common = { ...ask.by, sandbox_id: ask.sandboxId, to };
+  if (message.type === "start")
+    await context.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(context, ask, message) }, checkEmpty, callTimeoutMs);
+  else await context.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) }, checkEmpty, callTimeoutMs);
+}
+
+function startOf({ config }: GatewayContext, { caller, readOnly, sessionId }: Ask, message: StartMessage): object {
+  if (readOnly || caller.grant?.session_id) throw new SandgateError("forbidden", "this token cannot start a session", { reason: "token_scope" });
+  const { command, env, working_dir, cols, rows, tty = command === undefined } = message;
+  if (command && Buffer.byteLength(command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
+  const detachMs = (message.detach_timeout ?? Math.min(detachTimeoutDefaultS, config.sessionDetachMaxMs / 1_000)) * 1_000;
+  if (detachMs > config.sessionDetachMaxMs) {
+    throw new SandgateError("invalid_request", `detach_timeout must be between 0 and ${config.sessionDetachMaxMs / 1_000} (a whole number of seconds)`);
+  }
+  return {
+    session_id: sessionId,
+    ...(command === undefined ? {} : { command }),
+    ...(tty ? { terminal: { cols: cols ?? terminalDefault.cols, rows: rows ?? terminalDefault.rows } } : {}),
+    env: env ?? {},
+    ...(working_dir ? { working_dir } : {}),
+    detach_ms: detachMs,
+    ...(message.timeout === undefined ? {} : { timeout_ms: message.timeout * 1_000 }),
+  };
+}
+
+function attachOf({ caller, readOnly }: Ask, { session_id, since, takeover = false, read_only = false }: AttachMessage): object {
+  if (takeover && (readOnly || read_only)) throw new SandgateError("forbidden", "who may only read cannot take a session over", { reason: "read_only" });
+  const only = caller.grant?.session_id;
+  if (only !== undefined && only !== session_id) throw new SandgateError("forbidden", "this token is for another session", { reason: "token_scope" });
+  return { session_id, ...(since === undefined ? {} : { since }), takeover, read_only: readOnly || read_only };
+}

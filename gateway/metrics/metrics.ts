@@ -1,0 +1,126 @@
+/** Prometheus metrics of the gateway and of the workers it hears from, on a listener of their own. */
+import { createServer, type Server } from "node:http";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { errorCodes } from "../../shared/errors.ts";
+import { Histogram } from "../../shared/util/histogram.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { Route } from "../api/routes.ts";
+import type { GatewayContext } from "../context.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Hosts } from "../http/hosts.ts";
+import { histogramText } from "./histogram-text.ts";
+import { tellOfWorkers } from "./workers.ts";
+
+/** The calls of one method, path and status. Plain numbers: prom-client's own counting costs more than a cheap call. */
+interface Series {
+  readonly labels: Readonly<Record<"method" | "path" | "status", string>>;
+  readonly durations: Histogram;
+  count: number;
+}
+
+export class Metrics {
+  readonly #registry = new Registry();
+  /** By route and status: few, and found without making a text. HEAD counts as GET. */
+  readonly #series = new Map<Route | undefined, Map<number, Series>>();
+  readonly #durations = new Map<string, Histogram>();
+  readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
+  readonly #workers: () => string;
+  readonly #log: Logger;
+
+  /** @param inProgress how many calls are being answered now. */
+  constructor(context: GatewayContext, inProgress: () => number) {
+    this.#log = context.log;
+    const registers = [this.#registry];
+    this.#collectProcess();
+    const gauge = (name: string, help: string, value: () => number): void => {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect: function () {
+          this.set(value());
+        },
+      });
+    };
+    gauge("sandgate_calls_in_progress", "Calls being answered now.", inProgress);
+    gauge("sandgate_streams_open", "Streams between this gateway and workers.", () => context.hub.open);
+    gauge("sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => context.sockets.size);
+    const counter = (name: string, help: string, labelNames: string[], read: () => Iterable<readonly [Record<string, string>, number]>): void => {
+      new Counter({
+        name,
+        help,
+        labelNames,
+        registers,
+        collect: function () {
+          this.reset();
+          for (const [labels, value] of read()) this.inc(labels, value);
+        },
+      });
+    };
+    counter("sandgate_http_requests_total", "Calls answered, by their status.", ["method", "path", "status"], () =>
+      this.#all().map(({ labels, count }) => [labels, count]),
+    );
+    counter("sandgate_http_errors_total", "Calls refused or failed, by the code of their error.", ["code"], () =>
+      [...this.#errors].map(([code, count]) => [{ code }, count]),
+    );
+    this.#workers = tellOfWorkers(this.#registry, () => context.workers.workers().map(({ worker }) => worker));
+  }
+
+  /** Counts an exchange that is over. */
+  observe(exchange: Exchange): void {
+    const series = this.#seriesOf(exchange.route, exchange.status);
+    series.count++;
+    series.durations.observe((performance.now() - exchange.startedAtMs) / 1_000);
+    const code = exchange.errorCode;
+    if (code !== undefined) this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
+  }
+
+  /** Serves /metrics. */
+  async listen(host: string, port: number, hosts: Hosts): Promise<Server> {
+    const server = createServer(async (request, response) => {
+      try {
+        hosts.refuseForeign(request.headers.host ?? "");
+      } catch (error) {
+        return void response.writeHead(400, { connection: "close" }).end(`${(error as Error).message}\n`);
+      }
+      if (request.url !== "/metrics") return void response.writeHead(404).end();
+      const text = await this.#text().catch((err) => this.#log.error({ err }, "the metrics could not be read"));
+      if (text === undefined) return void response.writeHead(500).end();
+      response.writeHead(200, { "content-type": this.#registry.contentType }).end(text);
+    });
+    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
+    return server;
+  }
+
+  async #text(): Promise<string> {
+    const durations = [...this.#durations].map(([path, observed]) => ({ labels: { path }, observed }));
+    const help = "Time from the request to the end of its answer.";
+    return [await this.#registry.metrics(), histogramText("sandgate_http_request_duration_seconds", help, durations), this.#workers()].join("\n");
+  }
+
+  #all(): Series[] {
+    return [...this.#series.values()].flatMap((ofRoute) => [...ofRoute.values()]);
+  }
+
+  #seriesOf(route: Route | undefined, status: number): Series {
+    const ofRoute = this.#series.get(route) ?? new Map<number, Series>();
+    this.#series.set(route, ofRoute);
+    let series = ofRoute.get(status);
+    if (!series) {
+      const path = route?.path ?? "other";
+      const durations = this.#durations.get(path) ?? new Histogram();
+      this.#durations.set(path, durations);
+      series = { labels: { method: route?.method ?? "other", path, status: status ? String(status) : "aborted" }, durations, count: 0 };
+      ofRoute.set(status, series);
+    }
+    return series;
+  }
+
+  /** Memory, CPU and so on of this process; less what prom-client calls a total although it goes up and down. */
+  #collectProcess(): void {
+    collectDefaultMetrics({ register: this.#registry, prefix: "sandgate_gateway_" });
+    for (const metric of this.#registry.getMetricsAsArray()) {
+      if (metric instanceof Gauge && metric.name.endsWith("_total")) this.#registry.removeSingleMetric(metric.name);
+    }
+  }
+}

@@ -1,0 +1,286 @@
+/** The connection to NATS: the one place where its errors become ours. */
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { connect, type Msg, type NatsConnection, NoRespondersError, nkeyAuthenticator, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { SandgateError, type WireError } from "../errors.ts";
+import type { Check } from "../schemas/validate.ts";
+import { inBackground } from "../util/background.ts";
+import type { Logger } from "../util/log.ts";
+import { subjects } from "./subjects.ts";
+
+type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
+type Listener = () => void;
+
+/** How a part proves who it is, and how it knows the server. */
+export interface BusAccess {
+  /** The seed of an nkey: the server is sent a signature, never this. */
+  readonly nkey?: string;
+  /** A file with the certificate that the server must show; without it nothing is sent at all. */
+  readonly ca?: string;
+  /** Where replies to this part arrive. */
+  readonly inbox?: string;
+  /** What goes in front of everything that is asked of the storage. */
+  readonly storePrefix?: string;
+}
+
+/** The name in the certificate of an owned server, which has no host name. */
+export const serverName = "sandgate-nats";
+
+/** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
+const lateMs = 250;
+/** How long NATS keeps a question whose answer is not waited for any more, beyond twice its time. */
+const keptMs = 10_000;
+/** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
+const headersBytes = 1_024;
+
+/** The server's code for a write to a stream that has reached its size. */
+const storeFull = 10_077;
+const inboxes = subjects.inbox("");
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** JSON in bytes, as every message here is. */
+export const encodeJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
+
+/** A message's JSON; a payload that is none is a defect of its sender. */
+export function decodeJson(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(data));
+  } catch (cause) {
+    throw new SandgateError("internal_error", "a message on the bus was not valid JSON", { cause });
+  }
+}
+
+export function busLost(cause?: unknown): SandgateError {
+  if (cause instanceof JetStreamApiError && cause.code === storeFull)
+    return new SandgateError("insufficient_storage", "the service's storage is full", { cause });
+  return new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
+}
+
+export class Bus {
+  readonly connection: NatsConnection;
+  /** See `BusAccess`; empty for who may ask the storage anything. */
+  readonly storePrefix: string;
+  readonly #log: Logger;
+  readonly #lost = new Set<Listener>();
+  readonly #restored = new Set<Listener>();
+  #connected = true;
+
+  private constructor(connection: NatsConnection, log: Logger, storePrefix: string) {
+    this.connection = connection;
+    this.storePrefix = storePrefix;
+    this.#log = log;
+    inBackground(log, "the state of the message bus is not watched any more", () => this.#watch());
+  }
+
+  /**
+   * Connects and keeps reconnecting for ever.
+   *
+   * @param url `nats://[user:password@]host:port`, or several separated by commas.
+   */
+  static async connect(url: string, name: string, log: Logger, access: BusAccess = {}): Promise<Bus> {
+    const servers = url.split(",").map((item) => new URL(item.trim()));
+    const first = servers[0];
+    const connection = await connect({
+      servers: servers.map((server) => server.host),
+      name,
+      ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
+      ...(access.nkey ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(access.nkey)) } : {}),
+      ...(access.inbox ? { inboxPrefix: access.inbox } : {}),
+      // Read again at every start only: who changes the certificate starts the parts again.
+      ...(access.ca ? { tls: { ca: readFileSync(access.ca, "utf8"), ...nameOf(first?.hostname) } } : {}),
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      reconnectJitter: 50,
+      waitOnFirstConnect: true,
+      pingInterval: 5_000,
+      maxPingOut: 2,
+    });
+    return new Bus(connection, log, access.storePrefix ?? "");
+  }
+
+  /** Under which name this process writes to a subject of the storage. */
+  storeSubject(subject: string): string {
+    return this.storePrefix ? `${this.storePrefix}.${subject}` : subject;
+  }
+
+  get connected(): boolean {
+    return this.#connected && !this.connection.isClosed();
+  }
+
+  /** Calls back when the connection breaks: what was published since may never arrive. Returns an unsubscriber. */
+  onLost(listener: Listener): () => void {
+    this.#lost.add(listener);
+    return () => this.#lost.delete(listener);
+  }
+
+  /** Calls back when the connection is there again. Returns an unsubscriber. */
+  onRestored(listener: Listener): () => void {
+    this.#restored.add(listener);
+    return () => this.#restored.delete(listener);
+  }
+
+  /**
+   * Sends a message for which no answer comes. What is said while the connection is being closed, nobody hears.
+   *
+   * @throws {SandgateError} `payload_too_large`.
+   */
+  publish(subject: string, payload: Uint8Array): void {
+    this.refuseTooLarge("the message", payload);
+    try {
+      this.connection.publish(subject, payload);
+    } catch (error) {
+      if (!this.connection.isDraining() && !this.connection.isClosed()) throw error;
+    }
+  }
+
+  /** Tells whoever listens, without a promise that anybody hears it. Never throws, so that timers and listeners may use it. */
+  tell(subject: string, body: unknown): void {
+    if (!this.connected) return;
+    inBackground(this.#log, "a message could not be sent", () => this.publish(subject, encodeJson(body)));
+  }
+
+  /** @throws {SandgateError} `payload_too_large` for what the bus takes in no message. */
+  refuseTooLarge(what: string, payload: Uint8Array): void {
+    const bytesMax = (this.connection.info?.max_payload ?? Number.POSITIVE_INFINITY) - headersBytes;
+    if (payload.length > bytesMax) throw new SandgateError("payload_too_large", `${what} would have ${payload.length} bytes, ${bytesMax} are possible`);
+  }
+
+  /** Hands every message on. What is thrown meanwhile is logged: the client would never read anything again after it. */
+  subscribe(subject: string, take: (message: Msg) => unknown): void {
+    this.connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error) this.#log.error({ err: error, subject }, "a subscription failed");
+        else inBackground(this.#log, "a message could not be taken", () => take(message));
+      },
+    });
+  }
+
+  /**
+   * Request and reply, sent once and never repeated.
+   *
+   * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs` (twice that, where
+   *   this process was stopped or starved meanwhile, because the answer may lie there unread).
+   */
+  async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
+    const payload = encodeJson(body);
+    this.refuseTooLarge("the request", payload);
+    const timeout = 2 * timeoutMs + keptMs;
+    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout }).catch((error) => Promise.reject(unanswered(error)));
+    const message = await this.whileConnected(() => inTime(request(), timeoutMs));
+    const reply = decodeJson(message.data) as Reply;
+    if (!reply.ok) throw SandgateError.fromWire(reply.error);
+    return checkedReply(subject, reply.data, check);
+  }
+
+  /**
+   * Does something on the bus that ends at once when the connection breaks, instead of waiting for its own timeout.
+   *
+   * @throws {SandgateError} `unavailable`; what went wrong on the bus is its cause.
+   */
+  async whileConnected<T>(action: () => Promise<T>): Promise<T> {
+    if (!this.connected) throw busLost();
+    const lost = Promise.withResolvers<never>();
+    const forget = this.onLost(() => lost.reject(busLost()));
+    try {
+      return await Promise.race([action(), lost.promise]);
+    } catch (error) {
+      throw error instanceof SandgateError ? error : busLost(error);
+    } finally {
+      forget();
+    }
+  }
+
+  /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
+  serve(subject: string, handler: (subject: string, body: unknown) => Promise<unknown>): void {
+    this.subscribe(subject, async (message) => {
+      const reply = await this.#replyTo(message, handler);
+      // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
+      if (message.reply?.startsWith(inboxes)) this.publish(message.reply, reply);
+    });
+  }
+
+  /** The handler's answer, or its error; an answer that is too large is an error as well. */
+  async #replyTo(message: Msg, handler: (subject: string, body: unknown) => Promise<unknown>): Promise<Uint8Array> {
+    try {
+      const data = (await handler(message.subject, decodeJson(message.data))) ?? {};
+      const reply = encodeJson({ ok: true, data } satisfies Reply);
+      this.refuseTooLarge("the answer", reply);
+      return reply;
+    } catch (thrown) {
+      const error = SandgateError.from(thrown);
+      if (error.code === "internal_error") this.#log.error({ err: thrown, subject: message.subject }, "a call failed");
+      return encodeJson({ ok: false, error: error.toWire() } satisfies Reply);
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.connection.isClosed()) return;
+    if (this.#connected) await this.connection.drain();
+    else await this.connection.close();
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.connection.status()) {
+      if (status.type === "disconnect") this.#setConnected(false);
+      else if (status.type === "reconnect") this.#setConnected(true);
+      else if (status.type === "error") this.#log.warn({ err: status.error }, "the message bus reported an error");
+    }
+  }
+
+  #setConnected(connected: boolean): void {
+    if (connected === this.#connected) return;
+    this.#connected = connected;
+    this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
+    for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
+  }
+}
+
+/** An address is in no certificate; a pinned one for addresses has our own name in it. */
+const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
+
+/** A reply that is not as promised is its sender's defect, not the caller's. */
+function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
+  try {
+    return check(data);
+  } catch (cause) {
+    throw new SandgateError("internal_error", "a reply on the bus was not valid", { cause: new Error(subject, { cause }) });
+  }
+}
+
+/**
+ * Waits so long for an answer, and once more where this process itself stood still meanwhile. What has arrived when the time
+ * is over counts, read or not.
+ *
+ * @throws {SandgateError} `unavailable` when there is none.
+ */
+export function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const dueMs = performance.now() + timeoutMs;
+    const giveUp = (): NodeJS.Immediate => setImmediate(() => setImmediate(() => reject(tooLate())));
+    let timer = setTimeout(() => {
+      if (performance.now() - dueMs < lateMs) giveUp();
+      else timer = setTimeout(giveUp, timeoutMs);
+    }, timeoutMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+const tooLate = (cause?: unknown): SandgateError => new SandgateError("unavailable", "the worker did not answer in time", { cause });
+
+function unanswered(error: unknown): SandgateError {
+  if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
+  if (error instanceof TimeoutError || error instanceof RequestError) {
+    return tooLate(error);
+  }
+  return busLost(error);
+}
+
+/** Nobody listens on the subject: the call was certainly not carried out. */
+export class NoResponder extends SandgateError {
+  constructor(cause: unknown) {
+    super("unavailable", "the worker is gone or restarting", { cause });
+  }
+}

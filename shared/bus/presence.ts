@@ -1,0 +1,203 @@
+/**
+ * Heartbeats: who is there, and who has gone. A peer that misses three beats of a second each is asked for: the bus knows at
+ * once that nobody is there any more. One that is connected and says nothing may only be slow, on a machine without a
+ * CPU to spare: it gets no new work, and is gone when it has been silent for longer than any load explains.
+ */
+import Type from "typebox";
+import { SandgateError } from "../errors.ts";
+import { checker } from "../schemas/validate.ts";
+import { every, inBackground } from "../util/background.ts";
+import type { Logger } from "../util/log.ts";
+import { type Presence, Presence as PresenceSchema } from "./messages.ts";
+import { type Bus, decodeJson, NoResponder } from "./nats.ts";
+import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
+
+const beatMs = 1_000;
+/** A peer that says nothing for so long is silent, and gone if it is not connected either. */
+const silentAfterMs = 3_500;
+/** The longest silence of a peer that is connected: it was stopped, hangs, or its machine is lost. */
+const goneAfterMs = 10_000;
+const checkPresence = checker(PresenceSchema);
+const checkNothing = checker(Type.Object({}));
+
+interface Known {
+  readonly presence: Presence;
+  seenAtMs: number;
+  isAskedFor: boolean;
+}
+
+type Describe = () => Omit<Presence, "peer">;
+
+export class PeerWatch {
+  readonly peer: string;
+  readonly #bus: Bus;
+  readonly #log: Logger;
+  readonly #describe: Describe;
+  readonly #peers = new Map<string, Known>();
+  readonly #come = new Set<(presence: Presence) => void>();
+  readonly #gone = new Set<(peer: string) => void>();
+  readonly #awaited = new Set<{ readonly peer: string; readonly fail: (error: SandgateError) => void }>();
+  #timer: NodeJS.Timeout | undefined;
+  #checkedAtMs = Date.now();
+  #version = 0;
+
+  /** Listens to the beats of others; its own begin with `start`. */
+  constructor(bus: Bus, peer: string, log: Logger, describe: Describe) {
+    this.peer = peer;
+    this.#bus = bus;
+    this.#log = log;
+    this.#describe = describe;
+    // Workers have nothing to say to each other, and may not hear each other either.
+    const heard = subjects.presence(workerOfPeer(peer) === undefined ? ">" : peers.gateway("*"));
+    bus.subscribe(heard, ({ subject, data }) => this.#hear(peerOfPresence(subject), data));
+    // Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is.
+    bus.serve(subjects.alive(peer), async () => ({}));
+    bus.onRestored(() => this.#grace());
+  }
+
+  /** Makes this process known. */
+  start(): void {
+    this.#timer = every(beatMs, this.#log, "a heartbeat failed", () => this.#tick());
+    this.beat();
+  }
+
+  /** The peers that are there now, this process excluded. */
+  *present(): IterableIterator<Presence> {
+    for (const { presence } of this.#peers.values()) yield presence;
+  }
+
+  /** Changes whenever a peer comes or goes. */
+  get version(): number {
+    return this.#version;
+  }
+
+  has(peer: string): boolean {
+    return this.#peers.has(peer);
+  }
+
+  /** Whether a peer is there and has said nothing for a while. */
+  isSilent(peer: string): boolean {
+    const known = this.#peers.get(peer);
+    return known !== undefined && Date.now() - known.seenAtMs > silentAfterMs;
+  }
+
+  /** Calls back once for each peer that is new, or back after a silence. */
+  onCome(listener: (presence: Presence) => void): void {
+    this.#come.add(listener);
+  }
+
+  /** Calls back once for each peer that stopped or fell silent. */
+  onGone(listener: (peer: string) => void): void {
+    this.#gone.add(listener);
+  }
+
+  /**
+   * Waits for something that a peer does, no longer than the peer is there. What it did before it was gone is not known.
+   *
+   * @throws {PeerGone} as soon as the peer is known to be gone.
+   */
+  async whilePresent<T>(peer: string, action: Promise<T>): Promise<T> {
+    const gone = Promise.withResolvers<never>();
+    const awaited = { peer, fail: gone.reject };
+    this.#awaited.add(awaited);
+    try {
+      return await Promise.race([action, gone.promise]);
+    } finally {
+      this.#awaited.delete(awaited);
+    }
+  }
+
+  /** Tells the others about this process now instead of at the next beat. */
+  beat(): void {
+    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, ...this.#describe() });
+  }
+
+  /** Tells the others that this process leaves. */
+  leave(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, gone: true });
+  }
+
+  /** @param sender as the subject has it: the server lets nobody use another's. */
+  #hear(sender: string, data: Uint8Array): void {
+    let presence: Presence;
+    try {
+      presence = spokenBy(sender, checkPresence(decodeJson(data)));
+    } catch (error) {
+      this.#log.warn({ err: error }, "a heartbeat could not be read");
+      return;
+    }
+    if (presence.peer === this.peer) return;
+    if (presence.gone) return this.#drop(presence.peer);
+    const isNew = !this.#peers.has(presence.peer);
+    this.#peers.set(presence.peer, { presence, seenAtMs: Date.now(), isAskedFor: false });
+    if (!isNew) return;
+    this.#version++;
+    this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");
+    this.#dropPredecessors(presence);
+    this.beat();
+    for (const listener of this.#come) inBackground(this.#log, "the news of a peer were not taken", () => listener(presence));
+  }
+
+  /** A worker that came back under its old id has replaced the process that had it. */
+  #dropPredecessors(newcomer: Presence): void {
+    if (!newcomer.worker) return;
+    for (const { presence } of [...this.#peers.values()]) {
+      if (presence.worker?.id === newcomer.worker.id && presence.peer !== newcomer.peer) this.#drop(presence.peer);
+    }
+  }
+
+  #tick(): void {
+    this.beat();
+    const now = Date.now();
+    // If this process was itself stopped or starved, the silence says nothing about the others.
+    if (now - this.#checkedAtMs > 2 * beatMs) this.#grace();
+    this.#checkedAtMs = now;
+    if (!this.#bus.connected) return;
+    for (const [peer, known] of [...this.#peers]) {
+      if (now - known.seenAtMs > goneAfterMs) this.#drop(peer);
+      else if (now - known.seenAtMs > silentAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
+    }
+  }
+
+  /** Only that nobody is there says anything: a peer that answers beats again as well. */
+  async #askFor(peer: string, known: Known): Promise<void> {
+    known.isAskedFor = true;
+    try {
+      await this.#bus.call(subjects.alive(peer), {}, checkNothing, beatMs);
+    } catch (error) {
+      if (error instanceof NoResponder && this.#peers.get(peer) === known) this.#drop(peer);
+    } finally {
+      known.isAskedFor = false;
+    }
+  }
+
+  #grace(): void {
+    const now = Date.now();
+    for (const known of this.#peers.values()) known.seenAtMs = now;
+    this.#checkedAtMs = now;
+  }
+
+  #drop(peer: string): void {
+    if (!this.#peers.delete(peer)) return;
+    this.#version++;
+    this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
+    for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
+    for (const listener of this.#gone) inBackground(this.#log, "the loss of a peer was not taken note of", () => listener(peer));
+  }
+}
+
+/** @throws {SandgateError} where the heartbeat is in the name of somebody else. */
+function spokenBy(sender: string, presence: Presence): Presence {
+  const isOwn = presence.peer === sender && presence.worker?.id === (presence.gone ? undefined : workerOfPeer(sender));
+  if (!isOwn || (presence.gateway && presence.worker)) throw new SandgateError("internal_error", `a heartbeat of ${sender} claims to be another's`);
+  return presence;
+}
+
+/** Whom a call was sent to stopped or fell silent before it answered. */
+export class PeerGone extends SandgateError {
+  constructor() {
+    super("unavailable", "the worker is gone or restarting");
+  }
+}

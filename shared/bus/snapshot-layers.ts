@@ -1,0 +1,25 @@
+/** Images as layers: where a worker lacks the image below a snapshot, its content from the archive takes its place. */
+import type { BaseImage, Layer } from "./messages.ts";
+
+const prefix = "image_";
+const idChars = 32;
+
+/** The name of an image's content as a layer. */
+const imageLayerId = (imageId: string): string => prefix + imageId.slice(0, idChars);
+
+/** The image of such a layer, as far as its name tells, which is enough to find it; undefined for other layers. */
+export const imageOfLayer = (layerId: string): string | undefined => (layerId.startsWith(prefix) ? layerId.slice(prefix.length) : undefined);
+
+/** All layers without which files cannot be restored, the image's content included, topmost first. */
+export function layersOf({ layers, base }: { readonly layers: readonly Layer[]; readonly base: BaseImage }): Layer[] {
+  return [...layers, { id: baseLayerOf(base), size_bytes: 0 }];
+}
+
+/** The layer with the content of an image. */
+export const baseLayerOf = (base: BaseImage): string => base.layer ?? imageLayerId(base.id);
+
+/**
+ * The name here of a layer that was fetched from what another worker has stored. Names of different workers must not meet: who
+ * controls one worker would otherwise choose the files of other workers' snapshots.
+ */
+export const fetchedLayerId = (layerId: string, workerId: string): string => `${layerId.split("@")[0]}@${workerId}`;

@@ -1,0 +1,138 @@
+/** Every NATS subject and bucket name. No other file spells one. */
+
+/** Calls that a worker answers, one subject each. */
+export const workerVerbs = [
+  "create",
+  "delete",
+  "execute",
+  "upload",
+  "download",
+  "stat",
+  "status",
+  "logs",
+  "drain",
+  "images",
+  "removeImage",
+  "snapshot",
+  "restore",
+  "deleteSnapshot",
+  "sessionStart",
+  "sessionAttach",
+  "sessions",
+] as const;
+export type WorkerVerb = (typeof workerVerbs)[number];
+
+/** Calls between gateways, one subject each. */
+export const gatewayVerbs = ["take", "return", "reserve", "settle", "held", "takeover", "adopt", "usage", "redeem"] as const;
+export type GatewayVerb = (typeof gatewayVerbs)[number];
+
+/**
+ * What a process is called on the bus. It begins with the role, and for workers with the worker's id, because the server
+ * lets each identity use only subjects that begin so: nobody can be spoken to, or speak, under the name of another.
+ */
+export const peers = {
+  gateway: (process: string) => `gateway.${process}`,
+  worker: (workerId: string, process: string) => `worker.${workerId}.${process}`,
+} as const;
+
+export const subjects = {
+  /** Request/reply to one worker, which keeps its id over restarts. */
+  worker: (workerId: string, verb: WorkerVerb | "*") => `sandgate.worker.${workerId}.${verb}`,
+  /** To a gateway (`peer`), mostly from another one. */
+  gateway: (peer: string, verb: GatewayVerb | "*") => `sandgate.${peer}.${verb}`,
+  /** Stream frames and credits to one process (`peer`), which is new at every start. */
+  stream: (peer: string, streamId: string) => `sandgate.stream.${peer}.${streamId}`,
+  /** Heartbeats of one process (`peer`), or of those that a pattern in its place means. */
+  presence: (peer: string) => `sandgate.presence.${peer}`,
+  /** Asks whether a process (`peer`) is there. */
+  alive: (peer: string) => `sandgate.alive.${peer}`,
+  /** Where replies to one identity arrive: to a gateway, or to the worker of that id. */
+  inbox: (identity: string) => `_INBOX.${identity}`,
+} as const;
+
+const presencePrefix = subjects.presence("");
+
+/** Whose heartbeat it is. */
+export const peerOfPresence = (subject: string): string => subject.slice(presencePrefix.length);
+
+/** The id of the worker that a process belongs to; undefined for gateways. */
+export function workerOfPeer(peer: string): string | undefined {
+  const [role, workerId] = peer.split(".");
+  return role === "worker" ? workerId : undefined;
+}
+
+/** The last token of a subject: the verb of a worker call or the id of a stream. */
+export function lastToken(subject: string): string {
+  return subject.slice(subject.lastIndexOf(".") + 1);
+}
+
+/** JetStream key-value buckets. */
+export const buckets = {
+  accounts: "sandgate_accounts",
+  keys: "sandgate_keys",
+  keyUse: "sandgate_key_use",
+  logins: "sandgate_logins",
+  sessions: "sandgate_sessions",
+  idempotency: "sandgate_idempotency",
+  snapshots: "sandgate_snapshots",
+  sandboxes: "sandgate_sandboxes",
+} as const;
+
+export type Bucket = (typeof buckets)[keyof typeof buckets];
+
+const MiB = 1024 * 1024;
+/**
+ * How large a bucket may become on disk. Entries take a few hundred bytes, those of snapshots and kept answers a few thousand:
+ * room for some hundred thousand of each. A full bucket refuses what is new, and what makes it smaller is still taken.
+ */
+export const bucketBytesMax: Readonly<Record<Bucket, number>> = {
+  [buckets.accounts]: 256 * MiB,
+  [buckets.keys]: 256 * MiB,
+  [buckets.keyUse]: 128 * MiB,
+  [buckets.logins]: 256 * MiB,
+  [buckets.sessions]: 256 * MiB,
+  [buckets.idempotency]: 1024 * MiB,
+  [buckets.snapshots]: 1024 * MiB,
+  [buckets.sandboxes]: 512 * MiB,
+};
+
+/** Buckets in which each worker writes the entries of what is its own. */
+export const entryBuckets = [buckets.sandboxes, buckets.snapshots] as const;
+
+/** The key of a directory entry, or of all entries of a worker (`*`): a worker can only write those that begin with its id. */
+export const entryKey = (workerId: string, id: string): string => `${workerId}.${id}`;
+
+/** The stream behind a bucket, and the subject of one key. */
+export const bucketStream = (bucket: Bucket): string => `KV_${bucket}`;
+export const bucketSubject = (bucket: Bucket, key: string): string => `$KV.${bucket}.${key}`;
+
+/** The JetStream object store of snapshot layers. */
+export const layerStore = "sandgate_layers";
+
+/**
+ * What the store of layers consists of: a stream with a record of each layer, and its bytes in pieces. Both carry the id of the
+ * worker whose snapshots need the layer: it stores them itself, and no other worker can.
+ */
+export const layerSubjects = {
+  stream: `OBJ_${layerStore}`,
+  all: [`$O.${layerStore}.C.>`, `$O.${layerStore}.M.>`],
+  record: (workerId: string, layerId: string) => `$O.${layerStore}.M.${workerId}.${layerId}`,
+  /** The pieces of one attempt to store the layer; `*` for those of all attempts. */
+  pieces: (workerId: string, layerId: string, attempt: string) => `$O.${layerStore}.C.${workerId}.${layerId}.${attempt}`,
+  /** As versions before 0.2 stored them, for all workers together. No worker can write there. */
+  formerRecord: (layerId: string) => `$O.${layerStore}.M.${Buffer.from(layerId).toString("base64").replaceAll("+", "-").replaceAll("/", "_")}`,
+  formerPieces: (layerId: string, attempt: string) => `$O.${layerStore}.C.${layerId}.${attempt}`,
+} as const;
+
+/** JetStream's calls, below the prefix of an account's own (`$JS.API`). */
+export const storeCalls = {
+  prefix: "$JS.API",
+  info: (stream: string) => `STREAM.INFO.${stream}`,
+  /** The message of a number, or the next one of a subject from there on. */
+  get: (stream: string) => `DIRECT.GET.${stream}`,
+  /** The last message of a subject. */
+  getLast: (stream: string, subject: string) => `DIRECT.GET.${stream}.${subject}`,
+} as const;
+
+/** What a worker puts in front of everything that it asks of the storage: see `shared/bus/permissions.ts`. */
+export const storePrefix = "sandgate.store";

@@ -1,0 +1,27 @@
+/** What a client has sent, checked. */
+import type { TSchema } from "typebox";
+import { SandgateError } from "../../errors.ts";
+import { inputChecker } from "../../schemas/validate.ts";
+import { type ClientMessage, clientMessages } from "./messages.ts";
+
+const checks = new Map(
+  Object.entries(clientMessages).map(([type, schema]) => [type, inputChecker(schema as TSchema).check as (value: unknown) => ClientMessage]),
+);
+
+/** A text frame as a message. @throws {SandgateError} `invalid_request` naming what is wrong. */
+export function readClientMessage(text: string): ClientMessage {
+  const value = parse(text);
+  const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
+  if (typeof type !== "string") throw new SandgateError("invalid_request", "a text frame must be a JSON object with a type");
+  const check = checks.get(type);
+  if (!check) throw new SandgateError("invalid_request", `unknown message type: ${type.slice(0, 64)}`);
+  return check(value);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new SandgateError("invalid_request", "a text frame is not valid JSON", { cause });
+  }
+}

@@ -1,0 +1,58 @@
+/** Containers that wait to be taken. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
+
+let stack: Stack;
+let api: Api;
+
+before(async () => {
+  stack = await startStack({ name: "pool", settings: { SANDGATE_POOL_SIZE: "2" } });
+  api = new Api(stack);
+});
+after(() => stack?.stop());
+
+async function waitForContainers(count: number): Promise<void> {
+  for (const deadline = Date.now() + 20_000; (await stack.containers()).length !== count; ) {
+    assert.ok(Date.now() < deadline, `there are not ${count} containers: ${JSON.stringify(await stack.containers())}`);
+  }
+}
+
+test("a sandbox of the default size is a container that was waiting, and the pool is filled again", async () => {
+  await waitForContainers(2);
+  const waiting = (await stack.containers()).map(({ sandboxId }) => sandboxId);
+  assert.deepEqual((await api.call<{ data: unknown[] }>("GET", "/v1/sandboxes/list")).body.data, [], "what waits is nobody's sandbox");
+  const id = await api.create({ name: "taken", env_vars: { COLOUR: "blue" } });
+  assert.ok(waiting.includes(id));
+  assert.equal((await api.execute(id, "echo $COLOUR")).stdout, "blue\n");
+  await waitForContainers(3);
+  await api.delete(id);
+  await waitForContainers(2);
+});
+
+test("a sandbox that asks for something else gets a container of its own", async () => {
+  await waitForContainers(2);
+  const waiting = (await stack.containers()).map(({ sandboxId }) => sandboxId);
+  const ids = await Promise.all([api.create({ network: { access: "none" } }), api.create({ resources: { memory: 256 } })]);
+  for (const id of ids) assert.ok(!waiting.includes(id));
+  await Promise.all(ids.map((id) => api.delete(id)));
+});
+
+test("a taken sandbox survives the kill of its worker, what only waited is replaced", async () => {
+  await waitForContainers(2);
+  const id = await api.create();
+  await api.execute(id, "echo kept > /root/file");
+  await stack.worker.kill9();
+  await stack.worker.start();
+  await stack.ready();
+  assert.equal((await api.execute(id, "cat /root/file")).stdout, "kept\n");
+  await waitForContainers(3);
+  await api.delete(id);
+});
+
+test("a stopped worker leaves no waiting container behind", async () => {
+  await waitForContainers(2);
+  await stack.worker.stop();
+  await waitForContainers(0);
+});

@@ -1,0 +1,157 @@
+/** Snapshots in a real browser: taken, restored, cloned from, deleted. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { closed, dialogOf, heading, press, rowOf, TestBrowser } from "../../helpers/browser.ts";
+import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { sharedStack } from "../../helpers/shared.ts";
+import type { Sandbox, Snapshot } from "../../helpers/snapshots.ts";
+
+const { url, natsUrl } = sharedStack();
+let browser: TestBrowser;
+let member: Member;
+
+before(async () => {
+  member = await signUp(url);
+  // The tests are faster than the people that the first tier's allowance is meant for.
+  await changeAccount(natsUrl, member, { tier: "pro" });
+  browser = await TestBrowser.launch(url);
+});
+afterEach(() => browser.closePages());
+after(async () => {
+  await browser?.close();
+  await member?.call("DELETE", "/v1/snapshots/delete-all");
+  await member?.clear();
+});
+
+const make = (name: string, resources = { cpus: 1, memory: 256, storage: 5 }): Promise<Sandbox> =>
+  member.call("POST", "/v1/sandboxes/create", { image: "default", name, resources });
+const snapshot = (id: string, name: string): Promise<Snapshot> => member.call("POST", `/v1/sandboxes/${id}/snapshot`, { name });
+
+async function execute(id: string, command: string): Promise<void> {
+  const { exit_code, stderr } = await member.call<{ exit_code: number; stderr: string }>("POST", `/v1/sandboxes/${id}/execute`, { command });
+  assert.equal(exit_code, 0, stderr);
+}
+
+async function output(page: Page, command: string): Promise<string | null> {
+  await page.getByLabel("Command", { exact: true }).fill(command);
+  await press(page, "Run");
+  const status = page.locator(".run .run-status").first();
+  await status.getByText(/exit code/).waitFor();
+  assert.match((await status.textContent()) ?? "", /exit code 0/);
+  return page.locator(".run").first().getByLabel("Output").textContent();
+}
+
+test("a snapshot is taken in the page, and a sandbox restored from it has its files", async () => {
+  const { id } = await make("source");
+  await execute(id, "echo 'kept <b>well</b>' > /root/kept");
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await press(page, "Snapshot");
+  await dialogOf(page).getByLabel("Name").fill("before-the-change");
+  await press(dialogOf(page), "Take snapshot");
+  await closed(page);
+  await execute(id, "echo changed > /root/kept");
+  await page.getByRole("status", { name: "Messages" }).getByRole("link", { name: "before-the-change" }).click();
+
+  await heading(page, "Snapshots");
+  const row = rowOf(page, "before-the-change");
+  await row.getByText("Application", { exact: true }).waitFor();
+  assert.match((await row.getAttribute("class")) ?? "", /marked/);
+  assert.equal(await row.getByRole("link", { name: "source" }).getAttribute("href"), `/sandboxes/${id}`);
+  await press(row, "Restore");
+  const dialog = dialogOf(page);
+  await dialog.getByLabel("Name").fill("restored");
+  await dialog.getByLabel("Memory").fill("384");
+  await press(dialog, "Add variable");
+  await dialog.getByLabel("Variable name").fill("GREETING");
+  await dialog.getByLabel("Variable value").fill("hello");
+  await press(dialog, "Restore");
+  await heading(page, "restored");
+  assert.equal(await output(page, 'cat /root/kept; echo "$GREETING"'), "kept <b>well</b>\nhello\n");
+  const facts = await page.locator(".facts").textContent();
+  assert.match(facts ?? "", /384 MB.*5 GB/);
+});
+
+test("a restored sandbox is shown as creating until it runs, and then goes on by itself", async () => {
+  const { id } = await make("slow-source");
+  const { id: restored } = await member.call<Sandbox>("POST", `/v1/snapshots/${(await snapshot(id, "slow")).id}/restore`, { name: "slow-one" });
+  const page = await browser.open("/", { member });
+  let isCreating = true;
+  await page.route(`**/v1/sandboxes/${restored}`, async (route) => {
+    const response = await route.fetch();
+    const body = (await response.json()) as object;
+    await route.fulfill({ response, json: isCreating ? { ...body, status: "creating" } : body });
+  });
+  await page.goto(`/sandboxes/${restored}`);
+  await page.getByText("The sandbox is being made").waitFor();
+  await page.getByText("creating", { exact: true }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Snapshot" }).count(), 0);
+  isCreating = false;
+  await page.getByLabel("Command", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Snapshot" }).waitFor();
+});
+
+test("a clone has the files of its source and what else was asked for", async () => {
+  const { id } = await make("original");
+  await execute(id, "echo same > /root/file");
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await press(page, "Clone");
+  assert.equal(await dialogOf(page).getByLabel("Memory").inputValue(), "256");
+  await dialogOf(page).getByLabel("Name").fill("the-clone");
+  await dialogOf(page).getByLabel("Memory").fill("300");
+  await press(dialogOf(page), "Clone");
+  await closed(page);
+  await page.getByRole("link", { name: "the-clone" }).click();
+  await heading(page, "the-clone");
+  assert.equal(await output(page, "cat /root/file"), "same\n");
+  await page.locator(".facts").getByText("300 MB").waitFor();
+});
+
+test("a sandbox is deleted with a snapshot first, which names a source that is no link any more", async () => {
+  const { id } = await make("doomed");
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await press(page, "Delete");
+  const dialog = dialogOf(page);
+  assert.equal(await page.evaluate("document.activeElement.textContent"), "Cancel");
+  assert.ok(await dialog.getByLabel("Name of the snapshot").isHidden());
+  await dialog.getByLabel("Take a snapshot first").check();
+  await dialog.getByLabel("Name of the snapshot").fill("last will");
+  await press(dialog, "Delete sandbox");
+  await dialog.getByRole("alert").getByText("snapshot_name").waitFor();
+  await dialog.getByLabel("Name of the snapshot").fill("last-will");
+  await press(dialog, "Delete sandbox");
+  await heading(page, "Sandboxes");
+  await page.getByRole("link", { name: "last-will" }).click();
+  const row = rowOf(page, "last-will");
+  await row.getByText("doomed").waitFor();
+  assert.equal(await row.getByRole("link").count(), 0);
+});
+
+test("a list of more than one page has a way to the others, and lists change while they are looked at", async () => {
+  const { id } = await make("much-kept");
+  for (let number = 0; number < 21; number++) {
+    await member.call("POST", `/v1/sandboxes/${id}/snapshot`, { name: `kept-${number}`, quick: true });
+  }
+  const page = await browser.open("/snapshots", { member });
+  await rowOf(page, "kept-20").waitFor();
+  assert.equal(await page.locator("tbody tr").count(), 20);
+  await press(page, "Next page");
+  await page.getByText("Page 2 of 2").waitFor();
+  await rowOf(page, "kept-0").waitFor();
+  await press(page, "Previous page");
+  await rowOf(page, "kept-20").waitFor();
+  await snapshot(id, "taken-elsewhere");
+  await rowOf(page, "taken-elsewhere").waitFor();
+});
+
+test("all snapshots are deleted at once after a question, and then the page tells how to make one", async () => {
+  const page = await browser.open("/snapshots", { member });
+  await press(page, "Delete all");
+  await press(dialogOf(page), "Cancel");
+  await page.locator("tbody tr").first().waitFor();
+  await press(page, "Delete all");
+  await press(dialogOf(page), "Delete all");
+  await page.getByText("No snapshots yet").waitFor();
+  await page.getByRole("link", { name: "Go to the sandboxes" }).click();
+  await heading(page, "Sandboxes");
+});

@@ -1,0 +1,46 @@
+/** As many sandboxes on one worker as its setting says, beyond what one user of the host has of kernel keys. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { plain } from "../../helpers/resilience.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
+
+const count = 210;
+const callsAtOnce = 16;
+let stack: Stack;
+let api: Api;
+
+before(async () => {
+  stack = await startStack({ name: "many", settings: { ...plain, SANDGATE_SANDBOXES_MAX: String(count) } });
+  api = new Api(stack);
+});
+after(() => stack?.stop());
+
+/** Calls for each number below `count`, a few at a time. */
+async function forEach<T>(call: (number: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    for (let number = next++; number < count; number = next++) results[number] = await call(number);
+  };
+  await Promise.all(Array.from({ length: callsAtOnce }, caller));
+  return results;
+}
+
+test(`${count} sandboxes are made on one worker, run commands with threads, and are deleted`, async () => {
+  // Every fifth has a network, which takes a process of its own for each.
+  const ids = await forEach((number) => api.create({ network: { access: number % 5 === 0 ? "outbound" : "none" } }));
+  assert.equal(new Set(ids).size, count);
+  const outputs = await forEach(async (number) => (await api.execute(ids[number] ?? "", `(sleep 0; echo ${number}) | cat`)).stdout);
+  assert.deepEqual(
+    outputs,
+    ids.map((_, number) => `${number}\n`),
+  );
+  const threads = "import threading; t = [threading.Thread(target=print, args=(i,)) for i in range(64)]; [x.start() for x in t]; [x.join() for x in t]";
+  const { stdout } = await api.execute(ids.at(-1) ?? "", `python3 -c '${threads}' | wc -l`);
+  assert.equal(stdout, "64\n");
+  const { status, body } = await api.call("POST", "/v1/sandboxes/create", { image: "default" });
+  assert.equal(status, 503, JSON.stringify(body));
+  await forEach((number) => api.delete(ids[number] ?? ""));
+  assert.deepEqual(await stack.containers(), []);
+});

@@ -1,0 +1,29 @@
+/** What a user without administrator rights is told to have done. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { execa } from "execa";
+import type { Instance } from "../../../systemd/instance.ts";
+import { hasSystemd } from "../../../systemd/setup/programs.ts";
+import { nobody, openFolder } from "../../helpers/local-users.ts";
+import { testInstance } from "../../helpers/prepare.ts";
+
+let folder: ReturnType<typeof openFolder>;
+let instance: Instance;
+before(async () => {
+  folder = openFolder("set-up-advice");
+  instance = await testInstance(`${folder.path}/data`, {});
+});
+after(() => folder.remove());
+
+test("the one command that makes the runtime directory", { skip: hasSystemd() && "systemd makes it" }, async () => {
+  const program = `import { createAdministrator } from "./systemd/setup/administrator.ts";
+    import { runtimeDirectory } from "./systemd/setup/runtime-directory.ts";
+    import { Terminal } from "./systemd/terminal.ts";
+    const administrator = createAdministrator(new Terminal(process.stdout), new AbortController().signal);
+    await runtimeDirectory({ name: "nobody", uid: ${nobody.uid}, gid: ${nobody.gid}, home: "/" }, administrator).provide({ say() {} });`;
+  const options = { ...nobody, cwd: instance.paths.app, reject: false, stdin: "ignore", env: { PATH: process.env.PATH }, extendEnv: false } as const;
+  const { exitCode, stderr } = await execa(`${instance.paths.app}/node_modules/.bin/node`, ["--input-type=module", "-e", program], options);
+  assert.equal(exitCode, 1);
+  const advice = /Have an administrator run this, then start again: (.*)/.exec(stderr)?.[1];
+  assert.equal(advice, `install -d -m 0700 -o nobody /run/user/${nobody.uid}`);
+});

@@ -1,0 +1,65 @@
+/** Two workers behind one gateway. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { answers, assertUnavailable, listOf, plain, usable } from "../../helpers/resilience.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
+
+let stack: Stack;
+let api: Api;
+/** A sandbox of each worker, in the order of `stack.workers`. */
+let ids: string[];
+
+before(async () => {
+  stack = await startStack({ name: "fleet", workers: 2, settings: plain });
+  api = new Api(stack);
+  const workers = async (): Promise<unknown[]> => ((await (await fetch(`${stack.url}/readyz`)).json()) as { workers: unknown[] }).workers;
+  await until("both workers", async () => (await workers()).length === 2);
+});
+after(() => stack?.stop());
+
+/** The worker whose label a container carries. */
+async function workerIdOf(sandboxId: string): Promise<string> {
+  const container = (await stack.containers()).find((item) => item.sandboxId === sandboxId);
+  return (await stack.podman("container", "inspect", "--format", '{{index .Config.Labels "sandgate.worker"}}', container?.id ?? "")).trim();
+}
+
+test("new sandboxes are spread over the workers", async () => {
+  const made = new Map<string, string>();
+  for (let count = 0; count < 8 && made.size < 2; count++) {
+    const id = await api.create();
+    made.set(await workerIdOf(id), id);
+  }
+  ids = stack.workers.map(({ spec }) => made.get(spec.env.SANDGATE_WORKER_ID as string) ?? assert.fail("one worker got everything"));
+});
+
+test("logs of both workers are merged, newest first", async () => {
+  const [first, second] = ids as [string, string];
+  for (const id of [first, second, first]) await api.execute(id, `echo ${id}`);
+  const { body } = await api.call<{ logs: { sandbox_id: string; timestamp: string }[]; total: number }>("GET", "/v1/sandboxes/logs?limit=3");
+  assert.deepEqual(
+    body.logs.map(({ sandbox_id }) => sandbox_id),
+    [first, second, first],
+  );
+  assert.ok(body.total >= 3);
+});
+
+test("the death of one worker leaves the sandboxes of the other usable, and new ones go there", async () => {
+  const [first, second] = ids as [string, string];
+  await stack.worker.kill9();
+  assertUnavailable(await answers(api.call("POST", `/v1/sandboxes/${first}/execute`, { command: "true" })));
+  assert.equal((await api.execute(second, "echo alive")).stdout, "alive\n");
+  const id = await api.create();
+  assert.equal(await workerIdOf(id), stack.workers[1]?.spec.env.SANDGATE_WORKER_ID);
+  assert.ok(
+    (await listOf(api)).some((sandbox) => sandbox.id === first),
+    "a sandbox is not forgotten with its worker away",
+  );
+  assertUnavailable(await answers(api.call("DELETE", `/v1/sandboxes/${first}/delete`)));
+  await stack.worker.start();
+  await usable(api, first);
+  const { body } = await api.call<{ deleted_ids: string[]; errors?: unknown }>("DELETE", "/v1/sandboxes/delete-all");
+  assert.equal(body.errors, undefined);
+  assert.deepEqual(await stack.containers(), []);
+});

@@ -1,0 +1,153 @@
+/** Gateways that are killed, come before their time, or are two. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import {
+  assertAgreement,
+  assertExplicitEnd,
+  listOf,
+  plain,
+  runsIn,
+  startEndlessUpload,
+  startMarked,
+  temporaryFiles,
+  usable,
+  withSettings,
+} from "../../helpers/resilience.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
+
+let stack: Stack;
+let api: Api;
+let other: Api;
+
+before(async () => {
+  stack = await startStack({ name: "killed-gateway", gateways: 2, settings: plain });
+  api = new Api(stack);
+  other = new Api({ url: stack.urls[1] as string, apiKey: stack.apiKey });
+});
+after(() => stack?.stop());
+
+async function restartGateway(): Promise<void> {
+  await stack.gateway.kill9();
+  await stack.gateway.start();
+  await stack.ready();
+}
+
+const idsOf = async (from: Api): Promise<string[]> => (await listOf(from)).map(({ id }) => id);
+
+test("a sandbox made through one gateway is at once usable, listed and deletable through the other", async () => {
+  for (const [one, two] of [
+    [api, other],
+    [other, api],
+  ] as const) {
+    const id = await one.create();
+    assert.equal((await two.execute(id, "echo here")).stdout, "here\n");
+    await until("the same list", async () => (await idsOf(two)).join() === id && (await idsOf(one)).join() === id);
+    assert.equal((await two.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
+    assert.equal((await one.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status, 404);
+    await until("the same list", async () => (await idsOf(one)).length === 0);
+  }
+});
+
+test("kill -9 of a gateway in mid-stream: the connection breaks, the command ends, nothing is run again", async () => {
+  const id = await api.create();
+  const { marked, outcome } = await startMarked(api, id);
+  const { marked: unaffected } = await startMarked(other, id);
+  await stack.gateway.kill9();
+  assert.equal((await outcome).kind, "broken");
+  await marked.gone();
+  assert.ok(unaffected.alive > 0, "the other gateway's command runs on");
+  await stack.gateway.start();
+  await stack.ready();
+  assert.equal(await runsIn(api, id), 2);
+  await api.delete(id);
+  await unaffected.gone();
+});
+
+test("a create and a delete that were acknowledged hold when the gateway is killed at once", async () => {
+  const gone = await api.create();
+  const kept = await api.create();
+  assert.equal((await api.call("DELETE", `/v1/sandboxes/${gone}/delete`)).status, 200);
+  await restartGateway();
+  await usable(api, kept);
+  assert.equal((await api.call("GET", `/v1/sandboxes/${gone}`)).status, 404);
+  await assertAgreement(stack, api);
+});
+
+test("kill -9 of a gateway amid creates and deletes leaves list and containers in agreement", async () => {
+  const old = await Promise.all(Array.from({ length: 3 }, () => api.create()));
+  const calls = [
+    ...old.map((id) => api.call("DELETE", `/v1/sandboxes/${id}/delete`)),
+    ...Array.from({ length: 4 }, () => api.call("POST", "/v1/sandboxes/create", { image: "default" })),
+  ];
+  await Promise.race(calls);
+  await stack.gateway.kill9();
+  await Promise.allSettled(calls);
+  await stack.gateway.start();
+  await stack.ready();
+  await assertAgreement(stack, api);
+});
+
+test("kill -9 of a gateway in mid-upload keeps the old file and no temporary one", async () => {
+  const id = await api.create();
+  await api.execute(id, "echo old > /root/target");
+  const { ended } = await startEndlessUpload(api, id, "/root/target");
+  await stack.gateway.kill9();
+  assert.equal(await ended, "broken");
+  await until("no temporary file", async () => (await temporaryFiles(other, id)).length === 0);
+  assert.equal((await other.execute(id, "cat /root/target")).stdout, "old\n");
+  await other.delete(id);
+  await stack.gateway.start();
+  await stack.ready();
+});
+
+test("a gateway that is asked to stop ends its streams with an error", async () => {
+  const id = await api.create();
+  const { marked, outcome } = await startMarked(api, id);
+  await stack.gateway.stop();
+  const end = await outcome;
+  assert.equal(end.kind, "line");
+  assertExplicitEnd(end);
+  await marked.gone();
+  await stack.gateway.start();
+  await stack.ready();
+  await api.delete(id);
+});
+
+test("a gateway that starts before NATS and before the worker works once they are there", async () => {
+  const id = await other.create();
+  await Promise.all([stack.gateway.kill9(), stack.worker.kill9(), stack.nats.kill9()]);
+  const gateway = stack.gateway.start();
+  await stack.nats.start();
+  await gateway;
+  assert.equal((await fetch(`${stack.url}/readyz`)).status, 503);
+  assert.equal((await fetch(`${stack.url}/healthz`)).status, 200);
+  assert.equal((await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status, 503);
+  await stack.worker.start();
+  await stack.ready();
+  await usable(api, id);
+  await assertAgreement(stack, api);
+});
+
+test("a bootstrap key that the settings no longer name is revoked on every gateway", async () => {
+  const apiKey = `sg_new_${randomBytes(24).toString("base64url")}`;
+  await stack.gateway.kill9();
+  const changed = withSettings(stack.gateway, { SANDGATE_BOOTSTRAP_API_KEY: apiKey, SANDGATE_BOOTSTRAP_API_KEY_FILE: "" });
+  await changed.start();
+  try {
+    for (const { url } of [api, other]) {
+      await until("the new key is known", async () => (await new Api({ url, apiKey }).call("GET", "/v1/sandboxes/list")).status === 200);
+      const former = new Api({ url, apiKey: stack.apiKey });
+      const refused = await until("the former key is refused", async () => {
+        const answer = await former.call<{ error: { code: string; message: string } }>("GET", "/v1/sandboxes/list");
+        return answer.status !== 200 && answer;
+      });
+      assert.deepEqual([refused.status, refused.body.error.code], [401, "unauthorized"]);
+      assert.match(refused.body.error.message, /revoked/);
+    }
+  } finally {
+    await changed.kill9();
+  }
+});

@@ -1,0 +1,75 @@
+/** `run-as-worker` after everything of the account was killed at once: Podman refuses to work in that state. */
+import assert from "node:assert/strict";
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { accountEnvironment, asAccount, inPodmanNamespace } from "../../../systemd/as-account.ts";
+import type { Instance } from "../../../systemd/instance.ts";
+import { run } from "../../../systemd/run.ts";
+import { endUnusedPause } from "../../../systemd/supervisor/pause.ts";
+import { testInstance } from "../../helpers/prepare.ts";
+
+let dataDir: string;
+let instance: Instance;
+
+before(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "sandgate-recovery-"));
+  chmodSync(dataDir, 0o755);
+  // A storage of its own has a namespace of its own, so that nothing of another test is killed.
+  instance = await testInstance(join(dataDir, "data"), { SANDGATE_STORAGE_DIR: join(dataDir, "storage") });
+  await run(asAccount(instance.account, ["mkdir", "-m", "0700", instance.runtimeDir]));
+});
+
+after(async () => {
+  await podman("rm", "--all", "--force", "--time", "0");
+  await endUnusedPause(instance);
+  rmSync(instance.runtimeDir, { recursive: true, force: true });
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("containers can be listed, removed and started after the pause process and all containers were killed", async () => {
+  const container = await startContainer();
+  assert.equal(await stateOf(container), "running");
+  killNamespace();
+
+  const found = await Promise.all([stateOf(container), stateOf(container), stateOf(container)]);
+  assert.deepEqual(new Set(found), new Set(["created"]), "all three saw the container, and that it does not run");
+  await podman("rm", container);
+  assert.equal(await stateOf(await startContainer()), "running");
+});
+
+function podman(...args: string[]): Promise<string> {
+  return run(inPodmanNamespace(instance, ["podman", ...args]), { env: accountEnvironment(instance), cwd: "/" });
+}
+
+async function startContainer(): Promise<string> {
+  const root = join(instance.paths.storage, "root");
+  mkdirSync(root, { recursive: true });
+  cpSync("/usr/bin/catatonit", join(root, "catatonit"));
+  chownSync(root, instance.account.uid, instance.account.gid);
+  return (await podman("run", "--detach", "--network", "none", "--cgroups", "disabled", "--rootfs", root, "/catatonit", "-P")).trim();
+}
+
+async function stateOf(container: string): Promise<string> {
+  const [found] = JSON.parse(await podman("ps", "--all", "--filter", `id=${container}`, "--format", "json")) as { State: string }[];
+  return found?.State ?? "missing";
+}
+
+/** What happens when a machine ends a session, or runs out of memory. */
+function killNamespace(): void {
+  const pause = readFileSync(join(instance.runtimeDir, "libpod/tmp/pause.pid"), "utf8");
+  const namespace = namespaceOf(pause);
+  assert.ok(namespace && namespace !== namespaceOf("self"));
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && namespaceOf(entry) === namespace);
+  assert.ok(pids.length >= 3, "the pause process, conmon and the container");
+  for (const pid of pids) process.kill(Number(pid), "SIGKILL");
+}
+
+function namespaceOf(pid: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/user`);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+/** What comes out of the archive on another worker is what was put in. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { depth, describeDeepTree, makeDeepTree } from "../../helpers/deep.ts";
+import { expectOk } from "../../helpers/expect.ts";
+import { untilHostHas } from "../../helpers/host-state.ts";
+import { listOf, plain, usable } from "../../helpers/resilience.ts";
+import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
+import { assertSameFiles, describeSandbox, differences, makeEveryKind } from "../../helpers/trees.ts";
+import { until } from "../../helpers/until.ts";
+
+let stack: Stack;
+let api: Api;
+let calls: SnapshotCalls;
+
+before(async () => {
+  stack = await startStack({ name: "snap-archive", workers: 2, settings: plain });
+  api = new Api(stack);
+  calls = new SnapshotCalls(api);
+  await until("both workers", async () => (await workersPresent()) === 2);
+});
+after(() => stack?.stop());
+
+const workersPresent = async (): Promise<number> =>
+  (await api.call<{ data: { present: boolean }[] }>("GET", "/v1/admin/workers")).body.data.filter(({ present }) => present).length;
+
+async function workerOf(id: string): Promise<string> {
+  const { data } = (await api.call<{ data: { id: string; worker_id: string }[] }>("GET", "/v1/admin/sandboxes?page_size=100")).body;
+  return data.find((sandbox) => sandbox.id === id)?.worker_id ?? assert.fail("no such sandbox");
+}
+
+const processOf = (worker: string) => stack.workers.find(({ spec }) => spec.env.SANDGATE_WORKER_ID === worker) ?? assert.fail("no such worker");
+
+/** Resolves when a snapshot can be restored without the worker that took it. */
+async function untilArchived(id: string): Promise<void> {
+  const { bucket, close } = await openSnapshotBucket(stack.natsUrl);
+  try {
+    await until("the snapshot is archived", async () => (await bucket.read(id))?.archived === "done", 60_000);
+  } finally {
+    await close();
+  }
+}
+
+test("every kind of file comes back on another worker when the one that took the snapshot is dead; nothing is lost or doubled when it is back", async () => {
+  const first = await api.create({ name: "first", env_vars: { COLOUR: "blue" } });
+  const dead = processOf(await workerOf(first));
+  await makeEveryKind(api, first);
+  const base = await calls.take(first);
+  // A second layer over the first.
+  const source = (await calls.restored(base.id, { name: "source" })).id;
+  assert.equal(await workerOf(source), await workerOf(first));
+  await api.execute(
+    source,
+    "echo more > /root/more; rm -r /root/tree/deep /usr/share/doc; rm /root/tree/fifo; mkdir /root/tree/deep; chmod 4711 /root/tree/regular",
+  );
+  const files = await describeSandbox(api, source);
+  const snapshot = await calls.take(source);
+  await untilArchived(snapshot.id);
+  await dead.kill9();
+
+  const restored = await until("another worker restores it", async () => {
+    const { status, body } = await calls.restore(snapshot.id, { name: "restored" });
+    return status === 201 && body;
+  });
+  const other = processOf(await workerOf(restored.id));
+  assert.notEqual(other, dead);
+  // A socket is nothing without the process that listens, and is not archived.
+  const unlike = differences(files, await describeSandbox(api, restored.id));
+  assert.deepEqual(
+    unlike.filter((line) => !line.startsWith("- [b'/root/tree/socket'")),
+    [],
+  );
+  assert.equal((await api.execute(restored.id, "echo $COLOUR")).stdout, "blue\n");
+  await untilHostHas(other, { layers: 2, roots: [restored.id] });
+
+  await dead.start();
+  await Promise.all([first, source].map((id) => usable(api, id)));
+  assert.deepEqual((await listOf(api)).map(({ name, status }) => `${name} ${status}`).sort(), ["first running", "restored running", "source running"]);
+  assert.deepEqual((await calls.list()).data, [snapshot, base]);
+  await assertSameFiles(api, source, files);
+  await api.delete(restored.id);
+  await untilHostHas(other, { layers: 0, roots: [] });
+  await untilHostHas(dead, { layers: 2, roots: [source] });
+  for (const { id } of [base, snapshot]) expectOk(await calls.delete(id));
+  await Promise.all([first, source].map((id) => api.delete(id)));
+  await untilHostHas(dead, { layers: 0, roots: [] });
+});
+
+test(`a tree ${depth} deep comes back on another worker`, async () => {
+  const source = await api.create();
+  const dead = processOf(await workerOf(source));
+  await api.execute(source, "mkdir -p /root/tree && chmod 1711 /root/tree && touch -d 2001-02-03 /root");
+  await makeDeepTree(api, source, "/root/tree");
+  const tree = await describeDeepTree(api, source, "/root/tree");
+  const look = "ls -lA --time-style=full-iso / /root";
+  const { stdout: top } = await api.execute(source, look);
+  const snapshot = await calls.take(source);
+  await untilArchived(snapshot.id);
+  await dead.kill9();
+  const restored = await until("another worker restores it", async () => {
+    const { status, body } = await calls.restore(snapshot.id);
+    return status === 201 && body;
+  });
+  const other = processOf(await workerOf(restored.id));
+  assert.notEqual(other, dead);
+  assert.equal(await describeDeepTree(api, restored.id, "/root/tree"), tree);
+  const changing = / (dev|etc|proc|run|sys|tmp)$/;
+  const lines = (text: string): string[] => text.split("\n").filter((line) => !changing.test(line));
+  assert.deepEqual(lines((await api.execute(restored.id, look)).stdout), lines(top));
+  await api.delete(restored.id);
+  await untilHostHas(other, { layers: 0, roots: [] });
+  await dead.start();
+  await usable(api, source);
+  expectOk(await calls.delete(snapshot.id));
+  await api.delete(source);
+  await untilHostHas(dead, { layers: 0, roots: [] });
+});

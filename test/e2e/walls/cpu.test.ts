@@ -1,0 +1,130 @@
+/** What one account's sandbox can do to the others by taking all the CPU that it can get. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Bus } from "../../../shared/bus/nats.ts";
+import { PeerWatch } from "../../../shared/bus/presence.ts";
+import { peers as names } from "../../../shared/bus/subjects.ts";
+import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
+import { newId } from "../../../shared/util/ids.ts";
+import { lowPriority } from "../../../worker/runtime/container/isolation.ts";
+import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../../worker/runtime/process/proc.ts";
+import { Api, type Chunk, chunksOf } from "../../helpers/api.ts";
+import { connectBus } from "../../helpers/bus.ts";
+import { type Member, signUp } from "../../helpers/members.ts";
+import { quiet } from "../../helpers/nats.ts";
+import { preparedInstance } from "../../helpers/prepare.ts";
+import { expectRefused, probeOne } from "../../helpers/probes.ts";
+import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
+import { start } from "../../helpers/sessions.ts";
+import { sharedStack } from "../../helpers/shared.ts";
+import { until } from "../../helpers/until.ts";
+
+const stack = sharedStack();
+const api = new Api(stack);
+const sandboxes = new Sandboxes(api);
+const loops = 200;
+/** Each in a session of its own: where a session is what gets a share of the CPU, that takes most. */
+const busy = `for i in $(seq ${loops}); do setsid sh -c 'while :; do :; done' & done; wait`;
+const mark = new Mark();
+const gone: string[] = [];
+let bus: Bus;
+let peers: PeerWatch;
+let greedy: string;
+let member: Member;
+let other: Api;
+let neighbour: string;
+
+before(async () => {
+  bus = await connectBus(stack.natsUrl, "test-cpu");
+  peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet, () => ({}));
+  peers.onGone((peer) => gone.push(peer));
+  peers.start();
+  member = await signUp(stack.url);
+  other = new Api({ url: stack.url, apiKey: (await member.call<{ key: string }>("POST", "/v1/account/keys", { name: "cpu" })).key });
+  [greedy, neighbour] = await Promise.all([sandboxes.make(), other.create()]);
+});
+after(async () => {
+  await member?.clear();
+  peers?.leave();
+  await bus?.close();
+});
+
+/** The value of `nice` of a process: field 19 of proc_pid_stat(5). */
+function niceOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+}
+
+const sharesOf = (dir: string): number => Number(readFileSync(join(dir, greedy, "cpu.shares"), "utf8"));
+
+async function groupDir(): Promise<string | undefined> {
+  const dir = cpuGroupOf((await preparedInstance()).account.uid);
+  return dir && existsSync(dir) ? dir : undefined;
+}
+
+test("ends another account's streams and calls by 200 busy loops in sessions of their own", async () => {
+  // Longer than it takes to take a peer for gone.
+  const stream = await other.stream(neighbour, "for i in $(seq 10); do echo $i; sleep 1; done");
+  const attack = new AbortController();
+  const attacked = api.stream(greedy, busy, { env: mark.env, timeout: 120 }, attack.signal).then((response) => response.text());
+  attacked.catch(() => {}); // It is cut off at the end.
+  await until("the loops run", () => mark.living().length >= loops);
+  const spaces = processesByNamespace();
+  const members = spaces.get(pidNamespaceOf(mark.living()[0] as number) ?? "") ?? [];
+  assert.ok(members.length > loops);
+  assert.deepEqual(new Set(members.map(niceOf)), new Set([lowPriority]), "every process of the sandbox gives way to the parts");
+  const dir = await groupDir();
+  if (dir) {
+    const group = join(dir, greedy);
+    assert.equal(readFileSync(join(group, "cpu.cfs_quota_us"), "utf8").trim(), "100000");
+    const inGroup = new Set(readFileSync(join(group, "cgroup.procs"), "utf8").split("\n").map(Number));
+    assert.ok(
+      [...inGroup].some((pid) => /slirp4netns|pasta/.test(commandLineOf(pid)[0] ?? "")),
+      "and so does its network",
+    );
+    assert.deepEqual(
+      members.filter((pid) => !inGroup.has(pid)),
+      [],
+      "all of them share the CPU of the sandbox",
+    );
+  }
+  if (dir) await until("it comes after those that use little", () => sharesOf(dir) === 64);
+  for (let round = 0; round < 10; round++) assert.equal((await other.execute(neighbour, "true")).exit_code, 0);
+  const chunks: Chunk[] = [];
+  for await (const chunk of chunksOf(stream)) chunks.push(chunk);
+  assert.equal(chunks.at(-1)?.exit_code, 0, JSON.stringify(chunks.at(-1)));
+  assert.deepEqual(gone, []);
+  attack.abort();
+  await assert.rejects(attacked, { name: "AbortError" });
+  await mark.gone();
+});
+
+test("control: what uses little again has its whole weight again", async (context) => {
+  const dir = await groupDir();
+  if (!dir) return context.skip("this host has no CPU groups of ours");
+  await until("its weight", () => sharesOf(dir) === 1_024);
+});
+
+test("gets out of its low priority by a new session, a terminal or a pipe", async () => {
+  for (const command of ["nice", "setsid -w nice", "sh -c '(nice)'"]) assert.equal((await api.execute(greedy, command)).stdout, `${lowPriority}\n`);
+  for (const tty of [true, false]) {
+    const client = await start(api, greedy, { command: "nice", tty });
+    await client.closed();
+    assert.equal(client.text[1].trim(), String(lowPriority));
+  }
+});
+
+const attempts: Record<string, string> = {
+  "lowers its nice value by one": `os.setpriority(os.PRIO_PROCESS, 0, ${lowPriority - 1})`,
+  "lowers that of all processes of its user": `os.setpriority(os.PRIO_USER, 0, ${lowPriority - 1})`,
+  "raises its limit of priorities": 'call("prlimit64", 0, 13, struct.pack("QQ", 40, 40), None)',
+  "raises its limit of real-time priorities": 'call("prlimit64", 0, 14, struct.pack("QQ", 99, 99), None)',
+  "leaves the class of idle processes":
+    "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))",
+};
+
+for (const [name, attempt] of Object.entries(attempts)) {
+  test(name, async () => expectRefused(await probeOne(api, greedy, attempt), "EPERM", "EACCES"));
+}

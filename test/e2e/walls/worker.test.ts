@@ -1,0 +1,281 @@
+/** What somebody who has taken a worker over tries on the bus, with the worker's real credentials. */
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { type Bus, encodeJson } from "../../../shared/bus/nats.ts";
+import { PeerWatch } from "../../../shared/bus/presence.ts";
+import {
+  bucketStream,
+  bucketSubject,
+  buckets,
+  entryBuckets,
+  entryKey,
+  gatewayVerbs,
+  layerSubjects,
+  peers,
+  storePrefix,
+  subjects,
+  workerVerbs,
+} from "../../../shared/bus/subjects.ts";
+import { connectBus } from "../../helpers/bus.ts";
+import { HostileWorker } from "../../helpers/hostile.ts";
+import { quiet } from "../../helpers/nats.ts";
+import { sharedStack } from "../../helpers/shared.ts";
+import { until } from "../../helpers/until.ts";
+
+const other = "another-worker";
+const all = Object.values(buckets);
+let hostile: HostileWorker;
+/** With the rights of a gateway: what is really there, and what arrives. */
+let gateway: Bus;
+let jsm: JetStreamManager;
+
+before(async () => {
+  gateway = await connectBus(sharedStack().natsUrl, "walls-gateway");
+  jsm = await jetstreamManager(gateway.connection);
+  hostile = await HostileWorker.open(sharedStack().natsUrl);
+});
+after(async () => {
+  await hostile?.close();
+  await gateway?.close();
+});
+
+const tell =
+  (subject: string, payload = "{}") =>
+  async (): Promise<void> => {
+    gateway.connection.publish(subject, payload);
+    await gateway.connection.flush();
+  };
+/** What arrives at a gateway on the subjects while the worker does something. */
+async function arrives(subject: string, meanwhile: () => Promise<void>): Promise<string[]> {
+  const heard: string[] = [];
+  const listening = gateway.connection.subscribe(subject, { callback: (_error, message) => void heard.push(message.subject) });
+  await gateway.connection.flush();
+  await meanwhile();
+  await gateway.connection.flush();
+  listening.unsubscribe();
+  return heard;
+}
+const lastOf = (stream: string, subject: string): Promise<string | undefined> =>
+  jsm.streams.getMessage(stream, { last_by_subj: subject }).then(
+    (message) => message?.string(),
+    () => undefined,
+  );
+/** A subject as the worker can name it on either of its connections. */
+const names = (subject: string): string[] => [subject, `${storePrefix}.${subject}`, `${storePrefix}.${subject.replace("$JS.API.", "")}`];
+async function saysAnyhow(subject: string, payload: string, reply?: string): Promise<void> {
+  for (const name of names(subject)) await hostile.says(name, payload, reply);
+}
+async function learnsAnyhow(subject: string, payload = ""): Promise<string[]> {
+  return (await Promise.all(names(subject).map((name) => hostile.learns(name, payload)))).flat();
+}
+/** A canary that only gateways may write. */
+async function plant(stream: string, subject: string): Promise<string> {
+  const text = `canary-${randomBytes(8).toString("hex")}`;
+  await jsm.jetstream().publish(subject, text);
+  assert.equal(await lastOf(stream, subject), text);
+  return text;
+}
+async function unplant(stream: string, subject: string): Promise<void> {
+  await jsm.streams.purge(stream, { filter: subject });
+}
+
+test("reads accounts, keys, log-ins, browsers' sessions, kept answers, and other workers' entries", async () => {
+  for (const bucket of all) {
+    const [stream, subject] = [bucketStream(bucket), bucketSubject(bucket, entryKey(other, "x"))];
+    const canary = await plant(stream, subject);
+    const last = JSON.stringify({ last_by_subj: subject });
+    const learnt = [
+      ...(await learnsAnyhow(`$JS.API.DIRECT.GET.${stream}.${subject}`)),
+      ...(await learnsAnyhow(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify({ seq: 1 }))),
+      ...(await learnsAnyhow(`$JS.API.DIRECT.GET.${stream}`, last)),
+      ...(await learnsAnyhow(`$JS.API.STREAM.MSG.GET.${stream}`, last)),
+    ];
+    await unplant(stream, subject);
+    assert.deepEqual(learnt, [], bucket);
+    assert.ok(!learnt.join().includes(canary));
+  }
+});
+
+test("hears what is written to any bucket, or to the store of layers", async () => {
+  for (const bucket of all) {
+    const subject = bucketSubject(bucket, entryKey(other, "y"));
+    assert.deepEqual(await hostile.overhears(bucketSubject(bucket, ">"), tell(subject)), [], bucket);
+    await unplant(bucketStream(bucket), subject);
+  }
+});
+
+test("writes an API key of its own into the bucket of keys", async () => {
+  const key = `sg_${randomBytes(36).toString("base64url")}`;
+  const hash = createHash("sha256").update(key).digest("hex");
+  const subject = bucketSubject(buckets.keys, hash);
+  await saysAnyhow(subject, JSON.stringify({ id: "key_x", account_id: "acct_x", name: "x", prefix: "sg_", created_at_ms: 1 }));
+  assert.equal(await lastOf(bucketStream(buckets.keys), subject), undefined);
+  assert.equal((await fetch(`${sharedStack().url}/v1/sandboxes/list`, { headers: { "x-api-key": key } })).status, 401);
+});
+
+test("overwrites or deletes what is in any bucket under a key that is not its own", async () => {
+  for (const bucket of all) {
+    const [stream, subject] = [bucketStream(bucket), bucketSubject(bucket, entryKey(other, "z"))];
+    const canary = await plant(stream, subject);
+    await saysAnyhow(subject, "forged");
+    assert.equal(await lastOf(stream, subject), canary, bucket);
+    await unplant(stream, subject);
+  }
+});
+
+test("has the storage send what it chose as an answer to another worker, into a bucket, or to the storage itself", async () => {
+  const bucket = buckets.sandboxes;
+  const stream = bucketStream(bucket);
+  const own = bucketSubject(bucket, entryKey(hostile.id, "bait"));
+  const victim = bucketSubject(buckets.keys, "deputy");
+  await hostile.storage.connection.request(`${storePrefix}.${own}`, JSON.stringify({ forged: true }));
+  const before = (await jsm.streams.info(stream)).state;
+  const heard = await arrives(">", async () => {
+    for (const reply of [victim, subjects.worker(other, "execute"), subjects.gateway(peers.gateway("g"), "adopt"), `$JS.API.STREAM.PURGE.${stream}`]) {
+      await saysAnyhow(own, "again", reply);
+      await saysAnyhow(`$JS.API.DIRECT.GET.${stream}.${own}`, "", reply);
+      await hostile.says(subjects.gateway(peers.gateway("g"), "held"), JSON.stringify({ ids: [] }), reply);
+    }
+  });
+  assert.deepEqual(
+    heard.filter((subject) => subject === victim || subject.startsWith("$JS.API.STREAM.PURGE") || subject.includes(other) || subject.endsWith(".adopt")),
+    [],
+  );
+  assert.equal(await lastOf(bucketStream(buckets.keys), victim), undefined);
+  assert.ok((await jsm.streams.info(stream)).state.first_seq >= before.first_seq);
+  await unplant(stream, own);
+});
+
+test("hears or answers the commands of another worker", async () => {
+  for (const verb of workerVerbs) {
+    assert.deepEqual(await hostile.overhears(subjects.worker(other, "*"), tell(subjects.worker(other, verb))), [], verb);
+  }
+  assert.deepEqual(await hostile.overhears("sandgate.worker.>", tell(subjects.worker(other, "execute"))), []);
+  assert.deepEqual(await hostile.overhears(">", tell(subjects.worker(other, "execute"))), []);
+});
+
+test("gives another worker commands", async () => {
+  assert.deepEqual(
+    await arrives(subjects.worker(other, "*"), async () => {
+      for (const verb of workerVerbs) await saysAnyhow(subjects.worker(other, verb), "{}");
+    }),
+    [],
+  );
+});
+
+test("hears the replies that gateways get", async () => {
+  for (const pattern of ["_INBOX.>", "_INBOX.walls-gateway.>", "_INBOX.gateway.>", "_R_.>"]) {
+    assert.deepEqual(await hostile.overhears(pattern, tell(`${subjects.inbox("walls-gateway")}.reply`)), [], pattern);
+    assert.deepEqual(await hostile.overhears(pattern, tell(`${subjects.inbox("gateway")}.gw_1.reply`)), [], pattern);
+  }
+});
+
+test("answers for others what a gateway has asked them", async () => {
+  assert.deepEqual(await arrives("_INBOX.>", () => saysAnyhow(`${subjects.inbox("walls-gateway")}.reply`, JSON.stringify({ ok: true, data: {} }))), []);
+});
+
+test("asks gateways for what they ask each other, and hears it", async () => {
+  for (const verb of gatewayVerbs) {
+    const subject = subjects.gateway(peers.gateway("walls"), verb);
+    assert.deepEqual(await hostile.overhears(subjects.gateway(peers.gateway("*"), verb), tell(subject)), [], verb);
+    if (verb !== "held") assert.deepEqual(await arrives(subject, () => saysAnyhow(subject, "{}")), [], verb);
+  }
+});
+
+test("says in heartbeats that it is a gateway or another worker", async () => {
+  const watch = new PeerWatch(gateway, peers.gateway("walls-watch"), quiet, () => ({}));
+  const forged = [peers.gateway("forged"), peers.worker(other, "forged")];
+  for (const peer of forged) {
+    assert.deepEqual(await arrives(subjects.presence(peer), () => saysAnyhow(subjects.presence(peer), JSON.stringify({ peer, gateway: true }))), []);
+    // Under its own name, in another's.
+    await hostile.says(subjects.presence(peers.worker(hostile.id, "forged")), JSON.stringify({ peer, gateway: true }));
+  }
+  await gateway.connection.flush();
+  assert.deepEqual(
+    forged.filter((peer) => watch.has(peer)),
+    [],
+  );
+});
+
+test("joins or hears the streams of another worker, or of a gateway", async () => {
+  for (const peer of [peers.worker(other, "p"), peers.gateway("g")]) {
+    assert.deepEqual(await hostile.overhears(subjects.stream(peer, "*"), tell(subjects.stream(peer, "st_1"))), [], peer);
+  }
+  assert.deepEqual(await arrives("sandgate.stream.worker.>", () => saysAnyhow(subjects.stream(peers.worker(other, "p"), "st_1"), "{}\n")), []);
+});
+
+test("deletes, purges, empties, changes or makes streams, and has a consumer deliver for it", async () => {
+  const streams = [...all.map(bucketStream), layerSubjects.stream];
+  const before = await Promise.all(streams.map(async (stream) => (await jsm.streams.info(stream)).config));
+  const consumer = { stream_name: "", config: { deliver_subject: subjects.worker(other, "execute"), ack_policy: "none" } };
+  const [stream, subject] = [bucketStream(buckets.accounts), bucketSubject(buckets.accounts, "kept")];
+  const canary = await plant(stream, subject);
+  for (const { name, ...config } of before) {
+    assert.deepEqual(
+      (
+        await Promise.all([
+          learnsAnyhow(`$JS.API.STREAM.PURGE.${name}`),
+          learnsAnyhow(`$JS.API.STREAM.UPDATE.${name}`, JSON.stringify({ ...config, name, max_bytes: 1 })),
+          learnsAnyhow(`$JS.API.STREAM.MSG.DELETE.${name}`, JSON.stringify({ seq: 1 })),
+          learnsAnyhow(`$JS.API.STREAM.SNAPSHOT.${name}`, JSON.stringify({ deliver_subject: "x" })),
+          learnsAnyhow(`$JS.API.CONSUMER.CREATE.${name}`, JSON.stringify({ ...consumer, stream_name: name })),
+          learnsAnyhow(`$JS.API.CONSUMER.DURABLE.CREATE.${name}.c`, JSON.stringify({ ...consumer, stream_name: name })),
+          learnsAnyhow(`$JS.API.STREAM.DELETE.${name}`),
+        ])
+      ).flat(),
+      [],
+      name,
+    );
+  }
+  assert.deepEqual(await learnsAnyhow("$JS.API.STREAM.CREATE.S", JSON.stringify({ name: "S", subjects: ["sandgate.>"] })), []);
+  assert.deepEqual(await Promise.all(streams.map(async (name) => (await jsm.streams.info(name)).config)), before);
+  assert.equal(await lastOf(stream, subject), canary);
+  await unplant(stream, subject);
+});
+
+test("replaces or removes layers that another worker has stored", async () => {
+  const places = [layerSubjects.record(other, "layer_1"), layerSubjects.pieces(other, "layer_1", "a"), layerSubjects.formerRecord("layer_1")];
+  for (const subject of places) {
+    const canary = await plant(layerSubjects.stream, subject);
+    await saysAnyhow(subject, "forged");
+    assert.equal(await lastOf(layerSubjects.stream, subject), canary, subject);
+    await unplant(layerSubjects.stream, subject);
+  }
+});
+
+test("looks at the server and at who else is connected", async () => {
+  for (const subject of ["$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.SANDGATE.CONNZ", "$SYS.REQ.ACCOUNT.SANDGATE.SUBSZ"]) {
+    assert.deepEqual(await learnsAnyhow(subject), [], subject);
+  }
+  assert.deepEqual(await hostile.overhears("$SYS.>", async () => void (await (await connectBus(sharedStack().natsUrl, "walls-passer-by")).close())), []);
+});
+
+test("control: the worker writes, reads and deletes its own entries, and adds layers", async () => {
+  for (const bucket of entryBuckets) {
+    const subject = bucketSubject(bucket, entryKey(hostile.id, "control"));
+    assert.equal((await hostile.learns(`${storePrefix}.${subject}`, "own")).length, 1);
+    assert.equal(await lastOf(bucketStream(bucket), subject), "own");
+    assert.deepEqual(await hostile.learns(`${storePrefix}.DIRECT.GET.${bucketStream(bucket)}.${subject}`), ["own"]);
+    await unplant(bucketStream(bucket), subject);
+  }
+  const piece = layerSubjects.pieces(hostile.id, "layer_control", "a");
+  assert.equal((await hostile.learns(`${storePrefix}.${piece}`, "bytes")).length, 1);
+  await unplant(layerSubjects.stream, piece);
+});
+
+test("control: its heartbeats arrive, and its answers to calls", async () => {
+  const own = subjects.presence(peers.worker(hostile.id, "control"));
+  const heard: string[] = [];
+  const listening = gateway.connection.subscribe(own, { callback: (_error, message) => void heard.push(message.subject) });
+  await gateway.connection.flush();
+  await hostile.says(own, "{}");
+  await until("the heartbeat", () => heard.length === 1);
+  listening.unsubscribe();
+  // It listens beside the worker itself, which knows no such call.
+  hostile.calls.serve(subjects.worker(hostile.id, "*"), async () => ({}));
+  await hostile.flush();
+  const call = subjects.worker(hostile.id, "none" as never);
+  assert.ok((await gateway.connection.request(call, encodeJson({}), { timeout: 5_000 })).data.length > 0);
+});

@@ -1,0 +1,99 @@
+/** What a restored sandbox is given, and which worker makes it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { workersFor } from "../../../../gateway/fleet/placement.ts";
+import { refuseTooSmall, settingsOf } from "../../../../gateway/handlers/restore.ts";
+import type { Manifest, SnapshotEntry, WorkerPresence } from "../../../../shared/bus/messages.ts";
+import { SandgateError } from "../../../../shared/errors.ts";
+import { derivedName, newId, shortOf } from "../../../../shared/util/ids.ts";
+
+const GiB = 1024 ** 3;
+const manifest: Manifest = {
+  image: "default",
+  base: { id: "0".repeat(64), env: [], working_dir: "/", user: "" },
+  layers: [
+    { id: "layer_b", size_bytes: 2 * GiB },
+    { id: "layer_a", size_bytes: 1.25 * GiB },
+  ],
+  cpu: 2,
+  memory: 1024,
+  storage: 8,
+  network: "none",
+  env_vars: { KEPT: "1", CHANGED: "old" },
+};
+const unset = { cpu: undefined, memory: undefined };
+
+test("what the caller does not say is as the snapshot has it", () => {
+  assert.deepEqual(settingsOf(manifest, unset), { cpu: 2, memory: 1024, storage: 8, env_vars: { KEPT: "1", CHANGED: "old" } });
+});
+
+test("what the caller says comes first; variables are laid over those of the snapshot", () => {
+  const settings = settingsOf(manifest, { cpu: 1, memory: 256, storage: 20, env_vars: { CHANGED: "new", ADDED: "" } });
+  assert.deepEqual(settings, { cpu: 1, memory: 256, storage: 20, env_vars: { KEPT: "1", CHANGED: "new", ADDED: "" } });
+  assert.deepEqual(manifest.env_vars, { KEPT: "1", CHANGED: "old" }, "the snapshot itself is as it was");
+});
+
+test("storage may be smaller than the snapshot's, but not than what its layers hold; both numbers are named", () => {
+  for (const storage of [4, 8, 1_000]) assert.doesNotThrow(() => refuseTooSmall(manifest, storage));
+  assert.throws(() => refuseTooSmall(manifest, 3), { code: "unprocessable", message: /storage of 3 GB is less than the 3\.3 GB/ });
+  assert.throws(() => refuseTooSmall(manifest, 1), { code: "unprocessable" });
+});
+
+const worker = (id: string, changes: Partial<WorkerPresence> = {}): { peer: string; worker: WorkerPresence } => ({
+  peer: `peer-${id}`,
+  worker: {
+    id,
+    draining: false,
+    sandboxes: 0,
+    sandboxes_max: 10,
+    executions: 0,
+    executions_total: 0,
+    memory_free_bytes: 8 * GiB,
+    disk_free_bytes: 100 * GiB,
+    load_per_cpu: 0,
+    rss_bytes: 0,
+    accepts: true,
+    host: [],
+    ...changes,
+  },
+});
+const big = { memory_free_bytes: 64 * GiB };
+const full = { accepts: false };
+const chosen = (archived: SnapshotEntry["archived"], ...workers: ReturnType<typeof worker>[]): string[] =>
+  workersFor({ worker_id: "own", archived }, workers).map(({ id }) => id);
+
+test("the worker that took a snapshot restores it, however much room others have", () => {
+  for (const archived of ["local", "pending", "failed"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
+  assert.deepEqual(chosen("done", worker("other", big), worker("own")), ["own", "other"]);
+});
+
+test("others restore it, the best one first, when it is archived and its own worker is gone or full", () => {
+  assert.deepEqual(chosen("done", worker("small"), worker("big", big), worker("full", full)), ["big", "small"]);
+  assert.deepEqual(chosen("done", worker("own", full), worker("other")), ["other"]);
+});
+
+test("when nobody can restore it the message says why", () => {
+  const refused = (message: RegExp, archived: SnapshotEntry["archived"], ...workers: ReturnType<typeof worker>[]): void =>
+    assert.throws(
+      () => chosen(archived, ...workers),
+      (error) => error instanceof SandgateError && error.code === "unavailable" && message.test(error.message),
+    );
+  refused(/worker that took this snapshot is gone.* not archived yet/, "pending", worker("other"));
+  refused(/worker that took this snapshot has no room.* not archived yet/, "pending", worker("own", full), worker("other"));
+  refused(/is gone.* not archived, because that failed/, "failed", worker("other"));
+  refused(/is gone.* not archived, by a setting/, "local");
+  refused(/has no room.* no other worker has room/, "done", worker("own", full), worker("other", full));
+  refused(/is gone.* no other worker has room/, "done");
+});
+
+test("a name made from another one tells both, differs each time and keeps to the bound of names", () => {
+  const id = newId("sandbox");
+  assert.equal(derivedName("web", "clone", id), `web-clone-${shortOf(id)}`);
+  assert.notEqual(derivedName("web", "clone", newId("sandbox")), derivedName("web", "clone", newId("sandbox")));
+  for (const kind of ["clone", "snap"] as const) {
+    const name = derivedName("a".repeat(63), kind, id);
+    assert.match(name, /^a+-[a-z]+-[0-9a-z]+$/);
+    assert.equal(name.length, 63);
+    assert.ok(name.endsWith(`-${kind}-${shortOf(id)}`));
+  }
+});

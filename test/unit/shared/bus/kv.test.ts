@@ -1,0 +1,179 @@
+/** Buckets in memory, over a real nats-server. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { BucketWriter } from "../../../../shared/bus/kv.ts";
+import { BucketMirror } from "../../../../shared/bus/mirror.ts";
+import { buckets } from "../../../../shared/bus/subjects.ts";
+import { AccountRecord } from "../../../../shared/schemas/records.ts";
+import { checker } from "../../../../shared/schemas/validate.ts";
+import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
+import { until } from "../../../helpers/until.ts";
+
+let nats: TestNats;
+const check = checker(AccountRecord);
+const account = (id: string, name = id): AccountRecord => ({ id, name, tier: "beta", suspended: false, created_at_ms: 1 });
+
+beforeEach(async () => {
+  nats = await startNats();
+});
+afterEach(() => nats?.stop());
+
+const writer = async (): Promise<BucketWriter<AccountRecord>> => BucketWriter.open(await nats.connect(), buckets.accounts, check);
+const mirror = async (): Promise<BucketMirror<AccountRecord>> => BucketMirror.watch(await nats.connect(), buckets.accounts, check, quiet);
+const keysOf = (of: BucketMirror<AccountRecord>): string =>
+  [...of.entries()]
+    .map(([key]) => key)
+    .sort()
+    .join();
+
+test("a mirror of an empty bucket is ready at once, and stays so when all was deleted", async () => {
+  assert.equal(keysOf(await mirror()), "");
+  const writing = await writer();
+  await writing.put("a", account("a"));
+  await writing.delete("a");
+  assert.equal(keysOf(await mirror()), "");
+});
+
+test("a mirror holds the whole bucket when it is ready", async () => {
+  const writing = await writer();
+  await Promise.all(Array.from({ length: 300 }, (_, index) => writing.put(`k${index}`, account(`k${index}`))));
+  await writing.delete("k7");
+  const reading = await mirror();
+  assert.equal([...reading.values()].length, 299);
+  assert.equal(reading.get("k7"), undefined);
+  assert.deepEqual(reading.get("k8"), account("k8"));
+  assert.equal((await writing.keys()).length, 299);
+});
+
+test("changes and deletions arrive, in order, with a call for each", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  const heard: string[] = [];
+  reading.onChange((key, value) => heard.push(`${key}=${value?.name}`));
+  // A value that is replaced before anybody was told of it is never heard of.
+  await writing.put("a", account("a", "one"));
+  await until("the first", () => heard.length === 1);
+  await writing.put("a", account("a", "two"));
+  await until("the second", () => heard.length === 2);
+  await writing.delete("a");
+  await until("the third", () => heard.length === 3);
+  assert.deepEqual(heard, ["a=one", "a=two", "a=undefined"]);
+  assert.equal(reading.get("a"), undefined);
+});
+
+test("what a mirror writes is in its own memory when the write is done", async () => {
+  const reading = await mirror();
+  await reading.put("mine", account("mine"));
+  assert.equal(reading.get("mine")?.name, "mine");
+});
+
+test("a miss in memory asks the server", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  await writing.put("new", account("new"));
+  assert.equal((await reading.find("new"))?.name, "new");
+  assert.equal(await reading.find("never"), undefined);
+  assert.equal(await writing.read("never"), undefined);
+});
+
+test("an entry that is not valid is ignored, the others are taken", async () => {
+  const writing = await writer();
+  await writing.put("bad", { id: "bad" } as AccountRecord);
+  await writing.put("good", account("good"));
+  assert.equal(keysOf(await mirror()), "good");
+});
+
+test("after a restart of the server a mirror is complete again, with what came and went meanwhile", async () => {
+  const before = await writer();
+  for (const key of ["stays", "goes"]) await before.put(key, account(key));
+  const reading = await mirror();
+  await nats.server.kill9();
+  await nats.server.start();
+  const writing = await writer();
+  await writing.delete("goes");
+  await writing.put("comes", account("comes"));
+  await until("the news", () => keysOf(reading) === "comes,stays");
+  await writing.put("later", account("later"));
+  await until("later news", () => keysOf(reading) === "comes,later,stays");
+});
+
+test("deletions can be forgotten without a trace, young ones and values are kept", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  for (const key of ["kept", "removed"]) await writing.put(key, account(key));
+  await writing.delete("removed");
+  await until("the deletion", () => keysOf(reading) === "kept");
+  const messages = async (): Promise<number> =>
+    (await (await jetstreamManager((await nats.connect()).connection)).streams.info(`KV_${buckets.accounts}`)).state.messages;
+  await writing.forgetDeleted(60_000);
+  assert.equal(await messages(), 2);
+  await writing.forgetDeleted(0);
+  await until("the end of the mark", async () => (await messages()) === 1);
+  assert.equal(keysOf(reading), "kept");
+  assert.equal(keysOf(await mirror()), "kept");
+});
+
+test("a watch misses no change while others delete and deletions are forgotten", async () => {
+  const writers = [await writer(), await writer()];
+  const [forgetting, watching] = [await writer(), await mirror()];
+  let isWriting = true;
+  const write = async (writing: BucketWriter<AccountRecord>, who: number): Promise<void> => {
+    for (let round = 0; round < 200; round++) {
+      const key = `key-${who}-${round % 50}`;
+      await writing.put(key, account(key, String(round)));
+      if (round % 3 === 0) await writing.delete(key);
+    }
+  };
+  const written = Promise.all(writers.map(write)).finally(() => {
+    isWriting = false;
+  });
+  while (isWriting) await forgetting.forgetDeleted(0);
+  await written;
+  await watching.caughtUp();
+  const stored = await Promise.all((await forgetting.keys()).map((key) => forgetting.read(key)));
+  const byId = (a?: AccountRecord, b?: AccountRecord): number => ((a?.id ?? "") < (b?.id ?? "") ? -1 : 1);
+  await until("the last news", () => [...watching.entries()].length === stored.length);
+  assert.deepEqual([...watching.values()].sort(byId), stored.sort(byId));
+});
+
+test("without the server a write is refused, not lost", async () => {
+  const writing = await writer();
+  await nats.server.kill9();
+  await assert.rejects(writing.put("a", account("a")), { code: "unavailable" });
+  await nats.server.start();
+  await until("a write", async () => {
+    await writing.put("b", account("b"));
+    return true;
+  });
+  assert.deepEqual(await writing.keys(), ["b"]);
+});
+
+test("what was stored survives kill -9 of the server", async () => {
+  const before = await writer();
+  await before.put("kept", account("kept"));
+  await before.put("removed", account("removed"));
+  await before.delete("removed");
+  await nats.server.kill9();
+  await nats.server.start();
+  assert.equal(keysOf(await mirror()), "kept");
+});
+
+test("a record that is too large is refused as such, and the bucket goes on", async () => {
+  const writing = await writer();
+  const large = account("a", "x".repeat(2 * 1024 * 1024));
+  for (const write of [() => writing.put("a", large), () => writing.create("b", large), () => writing.replace("a", large, 1)]) {
+    await assert.rejects(write(), { code: "payload_too_large" });
+  }
+  await writing.put("a", account("a"));
+  assert.deepEqual(await writing.read("a"), account("a"));
+});
+
+test("a listener that throws keeps neither the mirror nor the others from the change", async () => {
+  const held = await mirror();
+  const heard: string[] = [];
+  held.onChange(() => {
+    throw new Error("of the listener");
+  });
+  held.onChange((key) => heard.push(key));
+  const writing = await writer();
+  for (const key of ["a", "b"]) await writing.put(key, account(key));
+  await until("both changes", () => heard.join() === "a,b" && keysOf(held) === "a,b");
+});

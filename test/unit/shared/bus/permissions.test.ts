@@ -1,0 +1,111 @@
+/** Who may do what on the bus: everything that there is on it is accounted for. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accountsOf, mainAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
+import {
+  bucketStream,
+  bucketSubject,
+  buckets,
+  entryBuckets,
+  entryKey,
+  gatewayVerbs,
+  layerSubjects,
+  peers,
+  subjects,
+  workerVerbs,
+} from "../../../../shared/bus/subjects.ts";
+
+const { publish, subscribe, allow_responses } = workerPermissions("w1");
+const storage = workerStorage("w1").map(({ subject }) => subject);
+
+/** Whether a subject is among those that a pattern means, as the server decides it. */
+function means(pattern: string, subject: string): boolean {
+  const [wanted, given] = [pattern.split("."), subject.split(".")];
+  for (const [index, token] of wanted.entries()) {
+    if (token === ">") return given.length > index;
+    if (given[index] === undefined || (token !== "*" && token !== given[index])) return false;
+  }
+  return wanted.length === given.length;
+}
+const may = (list: readonly string[], subject: string): boolean => list.some((pattern) => means(pattern, subject));
+
+test("a worker hears every call to itself and none to another", () => {
+  for (const verb of workerVerbs) {
+    assert.ok(may(subscribe.allow, subjects.worker("w1", verb)), verb);
+    for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, subjects.worker(other, verb)), verb);
+    assert.ok(!may(publish.allow, subjects.worker("w2", verb)) && !may(publish.allow, subjects.worker("w1", verb)), verb);
+  }
+  assert.equal(allow_responses.max, 1);
+});
+
+test("of the calls between gateways a worker may ask one, and hears none", () => {
+  const asked = gatewayVerbs.filter((verb) => may(publish.allow, subjects.gateway(peers.gateway("g"), verb)));
+  assert.deepEqual(asked, ["held"]);
+  for (const verb of gatewayVerbs) assert.ok(!may(subscribe.allow, subjects.gateway(peers.gateway("g"), verb)), verb);
+});
+
+test("it speaks in streams and heartbeats under its own name, to gateways", () => {
+  assert.ok(may(publish.allow, subjects.presence(peers.worker("w1", "p"))));
+  for (const peer of [peers.worker("w2", "p"), peers.gateway("g")]) assert.ok(!may(publish.allow, subjects.presence(peer)), peer);
+  assert.ok(may(publish.allow, subjects.stream(peers.gateway("g"), "s")));
+  assert.ok(!may(publish.allow, subjects.stream(peers.worker("w2", "p"), "s")));
+  assert.ok(may(subscribe.allow, subjects.stream(peers.worker("w1", "p"), "s")));
+  for (const peer of [peers.worker("w2", "p"), peers.gateway("g")]) assert.ok(!may(subscribe.allow, subjects.stream(peer, "s")), peer);
+  assert.ok(may(subscribe.allow, subjects.presence(peers.gateway("g"))));
+  assert.ok(!may(subscribe.allow, subjects.presence(peers.worker("w2", "p"))));
+});
+
+test("nothing that reaches the storage is among what a worker says beside it", () => {
+  for (const subject of ["$JS.API.INFO", "$JS.API.STREAM.PURGE.S", "$SYS.REQ.SERVER.PING", "$JS.ACK.S.C.1"]) assert.ok(!may(publish.allow, subject), subject);
+  for (const bucket of Object.values(buckets)) assert.ok(!may(publish.allow, bucketSubject(bucket, "w1.x")), bucket);
+});
+
+test("a worker writes its own entries in the buckets of entries, and touches no other bucket", () => {
+  for (const bucket of Object.values(buckets)) {
+    const isOfEntries = entryBuckets.some((each) => each === bucket);
+    assert.equal(may(storage, bucketSubject(bucket, entryKey("w1", "x"))), isOfEntries, bucket);
+    assert.ok(!may(storage, bucketSubject(bucket, entryKey("w2", "x"))), bucket);
+    assert.ok(!may(storage, bucketSubject(bucket, "x")), bucket);
+    const own = `$JS.API.DIRECT.GET.${bucketStream(bucket)}.${bucketSubject(bucket, entryKey("w1", "x"))}`;
+    assert.equal(may(storage, own), isOfEntries, bucket);
+    assert.ok(!may(storage, own.replace("w1.x", "w2.x")), bucket);
+    assert.ok(!may(storage, `$JS.API.DIRECT.GET.${bucketStream(bucket)}`), "any entry, by its number");
+    assert.ok(!may(storage, `$JS.API.STREAM.MSG.GET.${bucketStream(bucket)}`));
+  }
+});
+
+test("it adds layers under its own name alone", () => {
+  assert.ok(may(storage, layerSubjects.record("w1", "layer_1")) && may(storage, layerSubjects.pieces("w1", "layer_1", "a")));
+  assert.ok(!may(storage, layerSubjects.record("w2", "layer_1")) && !may(storage, layerSubjects.pieces("w2", "layer_1", "a")));
+  assert.ok(!may(storage, layerSubjects.formerRecord("layer_1")) && !may(storage, layerSubjects.formerPieces("layer_1", "a")));
+});
+
+test("no call that changes a stream or makes a consumer is allowed", () => {
+  const calls = storage.filter((subject) => subject.startsWith("$JS.")).map((subject) => subject.split(".").slice(2, 4).join("."));
+  assert.deepEqual([...new Set(calls)].sort(), ["DIRECT.GET", "STREAM.INFO"]);
+});
+
+test("each worker has an account of its own for the storage, into which only its own part is brought", () => {
+  const accounts = accountsOf("UG", [
+    { id: "w1", nkey: "U1", storeNkey: "S1" },
+    { id: "w2", nkey: "U2", storeNkey: "S2" },
+  ]) as Record<
+    string,
+    { users: { nkey: string; permissions?: unknown }[]; imports?: { service: { subject: string } }[]; exports?: { service: string; accounts: string[] }[] }
+  >;
+  assert.deepEqual(Object.keys(accounts), [mainAccount, "STORE_w1", "STORE_w2"]);
+  const main = accounts[mainAccount] ?? assert.fail();
+  assert.deepEqual(
+    main.users.map(({ nkey, permissions }) => [nkey, permissions !== undefined]),
+    [
+      ["UG", false],
+      ["U1", true],
+      ["U2", true],
+    ],
+  );
+  for (const { service, accounts: sharing } of main.exports ?? []) {
+    if (service.includes(".w1.")) assert.deepEqual(sharing, ["STORE_w1"], service);
+    if (service.includes(".w2.")) assert.deepEqual(sharing, ["STORE_w2"], service);
+  }
+  assert.ok(accounts.STORE_w1?.imports?.every(({ service }) => !service.subject.includes("w2")));
+});

@@ -1,0 +1,141 @@
+/** Heartbeats over a real nats-server. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import type { Presence } from "../../../../shared/bus/messages.ts";
+import { encodeJson } from "../../../../shared/bus/nats.ts";
+import { peers as names, subjects } from "../../../../shared/bus/subjects.ts";
+import { startNats, type TestNats } from "../../../helpers/nats.ts";
+import { until } from "../../../helpers/until.ts";
+
+let nats: TestNats;
+beforeEach(async () => {
+  nats = await startNats();
+});
+afterEach(() => nats?.stop());
+
+function worker(peer: string, id: string): Presence {
+  const numbers = {
+    sandboxes: 0,
+    sandboxes_max: 1,
+    executions: 0,
+    executions_total: 0,
+    memory_free_bytes: 1,
+    disk_free_bytes: 1,
+    load_per_cpu: 0,
+    rss_bytes: 1,
+  };
+  return { peer, worker: { id, draining: false, accepts: true, host: [], ...numbers } };
+}
+
+test("peers hear of each other, not of themselves", async () => {
+  const [a, b] = await Promise.all([nats.member(), nats.member()]);
+  await until("both", () => a.peers.has(b.peers.peer) && b.peers.has(a.peers.peer));
+  assert.deepEqual(
+    [...a.peers.present()].map(({ peer }) => peer),
+    [b.peers.peer],
+  );
+});
+
+test("a peer that leaves is gone at once, for each listener once", async () => {
+  const [a, b] = await Promise.all([nats.member(), nats.member()]);
+  const gone: string[] = [];
+  a.peers.onGone((peer) => gone.push(`1:${peer}`));
+  a.peers.onGone((peer) => gone.push(`2:${peer}`));
+  await until("the other", () => a.peers.has(b.peers.peer));
+  b.peers.leave();
+  await until("its end", () => !a.peers.has(b.peers.peer));
+  assert.deepEqual(gone, [`1:${b.peers.peer}`, `2:${b.peers.peer}`]);
+});
+
+test("a peer that falls silent and is not connected is gone after a few missed beats", async () => {
+  const { bus, peers } = await nats.member();
+  const other = await nats.connect();
+  other.publish(subjects.presence("mute"), encodeJson({ peer: "mute" }));
+  await until("the peer", () => peers.has("mute"));
+  let gone = "";
+  peers.onGone((peer) => {
+    gone = peer;
+  });
+  await until("its end", () => gone === "mute");
+  assert.ok(bus.connected);
+});
+
+test("a peer that is connected and says nothing is silent, not gone, until it was silent for long", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  // Its answers do not come: only that it is connected counts.
+  other.connection.subscribe(subjects.alive("slow"), { callback: () => {} });
+  const beat = (): void => other.publish(subjects.presence("slow"), encodeJson({ peer: "slow" }));
+  const gone: string[] = [];
+  peers.onGone((peer) => gone.push(peer));
+  beat();
+  await until("the peer", () => peers.has("slow"));
+  assert.equal(peers.isSilent("slow"), false);
+  await until("its silence", () => peers.isSilent("slow"));
+  // Time for the question whether it is there, and for more.
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  assert.deepEqual([gone, peers.has("slow")], [[], true]);
+  beat();
+  await until("its next beat", () => !peers.isSilent("slow"));
+  await until("its end", () => gone.includes("slow"));
+  assert.deepEqual(gone, ["slow"]);
+});
+
+test("a worker that comes back under its id replaces the process that had it", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  const gone: string[] = [];
+  peers.onGone((peer) => gone.push(peer));
+  for (const [peer, id] of [
+    ["old", "w1"],
+    ["neighbour", "w2"],
+    ["new", "w1"],
+  ] as const) {
+    other.publish(subjects.presence(names.worker(id, peer)), encodeJson(worker(names.worker(id, peer), id)));
+  }
+  await until("the newcomer", () => peers.has(names.worker("w1", "new")));
+  assert.deepEqual(gone, [names.worker("w1", "old")]);
+  assert.ok(peers.has(names.worker("w2", "neighbour")));
+});
+
+test("a heartbeat that cannot be read is ignored", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  for (const garbage of ["garbage", "{}", '{"peer":1}']) other.publish(subjects.presence("noise"), Buffer.from(garbage));
+  other.publish(subjects.presence("fine"), encodeJson({ peer: "fine" }));
+  await until("the readable one", () => peers.has("fine"));
+  assert.equal([...peers.present()].length, 1);
+});
+
+test("peers are not taken for dead because the bus was away", async () => {
+  const [a, b] = await Promise.all([nats.member(), nats.member()]);
+  await until("both", () => a.peers.has(b.peers.peer) && b.peers.has(a.peers.peer));
+  const gone: string[] = [];
+  a.peers.onGone((peer) => gone.push(peer));
+  await nats.server.kill9();
+  await until("the loss", () => !a.bus.connected && !b.bus.connected);
+  // Longer than a peer may be silent while the bus is there.
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await nats.server.start();
+  await until("both connections", () => a.bus.connected && b.bus.connected);
+  await until("a beat", () => a.peers.has(b.peers.peer));
+  assert.deepEqual(gone, []);
+});
+
+test("a heartbeat counts for nobody but the one whose subject it came on", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  const own = names.worker("w1", "hostile");
+  const say = (presence: object): void => other.publish(subjects.presence(own), encodeJson(presence));
+  say({ peer: names.gateway("g1"), gateway: true });
+  say(worker(names.worker("w2", "p"), "w2"));
+  say(worker(own, "w2"));
+  say({ ...worker(own, "w1"), gateway: true });
+  say({ peer: own, gateway: true });
+  other.publish(subjects.presence("last"), encodeJson({ peer: "last" }));
+  await until("the last one", () => peers.has("last"));
+  assert.deepEqual(
+    [...peers.present()].map(({ peer }) => peer),
+    ["last"],
+  );
+});

@@ -1,0 +1,162 @@
+/** Streams between two processes over a real nats-server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { subjects } from "../../../../shared/bus/subjects.ts";
+import { SandgateError } from "../../../../shared/errors.ts";
+import { encodeFrame } from "../../../../shared/stream/frame.ts";
+import { StreamSender } from "../../../../shared/stream/sender.ts";
+import { startNats, type TestNats } from "../../../helpers/nats.ts";
+import { drainStream, openStream, type StreamPair } from "../../../helpers/streams.ts";
+import { until } from "../../../helpers/until.ts";
+
+let nats: TestNats;
+
+before(async () => {
+  nats = await startNats();
+});
+after(() => nats?.stop());
+
+/** A frame that no sender of ours would send. */
+const forge = ({ from, receiver, to }: StreamPair, frame: Uint8Array): void => from.bus.publish(subjects.stream(to.peers.peer, receiver.streamId), frame);
+
+function assertUnavailable(error: unknown, pattern: RegExp): void {
+  assert.ok(error instanceof SandgateError, `${error}`);
+  assert.equal(error.code, "unavailable");
+  assert.match(error.message, pattern);
+}
+
+test("all bytes arrive in order, then the summary", async () => {
+  const { sender, receiver, from, to } = await openStream(nats);
+  const parts = Array.from({ length: 500 }, (_, index) => Buffer.alloc(1 + ((index * 7_919) % 4_000), index % 251));
+  const reading = drainStream(receiver);
+  for (const part of parts) await sender.write(part);
+  sender.end({ exit_code: 3 });
+  const { bytes, summary } = await reading;
+  assert.ok(bytes.equals(Buffer.concat(parts)));
+  assert.deepEqual(summary, { exit_code: 3 });
+  assert.deepEqual([from.hub.open, to.hub.open], [0, 0], "nothing of the stream is kept");
+});
+
+test("a sender without credit waits: never more than the window and one frame is in flight", async () => {
+  const window = 10_000;
+  const frame = Buffer.alloc(3_000);
+  const { sender, receiver } = await openStream(nats, window);
+  let sent = 0;
+  let taken = 0;
+  let peak = 0;
+  const sending = (async () => {
+    for (let index = 0; index < 100; index++) {
+      await sender.write(frame);
+      sent += frame.length;
+      peak = Math.max(peak, sent - taken);
+    }
+    sender.end({});
+  })();
+  await until("a full window", () => sent >= window);
+  await sleep(200);
+  assert.equal(sent, 12_000, "nobody reads, so no more is sent");
+  for await (const chunk of receiver.read()) taken += chunk.length;
+  await sending;
+  assert.equal(taken, 300_000);
+  assert.ok(peak <= window + 2 * frame.length, `${peak} bytes were in flight`);
+});
+
+test("a cancelled stream ends its sender, also one that waits for room", async () => {
+  const { sender, receiver } = await openStream(nats, 10);
+  await sender.write(Buffer.alloc(10));
+  const waiting = sender.write(Buffer.alloc(10));
+  receiver.cancel(new SandgateError("conflict", "enough"));
+  await assert.rejects(waiting, { code: "conflict", message: "enough" });
+  assert.equal(sender.signal.aborted, true);
+  await assert.rejects(sender.write(Buffer.alloc(1)), { code: "conflict" });
+  assert.equal(((await drainStream(receiver)).error as SandgateError).code, "conflict");
+});
+
+test("a sender that fails ends the stream with its error, after the bytes it had sent", async () => {
+  const { sender, receiver } = await openStream(nats);
+  await sender.write(Buffer.from("part"));
+  sender.fail(new SandgateError("insufficient_storage", "full"));
+  const { bytes, error } = await drainStream(receiver);
+  assert.equal(bytes.toString(), "part");
+  assert.deepEqual([(error as SandgateError).code, (error as SandgateError).message], ["insufficient_storage", "full"]);
+});
+
+test("what comes after the end of a sender is not sent", async () => {
+  const { sender, receiver } = await openStream(nats);
+  sender.end({ first: true });
+  sender.end({ second: true });
+  sender.fail(new SandgateError("unavailable", "late"));
+  assert.deepEqual((await drainStream(receiver)).summary, { first: true });
+});
+
+test("a missing frame is an error for the reader and stops the sender", async () => {
+  const pair = await openStream(nats);
+  await pair.sender.write(Buffer.from("a"));
+  forge(pair, encodeFrame({ seq: 5 }, Buffer.from("b")));
+  const { bytes, error } = await drainStream(pair.receiver);
+  assert.equal(bytes.toString(), "a");
+  assertUnavailable(error, /expected frame 1, got 5/);
+  await until("the sender's end", () => pair.sender.signal.aborted);
+});
+
+test("an end that counts other bytes than arrived is an error", async () => {
+  const pair = await openStream(nats);
+  await pair.sender.write(Buffer.from("abc"));
+  forge(pair, encodeFrame({ seq: 1, end: { bytes: 4, summary: {} } }));
+  assertUnavailable((await drainStream(pair.receiver)).error, /expected 4 bytes, got 3/);
+});
+
+test("a message that is no frame is an error, not silence", async () => {
+  const pair = await openStream(nats);
+  forge(pair, Buffer.from("garbage"));
+  const { error } = await drainStream(pair.receiver);
+  assert.equal((error as SandgateError).code, "internal_error");
+  await until("the sender's end", () => pair.sender.signal.aborted);
+});
+
+test("a peer that leaves ends the streams with it at both ends", async () => {
+  const one = await openStream(nats);
+  one.from.peers.leave();
+  assertUnavailable((await drainStream(one.receiver)).error, /worker_lost/);
+  const two = await openStream(nats);
+  two.to.peers.leave();
+  await until("the sender's end", () => two.sender.signal.aborted);
+  assertUnavailable(two.sender.signal.reason, /gone/);
+});
+
+test("a receiver that took its sender for dead stops it", async () => {
+  const { sender, receiver } = await openStream(nats);
+  receiver.abort(new SandgateError("unavailable", "silent for too long"));
+  await until("the sender's end", () => sender.signal.aborted);
+  assertUnavailable(sender.signal.reason, /silent/);
+});
+
+test("streams of a process end when it runs out of time", async () => {
+  const { sender, receiver, from, to } = await openStream(nats, 10);
+  await sender.write(Buffer.alloc(10));
+  const waiting = sender.room();
+  from.hub.abortAll(new SandgateError("unavailable", "shutting down"));
+  await assert.rejects(waiting, /shutting down/);
+  to.hub.abortAll(new SandgateError("unavailable", "shutting down"));
+  assertUnavailable((await drainStream(receiver)).error, /shutting down/);
+});
+
+test("a lost bus ends the streams at both ends, and new ones work when it is back", async () => {
+  const { from, to, sender, receiver } = await openStream(nats);
+  await sender.write(Buffer.from("before"));
+  const reading = drainStream(receiver);
+  await nats.server.kill9();
+  try {
+    assertUnavailable((await reading).error, /message bus/);
+    await until("the sender's end", () => sender.signal.aborted);
+    const orphan = new StreamSender(from.hub, receiver.target);
+    await assert.rejects(orphan.write(Buffer.from("lost")), { code: "unavailable" });
+  } finally {
+    await nats.server.start();
+  }
+  await until("both connections", () => from.bus.connected && to.bus.connected);
+  const again = await openStream(nats);
+  again.sender.end({ works: true });
+  assert.deepEqual((await drainStream(again.receiver)).summary, { works: true });
+});

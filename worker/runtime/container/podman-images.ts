@@ -1,0 +1,151 @@
+/** The images in Podman's storage, which several workers of a machine may share. All by their ids; names are only read. */
+import { accessSync } from "node:fs";
+import type { BaseImage } from "../../../shared/bus/messages.ts";
+import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
+
+/** An image, and the folders of its layers, topmost first. */
+export interface ImageLayers {
+  readonly base: BaseImage;
+  readonly lowers: readonly string[];
+  /** The names of what its maker has noted of it. */
+  readonly annotations: readonly string[];
+}
+
+/** An image as Podman lists it. */
+export interface StoredImage {
+  readonly id: string;
+  readonly names: readonly string[];
+  /** `registry/path@digest`. */
+  readonly digests: readonly string[];
+  /** The names that it has ever had here. */
+  readonly formerNames: readonly string[];
+  /** Layers that it shares with other images included. */
+  readonly sizeBytes: number;
+  /** How many containers are made from it. */
+  readonly containers: number;
+}
+
+/** The label of containers that never run: Podman keeps the image of a container. */
+const holderLabel = "sandgate.holder";
+const holderName = (workerId: string, imageId: string): string => `sandgate-image-${imageId}-${workerId}`;
+
+export class PodmanImages {
+  /** By id. */
+  readonly #known = new Map<string, ImageLayers>();
+
+  /** Everything that is here. */
+  async list(): Promise<StoredImage[]> {
+    const result = await podman(["images", "--no-trunc", "--format", "json"]);
+    if (result.exitCode !== 0) throw failure("list the images", result);
+    // Podman lists an image that has several names once for each of them.
+    const listed = JSON.parse(result.stdout || "[]") as ListedImage[];
+    return [...new Map(listed.map((image) => [image.Id, image])).values()].map(({ Id, Names, RepoDigests, History, Size, Containers }) => ({
+      id: Id,
+      names: Names ?? [],
+      digests: RepoDigests ?? [],
+      formerNames: History ?? [],
+      sizeBytes: Size,
+      containers: Containers ?? 0,
+    }));
+  }
+
+  /**
+   * An image that is here.
+   *
+   * @param id or as much of its beginning as layers are named by
+   * @throws {ImageGone}
+   */
+  async layers(id: string): Promise<ImageLayers> {
+    const known = this.#known.get(id);
+    if (known && isThere(known)) return known;
+    const result = await podman(["image", "inspect", "--format", "json", checkedPrefix(id)]);
+    if (isImageMissing(result)) throw new ImageGone(id);
+    if (result.exitCode !== 0) throw failure("look the image up", result);
+    const [{ Id, Config, GraphDriver, Annotations }] = JSON.parse(result.stdout) as [InspectedImage];
+    const { UpperDir, LowerDir } = GraphDriver.Data;
+    const base = { id: Id, env: Config.Env ?? [], working_dir: Config.WorkingDir || "/", user: Config.User ?? "" };
+    const image = { base, lowers: [UpperDir, ...(LowerDir ? LowerDir.split(":") : [])], annotations: Object.keys(Annotations ?? {}) };
+    this.#known.set(Id, image);
+    return image;
+  }
+
+  /** A folder with the whole content of an image that is here. */
+  async folder(id: string): Promise<string> {
+    const { base, lowers } = await this.layers(id);
+    if (lowers.length === 1) return lowers[0] as string;
+    const result = await podman(["image", "mount", checkedId(base.id)]);
+    if (result.exitCode !== 0) throw failure("look into the image", result);
+    return lastLine(result.stdout);
+  }
+
+  /** The image that a container was made from. */
+  async ofContainer(containerId: string): Promise<ImageLayers> {
+    const result = await podman(["container", "inspect", "--format", "{{.Image}}", containerId]);
+    if (result.exitCode !== 0) throw failure("look the container up", result);
+    return this.layers(result.stdout.trim());
+  }
+
+  /** Removes an image with all of its names. Returns false when a container has it, which Podman never lets go then. */
+  async remove({ id, names }: Pick<StoredImage, "id" | "names">): Promise<boolean> {
+    // By id, an image with several names is not removed.
+    if (names.length > 1) await podman(["untag", checkedId(id)]);
+    const result = await podman(["rmi", checkedId(id)]);
+    this.#known.delete(id);
+    if (result.exitCode === 0 || isImageMissing(result) || /image not known/i.test(result.stderr)) return true;
+    if (/in use|being used/i.test(result.stderr)) return false;
+    throw failure("remove the image", result);
+  }
+
+  /** Keeps an image for as long as this worker says, also from other workers with the same storage. @throws {ImageGone} */
+  async hold(workerId: string, id: string): Promise<void> {
+    const labels = [`${holderLabel}=${workerId}`, "sandgate.worker=", "sandgate.sandbox="].flatMap((label) => ["--label", label]);
+    const quiet = ["--network", "none", "--log-driver", "none", "--image-volume", "ignore", "--no-healthcheck", "--entrypoint", JSON.stringify(["/none"])];
+    const result = await podman(["create", "--pull", "never", "--name", holderName(workerId, id), ...labels, ...quiet, checkedId(id)]);
+    if (result.exitCode === 0 || /already in use/i.test(result.stderr)) return;
+    throw isImageMissing(result) ? new ImageGone(id) : failure("keep the image", result);
+  }
+
+  /** The images that a worker keeps. */
+  async held(workerId: string): Promise<string[]> {
+    const filters = ["--filter", `label=${holderLabel}=${workerId}`, "--filter", "name=^sandgate-image-"];
+    const result = await podman(["ps", "--all", "--no-trunc", ...filters, "--format", "{{.ImageID}}"]);
+    if (result.exitCode !== 0) throw failure("list the images that are kept", result);
+    return result.stdout.split("\n").filter(Boolean);
+  }
+
+  async release(workerId: string, id: string): Promise<void> {
+    const result = await podman(["rm", "--force", "--ignore", holderName(workerId, checkedId(id))]);
+    if (result.exitCode !== 0) throw failure("let the image go", result);
+  }
+}
+
+interface ListedImage {
+  readonly Id: string;
+  readonly Names?: string[] | null;
+  readonly RepoDigests?: string[] | null;
+  readonly History?: string[] | null;
+  readonly Size: number;
+  readonly Containers?: number;
+}
+
+interface InspectedImage {
+  readonly Id: string;
+  readonly Config: { readonly Env?: string[]; readonly WorkingDir?: string; readonly User?: string };
+  readonly Annotations?: Readonly<Record<string, string>> | null;
+  readonly GraphDriver: { readonly Data: { readonly UpperDir: string; readonly LowerDir?: string } };
+}
+
+/** Another worker may have removed an image that this one remembers. */
+function isThere({ lowers: [top = ""] }: ImageLayers): boolean {
+  try {
+    accessSync(top);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The names of layers have half of an id, which is enough to find the image. */
+function checkedPrefix(id: string): string {
+  return /^[a-f0-9]{32}$/.test(id) ? id : checkedId(id);
+}

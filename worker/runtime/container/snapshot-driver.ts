@@ -1,0 +1,92 @@
+/** How the state of a sandbox is captured: the files always, the memory of its processes where a driver can. */
+
+import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
+import type { Container } from "./container.ts";
+import type { OciRuntime } from "./oci.ts";
+
+export interface Capabilities {
+  readonly filesystem: true;
+  /** Whether running processes are captured as well, so that a restored sandbox goes on where the source stood. */
+  readonly memory: boolean;
+}
+
+/** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped as long as that gives one moment's state. */
+export type Consistency = "application" | "crash";
+
+export interface Captured {
+  readonly consistency: Consistency;
+  readonly memory: boolean;
+  /** How long nothing ran in the sandbox. */
+  readonly pauseMs: number;
+}
+
+export interface SnapshotDriver {
+  readonly capabilities: Capabilities;
+  /**
+   * Copies the sandbox's own files, as they are at one moment, into an empty folder.
+   *
+   * @throws {SandgateError} `conflict` when the sandbox cannot be stood still, `insufficient_storage`.
+   */
+  capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured>;
+}
+
+/** Copies without standing still that are tried before a sandbox that writes all the time is stopped for a moment. */
+const runningTries = 2;
+/** Longer than the tick by which a kernel may count the change times of files. */
+const tickMs = 20;
+
+/** Copies the writable layer. */
+export class FilesystemDriver implements SnapshotDriver {
+  readonly capabilities = { filesystem: true, memory: false } as const;
+  readonly #oci: OciRuntime;
+
+  constructor(oci: OciRuntime) {
+    this.#oci = oci;
+  }
+
+  async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
+    const layer = container.writableLayer;
+    if (consistency === "crash") {
+      for (let tries = 0; tries < runningTries; tries++) {
+        if (await copyUnchanged(layer, dir)) return { consistency, memory: false, pauseMs: 0 };
+      }
+    } else {
+      // Before, so that the processes do not stand still for it.
+      await syncTree(layer);
+    }
+    const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
+    return { consistency, memory: false, pauseMs };
+  }
+}
+
+/**
+ * Copies while everything runs, and tells whether nothing has changed from before to after: only then is the copy the
+ * state of one moment. The files are brought to disk after the first look, because a page of a mapped file that is
+ * dirty already can be written again without a trace.
+ */
+async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
+  const before = await fingerprintOf(layer);
+  await syncTree(layer);
+  await new Promise((resolve) => setTimeout(resolve, tickMs));
+  const isWhole = await copyAnew(layer, dir).catch(unlessTooLong);
+  return isWhole && before === (await fingerprintOf(layer));
+}
+
+/** Copies into a folder that may hold the rest of an earlier try. */
+async function copyAnew(layer: string, dir: string): Promise<boolean> {
+  await emptyFolder(dir);
+  return copyTree(layer, dir);
+}
+
+/** Paths that are too long are followed step by step, which is safe only while nobody can change them. */
+async function copyStill(layer: string, dir: string): Promise<void> {
+  const isCopied = await copyAnew(layer, dir).then(() => true, unlessTooLong);
+  if (isCopied) return;
+  await emptyFolder(dir);
+  await copyStillTree(layer, dir);
+}
+
+function unlessTooLong(error: unknown): false {
+  if (error instanceof PathTooLong) return false;
+  throw error;
+}

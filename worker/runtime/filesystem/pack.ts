@@ -1,0 +1,120 @@
+/**
+ * A layer as a stream of bytes: a tar archive, compressed by zstd, with everything that an overlay's upper folder can
+ * hold: owners, modes, times to the nanosecond, hard links, holes, device nodes (whiteouts are such), FIFOs and
+ * extended attributes (overlay's own marks among them). Sockets are left out, since without their process they are nothing,
+ * and whiteouts that are links to one device become devices of their own.
+ */
+import { randomUUID } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { SandgateError } from "../../../shared/errors.ts";
+import { withLowPriority } from "../container/isolation.ts";
+import { PipedProgram } from "../process/piped.ts";
+
+/** Reading through a file of a terabyte that holds but zeros gives nothing for minutes. */
+const stallMs = 3_600_000;
+
+/** POSIX archives keep fractions of seconds; that of access and change would be a header more for every file. */
+const createArgs = ["--create", "--format=posix", "--pax-option=delete=atime,delete=ctime", "--sparse", "--one-file-system"];
+const extractArgs = ["--extract", "--same-owner", "--same-permissions"];
+/** A security module's labels belong to the host, not to the file. */
+const commonArgs = ["--numeric-owner", "--xattrs", "--xattrs-include=*", "--xattrs-exclude=security.selinux", "--file=-"];
+
+/** `tar` could not unpack a layer. It does not always say that a path is too long, so `unpackDeepLayer` may do better. */
+export class UnpackFailed extends SandgateError {
+  constructor(cause: Error) {
+    super("internal_error", "a layer could not be unpacked", { cause });
+  }
+}
+
+/** `tar` goes into a folder by calling itself; with a stack of the usual size it would die of 20,000 folders in each other. */
+const anyDepth = ["bash", "-c", 'ulimit -S -s hard; exec "$@"', "bash"];
+
+const shortNames = fileURLToPath(import.meta.resolve("./short-names.ts"));
+
+/**
+ * $1 the folder, $2 what we have in it meanwhile, then the program that shortens names and the arguments of `tar`. Folders
+ * come out of order, so they get their attributes at the end. Each top is then put where it belongs, the deepest first, so
+ * that no path is ever long; that must not change the times of the folder, and no link may lead to another one.
+ */
+const unpackDeep = `
+set -eo pipefail
+cd -- "$1"
+base=$(pwd -P) ours=$2 node=$3 names=$4
+shift 4
+mkdir -- "$ours"
+zstd -d -q -c | "$node" "$names" "$ours" | tar --delay-directory-restore "$@"
+touch -m -r . -- "$ours/own-time"
+while IFS= read -r -d "" top && IFS= read -r -d "" folder && IFS= read -r -d "" name; do
+  cd -P -- "$base/$folder"
+  [ "$PWD" = "$base/$folder" ] || { echo "a link leads out of the layer" >&2; exit 1; }
+  touch -m -r . -- "$base/$ours/time"
+  mv -T -- "$base/$top" "./$name"
+  touch -m -r "$base/$ours/time" .
+done < "$ours/joints"
+cd -- "$base"
+exec 3< "$ours/own-time"
+rm -f -- "$ours/own-time" "$ours/time" "$ours/joints"
+rmdir -- "$ours"
+touch -m -r /proc/self/fd/3 .
+`;
+
+/**
+ * The archive of what is in `dir`, packed as fast as it is read. Whoever stops reading ends the packing.
+ *
+ * @throws {SandgateError} `internal_error` when not everything could be packed: what came until then is not an archive.
+ */
+export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  // Nobody waits for it, so it gives way to the sandboxes.
+  const argv = [...withLowPriority, ...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
+  const tar = new PipedProgram(argv, { pipe: "stdout", stallMs, signal });
+  try {
+    yield* tar.output();
+    const failure = await tar.ended();
+    signal.throwIfAborted();
+    if (failure) throw new SandgateError("internal_error", "a layer could not be packed", { cause: new Error(failure) });
+  } finally {
+    tar.kill();
+  }
+}
+
+/**
+ * Unpacks an archive into an existing folder, which takes over the attributes of the packed one. After an error there is
+ * a part of the layer in it, to be removed. Errors of `archive` itself are passed on.
+ *
+ * @throws {UnpackFailed}, also for long paths; {SandgateError} `insufficient_storage`.
+ */
+export function unpackLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
+  return unpackBy([...withLowPriority, "tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`], archive, signal);
+}
+
+/** The same for a layer with paths of any length, into an empty folder. */
+export function unpackDeepLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
+  // A name that nobody in the sandbox could know when the layer was packed.
+  const ours = `.sandgate-${randomUUID()}`;
+  return unpackBy(
+    [...withLowPriority, "bash", "-c", unpackDeep, "bash", dir, ours, process.execPath, shortNames, ...extractArgs, ...commonArgs],
+    archive,
+    signal,
+  );
+}
+
+async function unpackBy(argv: readonly string[], archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+  const tar = new PipedProgram(argv, { pipe: "stdin", stallMs, signal });
+  try {
+    // What tar does not want any more is read all the same: only its end says whether the archive was whole.
+    for await (const chunk of archive) if (!(await tar.write(chunk))) await finish(tar, signal);
+    await finish(tar, signal);
+  } finally {
+    tar.kill();
+  }
+}
+
+async function finish(tar: PipedProgram, signal: AbortSignal): Promise<void> {
+  const failure = await tar.ended();
+  signal.throwIfAborted();
+  if (!failure) return;
+  const cause = new Error(failure);
+  // The last words are tar's for a file that it could write a part of.
+  if (/no space left|quota exceeded|wrote only/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  throw new UnpackFailed(cause);
+}

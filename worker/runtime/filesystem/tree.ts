@@ -1,0 +1,92 @@
+/** Whole folders: copied with everything that they hold, compared, removed, brought to disk. */
+import { randomUUID } from "node:crypto";
+import { lstatSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandgateError } from "../../../shared/errors.ts";
+import { run, runBulk } from "../process/run.ts";
+import { copyDeepTree } from "./deep-copy.ts";
+
+const copyTimeoutMs = 3_600_000;
+const toolTimeoutMs = 600_000;
+
+/** A path in a folder is longer than the kernel takes in one piece. */
+export class PathTooLong extends SandgateError {
+  constructor() {
+    super("internal_error", "a path in the sandbox is too long");
+  }
+}
+
+/**
+ * Copies what is in a folder: owners, modes, times, links, extended attributes, holes and device nodes. Where the file
+ * system can, the blocks are shared.
+ *
+ * @returns false when files vanished while they were copied.
+ * @throws {PathTooLong}, {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function copyTree(from: string, to: string): Promise<boolean> {
+  const options = ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system"];
+  // It must not outlive a worker that dies, whose successor removes what there is of the copy.
+  const result = await runBulk("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
+  if (result.exitCode === 0) return true;
+  if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
+  if (/file name too long/i.test(result.stderr)) throw new PathTooLong();
+  if (onlyVanished(result.stderr)) return false;
+  throw failure("copy the files of the sandbox", result.stderr);
+}
+
+/**
+ * The same for a folder with paths of any length in which nothing runs; blocks are not shared.
+ *
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function copyStillTree(from: string, to: string): Promise<void> {
+  const result = await copyDeepTree(from, to);
+  if (result.exitCode === 0) return;
+  if (/no space left|quota exceeded|wrote only/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
+  throw failure("copy the files of the sandbox", result.stderr);
+}
+
+const onlyVanished = (stderr: string): boolean =>
+  stderr
+    .trim()
+    .split("\n")
+    .every((line) => /no such file or directory|file has vanished|skipping file .* as it was replaced/i.test(line));
+
+/** A text that differs when any file below the folder has changed: inodes, sizes and change times of all of them. */
+export async function fingerprintOf(dir: string): Promise<string> {
+  const result = await runBulk("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
+  // Files that vanish meanwhile make it fail, and so does a list too long to be kept, of which we would have but the beginning.
+  return result.exitCode === 0 ? result.stdout : randomUUID();
+}
+
+/** Resolves when everything written to the folder's file system is on disk. */
+export async function syncTree(dir: string): Promise<void> {
+  const result = await run("sync", ["--file-system", dir], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("bring the files to disk", result.stderr);
+}
+
+/** Removes a folder with everything in it; one that is not there is removed already. */
+export async function removeTree(dir: string): Promise<void> {
+  // Mostly there is nothing, which is no reason to start a program.
+  if (!lstatSync(dir, { throwIfNoEntry: false })) return;
+  const result = await runBulk("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("remove files", result.stderr);
+}
+
+/** Removes files below a folder whose names begin like this, following no link. */
+export async function removeByPrefix(dir: string, prefixes: readonly string[]): Promise<void> {
+  if (prefixes.length === 0) return;
+  const names = prefixes.flatMap((prefix, index) => [...(index > 0 ? ["-o"] : []), "-name", `${prefix}*`]);
+  const result = await run("find", [dir, "-xdev", "-type", "f", "(", ...names, ")", "-delete"], { timeoutMs: toolTimeoutMs });
+  if (result.exitCode !== 0) throw failure("leave out files of unfinished uploads", result.stderr);
+}
+
+function failure(action: string, stderr: string): SandgateError {
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause: new Error(stderr.slice(-2_000)) });
+}
+
+/** Removes everything in a folder. */
+export async function emptyFolder(dir: string): Promise<void> {
+  await Promise.all((await readdir(dir)).map((name) => removeTree(join(dir, name))));
+}

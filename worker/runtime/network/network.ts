@@ -1,0 +1,97 @@
+/**
+ * What a sandbox with outbound access may reach: the internet, and the resolver of its own network; never the
+ * host, the LAN, link-local or metadata addresses. The rules live in the sandbox's network namespace, and the
+ * sandbox has no capability to change them.
+ */
+import { isIPv4 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { SandgateError } from "../../../shared/errors.ts";
+import type { Host } from "../host.ts";
+import { run } from "../process/run.ts";
+
+const timeoutMs = 10_000;
+
+/**
+ * IPv4 ranges that are not the internet: https://www.iana.org/assignments/iana-ipv4-special-registry. Clouds answer
+ * machines with their keys and settings at addresses in them, of which the more common are 169.254.169.254 (AWS, Google, Azure, Oracle, IBM,
+ * DigitalOcean, OpenStack and others), 169.254.170.2 (containers of AWS), 100.100.100.200 (Alibaba) and 192.0.0.192 (Oracle).
+ */
+const privateRanges = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/3",
+];
+
+/** Addresses of the internet by which a cloud answers its machines: Azure's platform. */
+const cloudAddresses = ["168.63.129.16/32"];
+
+/** Where nothing of a sandbox, and no registry that the operator has not named, may lie. */
+export const closedRanges: readonly string[] = [...privateRanges, ...cloudAddresses];
+
+/** The resolver that slirp4netns (10.0.2.3) or pasta (169.254.1.1) offers inside the namespace. */
+const resolvers = ["10.0.2.3", "169.254.1.1"];
+
+/** The host's own addresses that are not private anyway. */
+export function hostAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address).filter((address) => isIPv4(address)));
+}
+
+/** Whether a network namespace has just been made, or may have rules of ours. */
+export type Namespace = "new" | "used";
+
+/**
+ * The rules as nft reads them. To replace earlier ones takes the kernel several times as long as to make them.
+ *
+ * @param open rules of nft that come before, such as `ip daddr 10.0.0.1 tcp dport 3128 accept`
+ */
+export function nftRules(host: readonly string[], namespace: Namespace, open: readonly string[] = []): string {
+  return [
+    ...(namespace === "used" ? ["table inet sandgate {}", "delete table inet sandgate"] : []),
+    "table inet sandgate {",
+    `  set closed { type ipv4_addr; flags interval; auto-merge; elements = { ${[...closedRanges, ...host].join(", ")} } }`,
+    "  chain output {",
+    "    type filter hook output priority 0; policy accept;",
+    '    oifname "lo" accept',
+    ...open.map((rule) => `    ${rule}`),
+    `    ip daddr { ${resolvers.join(", ")} } meta l4proto { tcp, udp } th dport 53 accept`,
+    "    ip daddr @closed reject",
+    "    meta nfproto ipv6 reject",
+    "  }",
+    "}",
+    "",
+  ].join("\n");
+}
+
+/** The same without nftables: routes that refuse, which hold as long as the sandbox cannot use raw sockets. */
+export function refusingRoutes(host: readonly string[]): string {
+  return [...closedRanges.filter((range) => range !== "127.0.0.0/8"), ...host.filter((address) => !address.startsWith("127."))]
+    .map((range) => `route replace unreachable ${range}\n`)
+    .join("");
+}
+
+/**
+ * Closes the private ranges in the network namespace of a process.
+ *
+ * @throws {SandgateError} `internal_error`; the sandbox must not be handed out then.
+ */
+export async function closePrivateNetworks(host: Host, pid: number, namespace: Namespace): Promise<void> {
+  const enter = ["-t", String(pid), "-n", "--"];
+  const result =
+    host.networkFilter === "nft"
+      ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses(), namespace) })
+      : await run("nsenter", [...enter, "ip", "-batch", "-"], { timeoutMs, input: refusingRoutes(hostAddresses()) });
+  if (result.exitCode !== 0) {
+    throw new SandgateError("internal_error", "the network of the sandbox could not be closed off", { cause: new Error(result.stderr) });
+  }
+}

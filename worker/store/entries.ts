@@ -1,0 +1,57 @@
+/** This worker's entries in a bucket of the directory. Under the keys of others the server lets it write and read nothing. */
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { BucketWriter, openStorage } from "../../shared/bus/kv.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import { type Bucket, bucketStream, bucketSubject, entryKey } from "../../shared/bus/subjects.ts";
+import type { Check } from "../../shared/schemas/validate.ts";
+
+interface Parts<T> {
+  readonly bus: Bus;
+  readonly jsm: JetStreamManager;
+  readonly bucket: BucketWriter<T>;
+  readonly name: Bucket;
+  readonly workerId: string;
+}
+
+export class OwnEntries<T> {
+  readonly #parts: Parts<T>;
+
+  private constructor(parts: Parts<T>) {
+    this.#parts = parts;
+  }
+
+  /** The bucket is made by the gateways. */
+  static async open<T>(bus: Bus, name: Bucket, workerId: string, check: Check<T>): Promise<OwnEntries<T>> {
+    const { jsm } = await openStorage(bus);
+    return new OwnEntries({ bus, jsm, name, workerId, bucket: await BucketWriter.bind(bus, name, check) });
+  }
+
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change; so for all that follow. */
+  put(id: string, value: T): Promise<void> {
+    return this.#parts.bucket.put(this.#key(id), value);
+  }
+
+  delete(id: string): Promise<void> {
+    return this.#parts.bucket.delete(this.#key(id));
+  }
+
+  read(id: string): Promise<T | undefined> {
+    return this.#parts.bucket.read(this.#key(id));
+  }
+
+  change(id: string, change: (value: T) => T): Promise<T | undefined> {
+    return this.#parts.bucket.change(this.#key(id), change);
+  }
+
+  /** The ids of all entries, and of some that were deleted a while ago. */
+  async ids(): Promise<string[]> {
+    const { bus, jsm, name, workerId } = this.#parts;
+    const subjects_filter = bucketSubject(name, entryKey(workerId, "*"));
+    const { state } = await bus.whileConnected(() => jsm.streams.info(bucketStream(name), { subjects_filter }));
+    return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
+  }
+
+  #key(id: string): string {
+    return entryKey(this.#parts.workerId, id);
+  }
+}

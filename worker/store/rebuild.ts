@@ -1,0 +1,38 @@
+/** Makes the records of a worker anew from its entries in the directory, when its own were damaged. */
+
+import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import type { OwnEntries } from "./entries.ts";
+import type { Store } from "./store.ts";
+
+interface Parts {
+  readonly store: Store;
+  readonly sandboxes: OwnEntries<SandboxEntry>;
+  readonly snapshots: OwnEntries<SnapshotEntry>;
+  readonly log: Logger;
+}
+
+/** Whoever was promised a sandbox or a snapshot finds it in the directory, so nothing of these is forgotten. */
+export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts): Promise<void> {
+  const found = { sandboxes: 0, snapshots: 0 };
+  for (const entry of await all(sandboxes)) {
+    const facts = store.factsOf(entry.id);
+    // One that is still in the making may have been promised.
+    await store.putSandbox({ ...entry, ...facts, acknowledged: true });
+    found.sandboxes++;
+  }
+  for (const entry of await all(snapshots)) {
+    await store.putSnapshot(entry);
+    found.snapshots++;
+  }
+  log.warn({ event: "store_rebuilt", ...found }, "the records of sandboxes and snapshots were made anew from the directory");
+}
+
+async function all<T>(entries: OwnEntries<T>): Promise<T[]> {
+  const found: T[] = [];
+  for (const id of await entries.ids()) {
+    const entry = await entries.read(id);
+    if (entry) found.push(entry);
+  }
+  return found;
+}

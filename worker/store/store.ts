@@ -1,0 +1,192 @@
+/** The worker's truth on disk (LMDB): sandboxes, snapshots, usage history; the log of what ran is a part of its own. */
+import { mkdirSync } from "node:fs";
+import { constants } from "node:os";
+import { type Database, open, type RootDatabase } from "lmdb";
+import type { BaseImage, Layer, SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import { yielding } from "../../shared/util/yielding.ts";
+import { ExecutionLog, type LogLimits } from "../log/execution-log.ts";
+import { Facts, type SandboxFacts } from "./facts.ts";
+
+/** A sandbox as its worker keeps it. */
+export interface SandboxRecord extends SandboxEntry {
+  readonly env_vars: Readonly<Record<string, string>>;
+  /** Whether its maker was promised it before it ran; one that nobody knows of is dropped at a restart. */
+  readonly acknowledged: boolean;
+  readonly container_id?: string;
+  /** What a restored sandbox was made from; absent where Podman made its files from an image. */
+  readonly root?: RootSource;
+}
+
+/** Layers over an image. */
+export interface RootSource {
+  readonly base: BaseImage;
+  /** Topmost first, as they are called here. */
+  readonly layers: readonly Layer[];
+  /** Where they can be fetched: the worker that stored them, and what they are called there where that is something else. */
+  readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
+  /** The image that takes the place of `base`, until it has been looked up. */
+  readonly over?: string | undefined;
+}
+
+/** A snapshot as the worker that has its layers keeps it. */
+export interface SnapshotRecord extends SnapshotEntry {
+  /** Its deletion was asked for and is finished whatever happens. */
+  readonly deleting?: true;
+}
+
+export interface UsageSample {
+  readonly at_ms: number;
+  readonly cpu_percent: number;
+  readonly memory_mb: number;
+}
+
+type SampleKey = [sandboxId: string, atMs: number];
+
+const { errno } = constants;
+/** More than there will be. */
+const databasesMax = 16;
+/** Samples that are removed in one transaction. */
+const stepSamples = 500;
+const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY };
+
+export class Store {
+  /** What ran. */
+  readonly log: ExecutionLog;
+  readonly #root: RootDatabase;
+  readonly #sandboxes: Database<SandboxRecord, string>;
+  readonly #samples: Database<UsageSample, SampleKey>;
+  readonly #flags: Database<boolean, string>;
+  readonly #snapshots: Database<SnapshotRecord, string>;
+  readonly #facts: Facts;
+  #closing = false;
+
+  constructor(dir: string, logLimits = unlimited) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#facts = new Facts(`${dir}.facts`);
+    this.#root = open({ path: dir, maxDbs: databasesMax });
+    this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
+    this.log = new ExecutionLog(this.#root, logLimits);
+    this.#samples = this.#root.openDB({ name: "samples" });
+    this.#snapshots = this.#root.openDB({ name: "snapshots" });
+    this.#flags = this.#root.openDB({ name: "flags" });
+  }
+
+  /** Whether an operator has asked that this worker gets no new sandboxes. */
+  get cordoned(): boolean {
+    return this.#flags.get("cordoned") ?? false;
+  }
+
+  /** Resolves when that is on disk. */
+  async setCordoned(on: boolean): Promise<void> {
+    await this.#durably(this.#flags.put("cordoned", on));
+  }
+
+  sandboxes(): SandboxRecord[] {
+    return [...this.#sandboxes.getRange()].map(({ value }) => value);
+  }
+
+  /** Resolves when the record is on disk. */
+  async putSandbox(record: SandboxRecord): Promise<void> {
+    await this.#facts.put(record);
+    await this.#durably(this.#sandboxes.put(record.id, record));
+  }
+
+  /** Removes the record. Resolves when that is on disk and its usage history is gone; the execution log stays. */
+  async deleteSandbox(id: string): Promise<void> {
+    await this.#durably(this.#sandboxes.remove(id));
+    this.#facts.remove(id);
+    await this.#removeSamples(id, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** What is known of a sandbox whose record is lost, beside what others know. */
+  factsOf(id: string): SandboxFacts {
+    return this.#facts.of(id);
+  }
+
+  snapshots(): SnapshotRecord[] {
+    return [...this.#snapshots.getRange()].map(({ value }) => value);
+  }
+
+  /** Resolves when the record is on disk. */
+  async putSnapshot(record: SnapshotRecord): Promise<void> {
+    await this.#durably(this.#snapshots.put(record.id, record));
+  }
+
+  /** Resolves when the removal is on disk. */
+  async deleteSnapshot(id: string): Promise<void> {
+    await this.#durably(this.#snapshots.remove(id));
+  }
+
+  async putSample(sandboxId: string, sample: UsageSample): Promise<void> {
+    await this.#samples.put([sandboxId, sample.at_ms], sample);
+  }
+
+  /** Oldest first, both ends included. */
+  async samples(sandboxId: string, fromMs: number, toMs: number): Promise<UsageSample[]> {
+    const samples: UsageSample[] = [];
+    for await (const { value } of yielding(this.#samples.getRange({ start: [sandboxId, fromMs], end: [sandboxId, toMs + 1] }))) samples.push(value);
+    return samples;
+  }
+
+  /** Forgets samples from before this time. */
+  async expireSamples(beforeMs: number): Promise<void> {
+    for await (const sandboxId of yielding(this.#sampled())) await this.#removeSamples(sandboxId, beforeMs);
+  }
+
+  /** Everything that is stored, to see whether it can be read. */
+  *entries(): Generator<unknown> {
+    for (const name of this.#root.getKeys()) {
+      if (typeof name === "string") yield* this.#root.openDB({ name }).getRange();
+    }
+  }
+
+  /** The sandboxes that have samples, also where their record is gone, without a look at the samples. */
+  *#sampled(): Generator<string> {
+    for (let last = ""; ; ) {
+      const [next] = this.#samples.getKeys({ start: [last, Number.MAX_SAFE_INTEGER], limit: 1 });
+      if (!next) return;
+      [last] = next;
+      yield last;
+    }
+  }
+
+  async #removeSamples(sandboxId: string, beforeMs: number): Promise<void> {
+    const old = { start: [sandboxId, 0] as SampleKey, end: [sandboxId, beforeMs] as SampleKey, limit: stepSamples };
+    const step = (): number => {
+      const keys = [...this.#samples.getKeys(old)];
+      for (const key of keys) this.#samples.remove(key);
+      return keys.length;
+    };
+    while (!this.#closing && (await this.#root.transaction(step)) === stepSamples);
+  }
+
+  /** @throws {SandgateError} `insufficient_storage` when the disk is full; nothing of it is kept then. */
+  async #durably(...writes: Promise<unknown>[]): Promise<void> {
+    try {
+      await Promise.all(writes);
+      await this.#root.flushed;
+    } catch (cause) {
+      if (isFailedCommit(cause)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+      throw cause;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.log.close();
+    await this.#root.flushed;
+    await this.#root.close();
+  }
+}
+
+/**
+ * Whether LMDB could not write a transaction: it says EIO when a part was written and the disk was full then. The same
+ * failure comes as a rejection of a promise that LMDB keeps to itself.
+ */
+function isFailedCommit(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { message, code, commitError } = error as Error & { code?: unknown; commitError?: unknown };
+  if (commitError instanceof Promise) commitError.catch(() => {});
+  return message.startsWith("Commit failed") || code === errno.EIO || code === errno.ENOSPC || code === errno.EDQUOT;
+}
