@@ -6,7 +6,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -56,7 +55,7 @@ export async function build() {
 export function declare() {
   const types = join(dist, "client/types");
   const own = join(dist, `.types-${randomBytes(4).toString("hex")}`);
-  const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+  const tsc = join(appDir, "node_modules/typescript/bin/tsc");
   const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", "shared/client", "--outDir", own], { cwd: appDir, encoding: "utf8" });
   if (status !== 0) throw new Error(stdout);
   for (const name of readdirSync(own, { recursive: true })) {
