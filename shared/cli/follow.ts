@@ -1,7 +1,7 @@
 /** The log as it grows: what begins, and how what runs ends. */
 import { entriesOf } from "../client/log-pages.ts";
 import type { LogEntry, Logs, LogsQuery } from "../client/types.ts";
-import { pause } from "../client/waiting.ts";
+import { pause } from "../waiting.ts";
 
 const pauseMs = 3_000;
 /** Entries of one page. */

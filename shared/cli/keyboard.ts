@@ -3,7 +3,7 @@
  * byte comes here: none is left for the shell that reads after us.
  */
 import { spawnSync } from "node:child_process";
-import { pause } from "../client/waiting.ts";
+import { pause } from "../waiting.ts";
 
 /** A question that every terminal answers, and the answer: all answers to earlier questions have come before it. */
 const question = "\u001b[5n";

@@ -13,7 +13,7 @@ const appDir = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const dist = join(appDir, "dist");
 const stamp = join(dist, ".sources");
 const sourceDirs = ["shared/client", "shared/cli", "shared/stream/session"];
-const sourceFiles = ["package.json", "shared/errors.ts"];
+const sourceFiles = ["package.json", "shared/abort.ts", "shared/errors.ts", "shared/waiting.ts"];
 
 /** The command line as one file. */
 export const commandFile = join(dist, "cli/main.js");

@@ -1,10 +1,12 @@
-/** Calls of one client: address, key, time limits, retries. */
+/** Calls of one client: address, key, time deadline, retries. */
+
+import { Deadline } from "../abort.ts";
+import { retry } from "../waiting.ts";
 import { slowTimeoutMs, split } from "./call-options.ts";
 import { APIConnectionError, APIConnectionTimeoutError, APIError, errorOfAnswer, NotFoundError, SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import { isUncertain, rateWaitMs, retryPauseMs } from "./retry.ts";
 import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
-import { type Limit, limit, pause } from "./waiting.ts";
 
 /** What every call takes beside what it is about. */
 export interface CallOptions {
@@ -61,7 +63,7 @@ export class Connection {
 
   /** The whole answer, parsed. @throws {APIError} */
   json<T>(call: Call): Promise<T> {
-    return this.#retrying(call, (limits) => this.#whole<T>(call, limits));
+    return this.#retrying(call, (deadline) => this.#whole<T>(call, deadline));
   }
 
   /**
@@ -71,11 +73,11 @@ export class Connection {
    */
   async delete<T>(call: Call, done: () => T): Promise<T> {
     let isMaybeDone = false;
-    const once = async (limits: Limit): Promise<T> => {
+    const once = async (deadline: Deadline): Promise<T> => {
       try {
-        return await this.#whole<T>(call, limits);
+        return await this.#whole<T>(call, deadline);
       } catch (error) {
-        limits.release();
+        deadline.release();
         if (isMaybeDone && error instanceof NotFoundError) return done();
         isMaybeDone ||= isUncertain(error);
         throw error;
@@ -86,10 +88,10 @@ export class Connection {
 
   /** The answer's head; its body is still to be read, without a limit of time. @throws {APIError} also while reading the body */
   open(call: Call): Promise<WireAnswer> {
-    return this.#retrying(call, async (limits) => {
-      const answer = await this.#head(call, limits);
-      limits.stopClock();
-      return { ...answer, body: translated(answer, limits) };
+    return this.#retrying(call, async (deadline) => {
+      const answer = await this.#head(call, deadline);
+      deadline.stopClock();
+      return { ...answer, body: translated(answer, deadline) };
     });
   }
 
@@ -119,49 +121,39 @@ export class Connection {
    * @param once a try; one that was refused so has done nothing
    */
   async whenAllowed<T>(once: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (;;) {
-      try {
-        return await once();
-      } catch (error) {
-        const { onRateLimited } = this.settings;
-        const waitMs = onRateLimited && rateWaitMs(error);
-        if (waitMs === undefined) throw error;
-        onRateLimited?.(waitMs);
-        await pause(waitMs, signal);
-      }
-    }
+    const { onRateLimited } = this.settings;
+    if (!onRateLimited) return once();
+    const pauseMs = (error: unknown): number | undefined => {
+      const waitMs = rateWaitMs(error);
+      if (waitMs !== undefined) onRateLimited(waitMs);
+      return waitMs;
+    };
+    return retry(once, pauseMs, signal);
   }
 
-  async #retrying<T>(call: Call, once: (limits: Limit) => Promise<T>): Promise<T> {
+  async #retrying<T>(call: Call, once: (deadline: Deadline) => Promise<T>): Promise<T> {
     const { signal, maxRetries = this.settings.maxRetries } = call.options;
     const isSentOnce = call.bytes !== undefined && typeof call.bytes !== "function";
-    const attemptOnce = () => this.#attempt(call, once);
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await (isSentOnce ? attemptOnce() : this.whenAllowed(attemptOnce, signal));
-      } catch (error) {
-        const waitMs = call.repeatable && attempt < maxRetries ? retryPauseMs(error, attempt) : undefined;
-        if (waitMs === undefined) throw error;
-        await pause(waitMs, signal);
-      }
-    }
+    const attempt = () => this.#attempt(call, once);
+    const allowed = () => (isSentOnce ? attempt() : this.whenAllowed(attempt, signal));
+    return retry(allowed, (error, tries) => (call.repeatable && tries < maxRetries ? retryPauseMs(error, tries) : undefined), signal);
   }
 
-  async #attempt<T>(call: Call, once: (limits: Limit) => Promise<T>): Promise<T> {
+  async #attempt<T>(call: Call, once: (deadline: Deadline) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = call.timeoutMs ?? this.settings.timeoutMs } = call.options;
-    const limits = limit(signal, timeoutMs);
+    const deadline = new Deadline(signal, timeoutMs);
     try {
-      return await once(limits);
+      return await once(deadline);
     } catch (thrown) {
-      limits.release();
-      throw this.#translate(thrown, call, limits, timeoutMs);
+      deadline.release();
+      throw this.#translate(thrown, call, deadline, timeoutMs);
     }
   }
 
-  async #whole<T>(call: Call, limits: Limit): Promise<T> {
-    const { body, status, headers } = await this.#head(call, limits);
+  async #whole<T>(call: Call, deadline: Deadline): Promise<T> {
+    const { body, status, headers } = await this.#head(call, deadline);
     const text = await wholeText(body);
-    limits.release();
+    deadline.release();
     try {
       return JSON.parse(text) as T;
     } catch (cause) {
@@ -169,8 +161,8 @@ export class Connection {
     }
   }
 
-  async #head(call: Call, limits: Limit): Promise<WireAnswer> {
-    const answer = await this.settings.transport(this.#request(call, limits.signal));
+  async #head(call: Call, deadline: Deadline): Promise<WireAnswer> {
+    const answer = await this.settings.transport(this.#request(call, deadline.signal));
     if (answer.status >= 200 && answer.status < 300) return answer;
     throw errorOfAnswer(answer.status, answer.headers, await wholeText(answer.body, errorBytesMax).catch(() => ""));
   }
@@ -186,23 +178,23 @@ export class Connection {
     };
   }
 
-  #translate(thrown: unknown, { method, path, options }: Call, limits: Limit, timeoutMs: number): unknown {
+  #translate(thrown: unknown, { method, path, options }: Call, deadline: Deadline, timeoutMs: number): unknown {
     if (thrown instanceof SandgateError) return thrown;
-    if (limits.isOver) return new APIConnectionTimeoutError(`${method} ${path}: no answer in ${timeoutMs} ms`, {}, thrown);
+    if (deadline.isOver) return new APIConnectionTimeoutError(`${method} ${path}: no answer in ${timeoutMs} ms`, {}, thrown);
     if (options.signal?.aborted) return options.signal.reason;
     return new APIConnectionError(`no answer from ${this.settings.baseUrl.origin}: ${reasonOf(thrown)}`, {}, thrown);
   }
 }
 
 /** The body with errors of the client; the signal counts until its end. */
-async function* translated({ body, headers }: WireAnswer, limits: Limit): AsyncGenerator<Uint8Array> {
+async function* translated({ body, headers }: WireAnswer, deadline: Deadline): AsyncGenerator<Uint8Array> {
   try {
     yield* body;
   } catch (error) {
-    if (error === limits.signal.reason) throw error;
+    if (error === deadline.signal.reason) throw error;
     throw new APIConnectionError(`the answer broke off: ${reasonOf(error)}`, { headers, requestId: headers.get("x-request-id") ?? undefined }, error);
   } finally {
-    limits.release();
+    deadline.release();
   }
 }
 

@@ -1,9 +1,11 @@
 /** A command whose output is read while it runs. */
+
+import { Deadline } from "../abort.ts";
 import type { ErrorReason } from "../errors.ts";
+import { deferred } from "../waiting.ts";
 import { APIConnectionError, errorOfStream, SandgateError } from "./errors.ts";
 import type { WireAnswer } from "./transport.ts";
 import type { OutputChunk } from "./types.ts";
-import { deferred } from "./waiting.ts";
 
 export interface OutputHandlers {
   /** Called for every piece of output; the next one waits for what it returns. */
@@ -34,20 +36,16 @@ const left = (): SandgateError => new SandgateError("the command was ended, beca
 export class Execution implements AsyncIterable<OutputChunk> {
   readonly #handlers: OutputHandlers;
   readonly #answer: Promise<WireAnswer>;
-  readonly #abort: (reason: unknown) => void;
+  readonly #running: Deadline;
   readonly #end = deferred<ExecutionEnd>();
   #isRead = false;
 
   /** @param open sends the command; the signal ends it */
   constructor(open: (signal: AbortSignal) => Promise<WireAnswer>, handlers: OutputHandlers, signal: AbortSignal | undefined) {
-    const controller = new AbortController();
-    const abort = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort, { once: true });
-    this.#abort = (reason) => controller.abort(reason);
+    this.#running = new Deadline(signal);
     this.#handlers = handlers;
-    this.#answer = open(controller.signal);
-    const settled = (): void => signal?.removeEventListener("abort", abort);
+    this.#answer = open(this.#running.signal);
+    const settled = (): void => this.#running.release();
     this.#end.promise.then(settled, settled);
     this.#answer.catch(this.#end.reject);
     if (handlers.onStdout || handlers.onStderr) void this.result;
@@ -65,7 +63,7 @@ export class Execution implements AsyncIterable<OutputChunk> {
 
   /** Ends the command. */
   abort(reason: unknown = left()): void {
-    this.#abort(reason);
+    this.#running.abort(reason);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<OutputChunk, void> {
@@ -87,7 +85,7 @@ export class Execution implements AsyncIterable<OutputChunk> {
       throw error;
     } finally {
       if (!isDone) this.#end.reject(left());
-      this.#abort(left());
+      this.#running.abort(left());
     }
     await this.#end.promise;
   }

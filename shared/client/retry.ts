@@ -1,9 +1,9 @@
 /** When a call may be sent once more, and after which time. */
 import type { ErrorCode } from "../errors.ts";
+import { backoffMs, jittered } from "../waiting.ts";
 import { APIConnectionError, APIError, RateLimitError } from "./errors.ts";
 
-const firstPauseMs = 500;
-const pauseMaxMs = 8_000;
+const pauses = { firstMs: 500, maxMs: 8_000 };
 /** A server that asks for more patience than this is told on to the caller. */
 const retryAfterMaxMs = 60_000;
 const jitterMs = 250;
@@ -20,7 +20,7 @@ export function retryPauseMs(error: unknown, attempt: number): number | undefine
   const isPassing = error instanceof APIConnectionError || (error.status !== undefined && passing.has(error.status));
   if (!isPassing) return undefined;
   const asked = error.retryAfterMs;
-  if (asked === undefined) return Math.min(pauseMaxMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+  if (asked === undefined) return jittered(backoffMs(attempt, pauses));
   return asked > retryAfterMaxMs ? undefined : asked + Math.random() * jitterMs;
 }
 

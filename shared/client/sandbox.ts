@@ -1,5 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** One sandbox. */
+
+import { pause } from "../waiting.ts";
 import { slowTimeoutMs, split } from "./call-options.ts";
 import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
@@ -11,7 +13,6 @@ import type { Session } from "./session/session.ts";
 import { Snapshot } from "./snapshot.ts";
 import type { Download, UploadSource } from "./transfer.ts";
 import type * as Api from "./types.ts";
-import { pause } from "./waiting.ts";
 
 export type ExecuteOptions = Omit<Api.ExecuteBody, "command"> & CallOptions;
 export type ExecuteAsyncOptions = ExecuteOptions & OutputHandlers;

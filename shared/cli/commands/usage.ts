@@ -4,7 +4,7 @@ import { NotFoundError } from "../../client/errors.ts";
 import type { Sandgate } from "../../client/index.ts";
 import { entriesOf } from "../../client/log-pages.ts";
 import type { LogEntry, Logs, LogsQuery, SandboxUsage } from "../../client/types.ts";
-import { pause } from "../../client/waiting.ts";
+import { pause } from "../../waiting.ts";
 import { command } from "../command.ts";
 import { UsageError } from "../failures.ts";
 import { follow, limitMax } from "../follow.ts";

@@ -5,8 +5,8 @@
 
 import { inputPayloadMax } from "../../stream/session/frames.ts";
 import { inputBytesMax } from "../../stream/session/protocol.ts";
+import { Condition } from "../../waiting.ts";
 import { joined } from "../transfer.ts";
-import { type Deferred, deferred } from "../waiting.ts";
 
 /** A writer waits while this much is on its way. */
 const roomBytes = inputBytesMax / 4;
@@ -18,7 +18,8 @@ export class Input {
   #keptBytes = 0;
   /** How many of the kept ones have been sent on this connection. */
   #sent = 0;
-  #room: Deferred<void> | undefined;
+  readonly #room = new Condition();
+  #failure: { readonly error: unknown } | undefined;
 
   /** @param offset where the session's input stood when we came */
   constructor(offset: number) {
@@ -33,10 +34,8 @@ export class Input {
 
   /** Resolves when more may be written. @throws what `fail` was given */
   async room(): Promise<void> {
-    while (this.#keptBytes >= roomBytes) {
-      this.#room ??= deferred();
-      await this.#room.promise;
-    }
+    await this.#room.until(() => this.#keptBytes < roomBytes || this.#failure !== undefined);
+    if (this.#failure) throw this.#failure.error;
   }
 
   /** Everything before this offset has arrived. */
@@ -51,9 +50,7 @@ export class Input {
     }
     this.#kept.splice(0, count);
     this.#sent = Math.max(0, this.#sent - count);
-    if (this.#keptBytes >= roomBytes) return;
-    this.#room?.resolve();
-    this.#room = undefined;
+    this.#room.notify();
   }
 
   /** A new connection begins where the old one was found to have ended. */
@@ -78,8 +75,7 @@ export class Input {
   }
 
   fail(error: unknown): void {
-    this.#room?.promise.catch(() => {});
-    this.#room?.reject(error);
-    this.#room = undefined;
+    this.#failure = { error };
+    this.#room.notify();
   }
 }

@@ -2,7 +2,7 @@
 
 import { decodeOutput } from "../../stream/session/frames.ts";
 import { channels } from "../../stream/session/protocol.ts";
-import { type Deferred, deferred } from "../waiting.ts";
+import { Condition } from "../../waiting.ts";
 import { Replay } from "./replay.ts";
 import type { SessionOutput } from "./types.ts";
 
@@ -13,8 +13,8 @@ type End = { readonly error?: unknown };
 
 export class Output {
   readonly #waiting: SessionOutput[] = [];
+  readonly #news = new Condition();
   #end: End | undefined;
-  #news: Deferred<void> | undefined;
 
   readonly #onGap: ((from: number, to: number) => void) | undefined;
   readonly #replay: Replay;
@@ -48,7 +48,7 @@ export class Output {
     this.#received = offset + bytes.length;
     const stream = channel === channels.stdout ? "stdout" : "stderr";
     this.#waiting.push(...this.#replay.take({ stream, bytes: fresh, offset: this.#received - fresh.length }));
-    this.#wake();
+    this.#news.notify();
   }
 
   /** Nothing comes between these offsets. */
@@ -72,7 +72,7 @@ export class Output {
   end(end: End): void {
     this.#end ??= end;
     this.#waiting.push(...this.#replay.release());
-    this.#wake();
+    this.#news.notify();
   }
 
   /** The next piece; undefined at the end. @throws the error that ended it */
@@ -82,13 +82,7 @@ export class Output {
       if (output) return output;
       if (this.#end && "error" in this.#end) throw this.#end.error;
       if (this.#end) return undefined;
-      this.#news ??= deferred();
-      await this.#news.promise;
+      await this.#news.wait();
     }
-  }
-
-  #wake(): void {
-    this.#news?.resolve();
-    this.#news = undefined;
   }
 }

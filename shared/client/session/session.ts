@@ -3,9 +3,9 @@
 import { encodeInput } from "../../stream/session/frames.ts";
 import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../stream/session/messages.ts";
 import { shouldReattach } from "../../stream/session/protocol.ts";
+import { deferred, retry } from "../../waiting.ts";
 import { APIConnectionError, SandgateError } from "../errors.ts";
 import { retryPauseMs } from "../retry.ts";
-import { deferred, pause } from "../waiting.ts";
 import { Input } from "./input.ts";
 import { type Dial, type Link, openLink } from "./link.ts";
 import { Output } from "./output.ts";
@@ -218,26 +218,28 @@ export class Session implements AsyncIterable<SessionOutput> {
 
   async #reattach(lost: SandgateError): Promise<void> {
     const deadlineMs = Date.now() + this.#settings.reattachMs;
-    for (let attempt = 0; !this.#isOver; attempt++) {
-      const first = { type: "attach", session_id: this.id, since: this.#output.received } as const;
-      // The server may not have noticed yet that the connection over which we wrote is gone.
-      const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.#isWriter };
-      try {
-        const link = await openLink(this.#dial, { ...first, ...how }, (started) => {
-          this.#isWriter = started.writer;
-          this.#input.resume(started.input_offset);
-          this.#resized(sizeOf(started));
-          return this.#listener();
-        });
-        this.#joined(link);
-        return this.#settings.onConnection?.(true);
-      } catch (error) {
-        const waitMs = retryPauseMs(error, attempt);
-        if (waitMs === undefined) throw error;
-        if (Date.now() + waitMs > deadlineMs) throw lost;
-        await pause(waitMs);
-      }
-    }
+    const attachAgain = async (): Promise<void> => {
+      if (this.#isOver) return;
+      this.#joined(await this.#attach());
+      this.#settings.onConnection?.(true);
+    };
+    await retry(attachAgain, (error, attempt) => {
+      const waitMs = retryPauseMs(error, attempt);
+      if (waitMs !== undefined && Date.now() + waitMs > deadlineMs) throw lost;
+      return waitMs;
+    });
+  }
+
+  #attach(): Promise<Link> {
+    const first = { type: "attach", session_id: this.id, since: this.#output.received } as const;
+    // The server may not have noticed yet that the connection over which we wrote is gone.
+    const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.#isWriter };
+    return openLink(this.#dial, { ...first, ...how }, (started) => {
+      this.#isWriter = started.writer;
+      this.#input.resume(started.input_offset);
+      this.#resized(sizeOf(started));
+      return this.#listener();
+    });
   }
 
   #joined(link: Link): this {

@@ -1,7 +1,9 @@
 /** WebSockets by the package `ws`, which tells why a server refuses one. */
 import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
+import { stoppedBy } from "../../abort.ts";
 import { pingMs, subprotocol } from "../../stream/session/protocol.ts";
+import { StallClock } from "../../waiting.ts";
 import { APIConnectionError, APIConnectionTimeoutError, type APIError, errorOfAnswer } from "../errors.ts";
 import { headersOf } from "../transport-node.ts";
 import { type OpenSocket, type SessionSocket, sessionSocket, type WebSocketLike } from "./socket.ts";
@@ -15,14 +17,9 @@ export const openNodeSocket: OpenSocket = async ({ url, headers, timeoutMs, sign
   const { WebSocket } = await import("ws");
   const socket = new WebSocket(url, [subprotocol], { headers, perMessageDeflate: false, handshakeTimeout: timeoutMs });
   const stop = (): void => socket.terminate();
-  signal?.addEventListener("abort", stop, { once: true });
-  try {
-    return await opened(socket, url);
-  } catch (error) {
+  return stoppedBy(signal, stop, () => opened(socket, url)).catch((error: unknown) => {
     throw signal?.aborted ? signal.reason : error;
-  } finally {
-    signal?.removeEventListener("abort", stop);
-  }
+  });
 };
 
 function opened(socket: WebSocket, url: URL): Promise<SessionSocket> {
@@ -57,13 +54,8 @@ async function refusal(answer: IncomingMessage): Promise<APIError> {
 
 /** A connection can be dead without a word; the server's pings are missing then. */
 function watch(socket: WebSocket): void {
-  let timer: NodeJS.Timeout | undefined;
-  const alive = (): void => {
-    clearTimeout(timer);
-    timer = setTimeout(() => socket.terminate(), silenceMaxMs);
-    timer.unref();
-  };
-  alive();
+  const silence = new StallClock(silenceMaxMs, () => socket.terminate()).start();
+  const alive = (): void => silence.progress();
   socket.on("ping", alive).on("message", alive);
-  socket.once("close", () => clearTimeout(timer));
+  socket.once("close", () => silence.stop());
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Again } from "../../../../../shared/cli/copy/again.ts";
-import { deferred } from "../../../../../shared/client/waiting.ts";
+import { deferred } from "../../../../../shared/waiting.ts";
 
 const pieces = ["one", "two", "three"].map((word) => new TextEncoder().encode(word));
 
