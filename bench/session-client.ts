@@ -1,8 +1,8 @@
 /** A live session as a quick client has it: nothing is waited for but what comes over the socket. */
 import { once } from "node:events";
 import WebSocket from "ws";
+import type { ServerMessage, StartMessage } from "../shared/schemas/session-messages.ts";
 import { decodeOutput, encodeInput, outputHeaderBytes } from "../shared/stream/session/frames.ts";
-import type { ServerMessage, StartMessage } from "../shared/stream/session/messages.ts";
 import { subprotocol, windowBytes } from "../shared/stream/session/protocol.ts";
 
 const ackBytes = windowBytes / 4;

@@ -1,8 +1,6 @@
 /** What a key may do at most: its own numbers, else its account's, else those of the tier. */
-import type { AccountRecord, KeyRecord, Limits } from "./schemas/records.ts";
-
-export const tiers = ["beta", "pro", "enterprise"] as const;
-export type Tier = (typeof tiers)[number];
+import type { CustomLimits, Tier } from "./schemas/limits.ts";
+import type { AccountRecord, KeyRecord } from "./schemas/records.ts";
 
 /** The limits of one key, complete. */
 export interface KeyLimits {
@@ -32,7 +30,7 @@ export function tierNumbers(config: { enterpriseRequests: number; enterpriseSand
  */
 export function limitsOf(numbers: TierNumbers, account: AccountRecord, key?: KeyRecord): KeyLimits {
   const tier = key?.tier ?? account.tier;
-  const given: Limits = { ...(key?.tier ? {} : account.limits), ...key?.limits };
+  const given: CustomLimits = { ...(key?.tier ? {} : account.limits), ...key?.limits };
   const requestsPerMinute = given.requests_per_minute ?? numbers[tier].requests;
   return {
     tier,

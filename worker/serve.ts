@@ -17,9 +17,9 @@ import {
   UploadCall,
 } from "../shared/bus/messages.ts";
 import type { Bus } from "../shared/bus/nats.ts";
+import { SessionAttachCall, SessionStartCall, SessionsCall } from "../shared/bus/sessions.ts";
 import { lastToken, subjects, type WorkerVerb } from "../shared/bus/subjects.ts";
 import { SandgateError } from "../shared/errors.ts";
-import { SessionAttachCall, SessionStartCall, SessionsCall } from "../shared/schemas/sessions.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";

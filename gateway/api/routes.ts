@@ -1,38 +1,17 @@
 /** The table of routes: the only declaration of a path. Method, path, who may, what is checked, who answers. */
 import Type, { type Static, type TObject, type TSchema } from "typebox";
-import {
-  AccountChange,
-  AccountsQuery,
-  DrainBody,
-  ImagesQuery,
-  KeyBody,
-  KeyChange,
-  KeysQuery,
-  LogInBody,
-  OwnKeysQuery,
-  PasswordBody,
-  SandboxesQuery,
-  SignUpBody,
-} from "../../shared/schemas/accounts.ts";
-import {
-  CloneBody,
-  CreateBody,
-  DeleteBody,
-  DownloadQuery,
-  ExecuteAsyncBody,
-  ExecuteBody,
-  FindQuery,
-  LogsQuery,
-  PageQuery,
-  RestoreBody,
-  SessionQuery,
-  SnapshotBody,
-  StatQuery,
-  StatusQuery,
-  UploadQuery,
-} from "../../shared/schemas/api.ts";
+import { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import { AccountChange, AccountsQuery, KeyChange, KeysQuery } from "../../shared/schemas/admin/accounts.ts";
+import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
+import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
+import { DownloadQuery, StatQuery, UploadQuery } from "../../shared/schemas/files.ts";
+import { KeyBody, OwnKeysQuery } from "../../shared/schemas/keys.ts";
+import { PageQuery } from "../../shared/schemas/pages.ts";
+import { CreateBody, DeleteBody, FindQuery } from "../../shared/schemas/sandboxes.ts";
+import { SessionQuery, SessionTokenBody } from "../../shared/schemas/sessions.ts";
+import { CloneBody, RestoreBody, SnapshotBody } from "../../shared/schemas/snapshots.ts";
+import { LogsQuery, StatusQuery } from "../../shared/schemas/usage.ts";
 import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
-import { SessionTokenBody } from "../../shared/stream/session/messages.ts";
 import type { Caller } from "../accounts/auth.ts";
 import type { GatewayContext } from "../context.ts";
 import type { OperationDocs } from "../docs/operation.ts";

@@ -1,6 +1,6 @@
 /** The answers of an operation: its success, and its errors by status. */
 import { type ErrorCode, statusOf } from "../../shared/errors.ts";
-import { ErrorAnswer } from "../../shared/schemas/answers.ts";
+import { ErrorAnswer } from "../../shared/schemas/errors.ts";
 import type { DocumentedRoute } from "./document.ts";
 import { ids } from "./examples.ts";
 import { commonFailures, openFailures } from "./failures.ts";

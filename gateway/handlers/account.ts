@@ -1,8 +1,8 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../shared/bus/messages.ts";
-import type { KeyBody, OwnKeysQuery } from "../../shared/schemas/accounts.ts";
-import { ownKeysDefault } from "../../shared/schemas/accounts.ts";
+import type { KeyBody, OwnKeysQuery } from "../../shared/schemas/keys.ts";
+import { ownKeysDefault } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { CloneBody } from "../../shared/schemas/api.ts";
+import type { CloneBody } from "../../shared/schemas/snapshots.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { Answer } from "../api/idempotency.ts";
 import type { Call } from "../api/routes.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Static } from "typebox";
 import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/api.ts";
+import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/executions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { newId } from "../../shared/util/ids.ts";

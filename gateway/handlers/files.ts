@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { DownloadAccepted, StatReply, UploadAccepted, UploadDone } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/api.ts";
+import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/files.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";

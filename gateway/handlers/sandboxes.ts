@@ -2,7 +2,8 @@
 import type { Static } from "typebox";
 import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type CreateBody, type DeleteBody, type FindQuery, type PageQuery, sandboxDefaults } from "../../shared/schemas/api.ts";
+import type { PageQuery } from "../../shared/schemas/pages.ts";
+import { type CreateBody, type DeleteBody, type FindQuery, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";

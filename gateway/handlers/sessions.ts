@@ -1,9 +1,9 @@
 /** Live sessions: the WebSocket, tokens for it, and which sessions there are. */
 import type { Static } from "typebox";
+import { SessionsReply } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { SessionsReply } from "../../shared/schemas/sessions.ts";
+import type { SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { SessionTokenBody } from "../../shared/stream/session/messages.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
 import type { Call } from "../api/routes.ts";

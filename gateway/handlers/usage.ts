@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { LogsQuery, StatusQuery } from "../../shared/schemas/api.ts";
+import type { LogsQuery, StatusQuery } from "../../shared/schemas/usage.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../api/routes.ts";

@@ -2,13 +2,14 @@
  * One client of a live session: passes its messages on to the worker that has the session, and what comes from there on
  * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
  */
+
+import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/schemas/sessions.ts";
+import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
 import type { StreamEnd } from "../../shared/stream/hub.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
-import type { ClientMessage } from "../../shared/stream/session/messages.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
 import { readClientMessage } from "../../shared/stream/session/read.ts";
 import { newId } from "../../shared/util/ids.ts";

@@ -2,9 +2,9 @@
 
 import { Empty } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { commandBytesMax } from "../../shared/schemas/api.ts";
+import { commandBytesMax } from "../../shared/schemas/executions.ts";
+import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { AttachMessage, StartMessage } from "../../shared/stream/session/messages.ts";
 import { detachTimeoutDefaultS, terminalDefault, windowBytes } from "../../shared/stream/session/protocol.ts";
 import type { Caller } from "../accounts/auth.ts";
 import type { GatewayContext } from "../context.ts";

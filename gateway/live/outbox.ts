@@ -3,8 +3,8 @@
  * millisecond go together: a client that types byte by byte as fast as it can makes no more of a load than others.
  */
 import { SandgateError } from "../../shared/errors.ts";
+import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
-import type { ClientMessage } from "../../shared/stream/session/messages.ts";
 
 const togetherDefaultMs = 1;
 /** Bytes of input that are put together into one message. */

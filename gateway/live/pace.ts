@@ -4,7 +4,7 @@
  * account, together; so one that floods is closed before the others of its key are.
  */
 import { SandgateError } from "../../shared/errors.ts";
-import type { ClientMessage } from "../../shared/stream/session/messages.ts";
+import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 
 const windowMs = 1_000;
 /** What one socket may spend in each window. */

@@ -1,7 +1,9 @@
 /** Everything that crosses NATS between gateways and workers: calls, their replies, directory entries, heartbeats. */
 import Type, { type Static } from "typebox";
 import { errorCodes, errorReasons } from "../errors.ts";
-import { Environment, ExecutionStatus, FilePath, fileTypes, UploadTarget } from "../schemas/api.ts";
+import { Environment } from "../schemas/environment.ts";
+import { ExecutionStatus } from "../schemas/executions.ts";
+import { FilePath, FileType, UploadTarget } from "../schemas/files.ts";
 import { sandboxStates } from "../state/sandbox.ts";
 import { snapshotStates } from "../state/snapshot.ts";
 
@@ -126,7 +128,7 @@ export const DownloadAccepted = Type.Object({ size: Type.Optional(Count) });
 export const StatCall = Type.Object({ ...caller, sandbox_id: Id, path: FilePath });
 export type StatCall = Static<typeof StatCall>;
 /** What stands at a path; the mode in octal. */
-export const StatReply = Type.Object({ type: Type.Enum([...fileTypes]), size: Count, mode: Type.String(), modified_at_ms: Type.Integer() });
+export const StatReply = Type.Object({ type: FileType, size: Count, mode: Type.String(), modified_at_ms: Type.Integer() });
 export type StatReply = Static<typeof StatReply>;
 
 export const StatusCall = Type.Object({ ...caller, sandbox_id: Id, from_ms: Millis, to_ms: Millis });

@@ -1,7 +1,7 @@
-/** The bodies and queries of the account calls and of the operator's calls. */
-import Type from "typebox";
-import { PageQuery } from "./api.ts";
-import { Limits, Tier } from "./records.ts";
+/** Signing up and logging in, and what accounts see of themselves. */
+import Type, { type Static } from "typebox";
+import { component, count, flag, message, text, textOrNull, time } from "./fields.ts";
+import { Limits, Tier } from "./limits.ts";
 
 // What browsers take for an address in a field of the type "email"; spaces around it are cut off.
 const Email = Type.String({
@@ -13,7 +13,7 @@ const Email = Type.String({
 const Password = Type.String({ description: "A password for the web page.", minLength: 10, maxLength: 200, takes: "a string of 10 to 200 characters" });
 /** Any text that could have been a password, so that a wrong one is answered as such. */
 const PasswordTry = Type.String({ description: "The password as it is now.", maxLength: 1_000, takes: "a string of at most 1000 characters" });
-const DisplayName = Type.String({
+export const DisplayName = Type.String({
   description: "A name for people.",
   pattern: "^[^\\p{Cc}\\u2028\\u2029]*$",
   maxLength: 100,
@@ -21,49 +21,63 @@ const DisplayName = Type.String({
 });
 
 export const SignUpBody = Type.Object({ email: Email, password: Password, name: Type.Optional(DisplayName) });
+export type SignUpBody = Static<typeof SignUpBody>;
 export const LogInBody = Type.Object({ email: Type.String({ description: "The address that one signed up with.", maxLength: 300 }), password: PasswordTry });
+export type LogInBody = Static<typeof LogInBody>;
 export const PasswordBody = Type.Object({ current_password: PasswordTry, new_password: Password });
-export const KeyBody = Type.Object({ name: Type.Optional(DisplayName) });
+export type PasswordBody = Static<typeof PasswordBody>;
 
-const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
-const LimitsOrNull = Type.Union([Limits, Type.Null()], {
-  description: "Numbers in place of the tier's; `null` takes all away.",
-  takes: "an object with requests_per_minute, burst or sandboxes, or null",
-});
-const AccountId = Type.String({ description: "Only of this account.", minLength: 1, maxLength: 64 });
-
-/** Numbers that are not named stay as they are; `limits: null` takes all away. */
-export const AccountChange = Type.Object({
-  tier: Type.Optional(Tier),
-  limits: Type.Optional(LimitsOrNull),
-  suspended: flag("A suspended account can do nothing; its sandboxes stay."),
+/** What an operator sees of an account as well. */
+export const accountMembers = {
+  id: text("The account's id."),
+  email: textOrNull("What one logs in with; null for the account that the settings make."),
+  name: text("Of the person or team."),
+  tier: Tier,
   operator: flag("May use the calls under /v1/admin."),
-});
-export const KeyChange = Type.Object({
-  tier: Type.Optional(
-    Type.Union([Tier, Type.Null()], { description: "In place of the account's; `null` takes it away.", takes: '"beta", "pro", "enterprise" or null' }),
-  ),
-  limits: Type.Optional(LimitsOrNull),
-});
-export const DrainBody = Type.Object({ on: flag("`false` lets the worker take new sandboxes again. True when absent.") });
+  created_at: time("When it was made."),
+  limits: Limits,
+};
+export const Account = component("Account", accountMembers);
+export type Account = Static<typeof Account>;
 
-/** Items on a page of one's own keys: all of them, unless many have been revoked. */
-export const ownKeysDefault = 100;
-export const OwnKeysQuery = Type.Object({
-  ...PageQuery.properties,
-  page_size: Type.Optional(
-    Type.Integer({ description: "Items on a page.", default: ownKeysDefault, minimum: 1, maximum: 100, takes: "between 1 and 100 (a whole number)" }),
-  ),
+export const CurrentAccount = component("CurrentAccount", {
+  account: Account,
+  csrf_token: Type.Optional(text("What the `x-csrf-token` header of changes must say; only for browsers.")),
+  features: Type.Array(Type.String(), { description: "The optional parts that this server has." }),
+  keys_max: count("Active keys that an account may have."),
 });
-export const AccountsQuery = Type.Object({
-  ...PageQuery.properties,
-  email: Type.Optional(Type.String({ description: "A part of the e-mail address.", maxLength: 300 })),
+export type CurrentAccount = Static<typeof CurrentAccount>;
+
+export const AuthSettings = component("AuthSettings", { sign_up: flag("Whether people can make accounts.") });
+export type AuthSettings = Static<typeof AuthSettings>;
+export const Message = component("Message", { message });
+export type Message = Static<typeof Message>;
+export const NewPassword = component("NewPassword", { message, csrf_token: text("Of the new session.") });
+export type NewPassword = Static<typeof NewPassword>;
+
+export const KeyUsage = component("KeyUsage", {
+  id: text("Of the key, or of the account for its browsers."),
+  name: text("The key's name."),
+  prefix: textOrNull("The key's first characters."),
+  dashboard: flag("Whether this is the allowance of the web pages."),
+  requests: Type.Object({ limit: count("In a minute."), remaining: count("Left now.") }),
+  sandboxes: Type.Object({ used: count("There now."), limit: count("At the same time.") }),
 });
-export const KeysQuery = Type.Object({ ...PageQuery.properties, account_id: Type.Optional(AccountId) });
-const WorkerId = Type.String({ description: "Only on this worker.", minLength: 1, maxLength: 64 });
-export const ImagesQuery = Type.Object({ worker_id: Type.Optional(WorkerId) });
-export const SandboxesQuery = Type.Object({
-  ...PageQuery.properties,
-  account_id: Type.Optional(AccountId),
-  worker_id: Type.Optional(WorkerId),
+export type KeyUsage = Static<typeof KeyUsage>;
+
+export const UsageMinute = Type.Object({
+  timestamp: time("The beginning of the minute."),
+  requests: count("Calls."),
+  refused: count("Calls over the limit."),
+  sandboxes: count("The most at the same time."),
 });
+export type UsageMinute = Static<typeof UsageMinute>;
+
+/** What an account uses of its limits. */
+export const AccountUsage = component("Usage", {
+  timestamp: time("Now."),
+  sandboxes: Type.Object({ running: count("Running."), creating: count("Being made."), error: count("Broken."), total: count("All.") }),
+  keys: Type.Array(KeyUsage),
+  history: Type.Array(UsageMinute, { description: "The last hour, minute by minute." }),
+});
+export type AccountUsage = Static<typeof AccountUsage>;

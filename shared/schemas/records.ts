@@ -1,22 +1,10 @@
 /** What is kept of accounts, their keys and their browsers. */
 import Type, { type Static } from "typebox";
+import { CustomLimits, Tier } from "./limits.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 const Count = Type.Integer({ minimum: 0 });
 const Millis = Type.Integer({ minimum: 0 });
-
-/** Numbers that an operator has given in place of the tier's. */
-export const Limits = Type.Object({
-  requests_per_minute: Type.Optional(Type.Integer({ description: "Requests in any minute.", minimum: 1, maximum: 1_000_000_000 })),
-  burst: Type.Optional(Type.Integer({ description: "Requests at once; a minute's worth when absent.", minimum: 1, maximum: 1_000_000_000 })),
-  sandboxes: Type.Optional(Type.Integer({ description: "Sandboxes at the same time.", minimum: 0, maximum: 1_000_000 })),
-});
-export type Limits = Static<typeof Limits>;
-
-export const Tier = Type.Union([Type.Literal("beta"), Type.Literal("pro"), Type.Literal("enterprise")], {
-  description: "Which numbers hold where there are none of one's own.",
-  takes: '"beta", "pro" or "enterprise"',
-});
 
 export const AccountRecord = Type.Object({
   id: Id,
@@ -24,7 +12,7 @@ export const AccountRecord = Type.Object({
   /** Absent for the account that the settings make. */
   email: Type.Optional(Type.String()),
   tier: Tier,
-  limits: Type.Optional(Limits),
+  limits: Type.Optional(CustomLimits),
   suspended: Type.Boolean(),
   /** May use the calls under /v1/admin. */
   operator: Type.Optional(Type.Boolean()),
@@ -42,7 +30,7 @@ export const KeyRecord = Type.Object({
   revoked_at_ms: Type.Optional(Millis),
   /** In place of the account's. */
   tier: Type.Optional(Tier),
-  limits: Type.Optional(Limits),
+  limits: Type.Optional(CustomLimits),
 });
 export type KeyRecord = Static<typeof KeyRecord>;
 

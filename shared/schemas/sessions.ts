@@ -1,70 +1,41 @@
-/** What crosses NATS for live sessions: calls to workers, their replies, and what a worker says on the stream of an attachment. */
+/** The calls about live sessions. What goes over their WebSocket is in `session-messages.ts`. */
 import Type, { type Static } from "typebox";
-import { StreamTarget } from "../bus/messages.ts";
-import { errorCodes, errorReasons } from "../errors.ts";
-import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../stream/session/messages.ts";
-import { closeReasons } from "../stream/session/protocol.ts";
-import { Environment } from "./api.ts";
+import { component, count, flag, oneOf, text, textOrNull, time } from "./fields.ts";
 
-const Id = Type.String({ minLength: 1, maxLength: 64 });
-const Count = Type.Integer({ minimum: 0 });
-const caller = { request_id: Id, account_id: Id, sandbox_id: Id };
-
-/** Starts a session with its first attachment, which may write. Replies when the command runs; the rest comes on the stream. */
-export const SessionStartCall = Type.Object({
-  ...caller,
-  session_id: Id,
-  /** Absent: the login shell. */
-  command: Type.Optional(Type.String()),
-  terminal: Type.Optional(Type.Object({ cols: Count, rows: Count })),
-  env: Environment,
-  working_dir: Type.Optional(Type.String()),
-  detach_ms: Count,
-  /** Absent: it may take as long as it likes. */
-  timeout_ms: Type.Optional(Count),
-  to: StreamTarget,
+/** Of calls that a browser makes by itself and can give no header. Who calls is known before it is read. */
+export const CallingAccount = Type.String({
+  description: "For browsers: the account that the page belongs to, in place of the header `x-sandgate-account`.",
+  maxLength: 64,
+  takes: "the id of an account",
 });
-export type SessionStartCall = Static<typeof SessionStartCall>;
 
-/** Attaches another client. Replies at once; the rest comes on the stream. */
-export const SessionAttachCall = Type.Object({
-  ...caller,
-  session_id: Id,
-  since: Type.Optional(Count),
-  takeover: Type.Boolean(),
-  read_only: Type.Boolean(),
-  to: StreamTarget,
+/** `token` stands in place of a key. */
+export const SessionQuery = Type.Object({
+  token: Type.Optional(Type.String({ maxLength: 256, takes: "a session token" })),
+  account: Type.Optional(CallingAccount),
 });
-export type SessionAttachCall = Static<typeof SessionAttachCall>;
 
-export const SessionsCall = Type.Object(caller);
-export type SessionsCall = Static<typeof SessionsCall>;
-
-export const SessionSummary = Type.Object({
-  session_id: Id,
-  /** Null for the login shell; the beginning of a long one. */
-  command: Type.Union([Type.String(), Type.Null()]),
-  /** The length of a command of which `command` is only the beginning. */
-  command_bytes: Type.Optional(Count),
-  tty: Type.Boolean(),
-  created_at_ms: Count,
-  attached: Count,
-  status: Type.Union([Type.Literal("running"), Type.Literal("ended")]),
+export const SessionId = Type.String({ minLength: 1, maxLength: 64 });
+export const SessionTokenBody = Type.Object({
+  read_only: Type.Optional(flag("The token's socket may only read.")),
+  session_id: Type.Optional(SessionId),
 });
-export type SessionSummary = Static<typeof SessionSummary>;
-export const SessionsReply = Type.Object({ sessions: Type.Array(SessionSummary) });
+export type SessionTokenBody = Static<typeof SessionTokenBody>;
 
-/** The worker has ended the attachment. */
-export const ClosedNotice = Type.Object({
-  type: Type.Literal("closed"),
-  /** Absent: as the error code says. */
-  reason: Type.Optional(Type.Enum(Object.keys(closeReasons) as (keyof typeof closeReasons)[])),
-  code: Type.Enum([...errorCodes]),
-  error_reason: Type.Optional(Type.Enum([...errorReasons])),
-  message: Type.String(),
+/** For one WebSocket, such as that of a browser, which must not have the key. */
+export const SessionToken = component("SessionToken", { token: text("Good for one WebSocket."), expires_at: time("When it is no longer good.") });
+export type SessionToken = Static<typeof SessionToken>;
+
+/** A live session of a sandbox. */
+export const SessionInfo = component("Session", {
+  session_id: text("To attach by."),
+  command: textOrNull("What runs, its beginning where it is longer than 4 KiB; null for the login shell."),
+  command_bytes: Type.Optional(count("The length of the command where `command` is only its beginning.")),
+  tty: flag("Whether it has a terminal."),
+  created_at: time("When it was started."),
+  attached: count("Clients now."),
+  status: oneOf(["running", "ended"], { description: "`ended`: its last output and its exit code can still be had." }),
 });
-export type ClosedNotice = Static<typeof ClosedNotice>;
-
-/** What a worker says on the stream of an attachment beside output, which comes as frames for the client. */
-export const SessionNotice = Type.Union([StartedMessage, ExitMessage, GapMessage, InputAckMessage, ResizeMessage, ClosedNotice]);
-export type SessionNotice = Static<typeof SessionNotice>;
+export type SessionInfo = Static<typeof SessionInfo>;
+export const Sessions = component("Sessions", { data: Type.Array(SessionInfo, { description: "Newest first." }) });
+export type Sessions = Static<typeof Sessions>;

@@ -1,5 +1,5 @@
 /** The text of `sandgate-admin help`. */
-import { tiers } from "../../shared/tiers.ts";
+import { tiers } from "../../shared/schemas/limits.ts";
 import { alignColumns } from "../terminal.ts";
 import { commands } from "./commands/all.ts";
 

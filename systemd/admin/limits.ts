@@ -1,5 +1,5 @@
 /** Options that give an account or a key its limits. */
-import { tiers } from "../../shared/tiers.ts";
+import { tiers } from "../../shared/schemas/limits.ts";
 import type { Values } from "./command.ts";
 import { UsageError } from "./failures.ts";
 

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import WebSocket from "ws";
-import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/stream/session/frames.ts";
 import type {
   AttachMessage,
   ClientMessage,
@@ -12,7 +11,8 @@ import type {
   ServerMessage,
   StartedMessage,
   StartMessage,
-} from "../../shared/stream/session/messages.ts";
+} from "../../shared/schemas/session-messages.ts";
+import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/stream/session/frames.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import type { Api } from "./api.ts";
 import { until } from "./until.ts";

@@ -1,6 +1,7 @@
 /** The calls `sessionStart`, `sessionAttach` and `sessions`. */
+
+import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/schemas/sessions.ts";
 import type { WorkerContext } from "../context.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";

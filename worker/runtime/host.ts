@@ -4,7 +4,7 @@ import { release } from "node:os";
 import { dirname, join } from "node:path";
 import type { HostCheck } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
-import { sandboxDefaults } from "../../shared/schemas/api.ts";
+import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { CpuGroups } from "./container/cpu-groups.ts";
 import { ipcBounds } from "./container/isolation.ts";
 import { writeSeccompProfile } from "./container/seccomp.ts";

@@ -5,7 +5,7 @@
 
 import type { CreateCall } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
-import { sandboxDefaults } from "../../shared/schemas/api.ts";
+import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";

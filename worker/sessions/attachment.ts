@@ -1,12 +1,12 @@
 /** One client of a session, as the worker sees it: a stream in both directions with the gateway that has its socket. */
 
 import type { StreamTarget } from "../../shared/bus/messages.ts";
+import type { SessionNotice } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { SessionNotice } from "../../shared/schemas/sessions.ts";
+import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import type { FrameHeader } from "../../shared/stream/frame.ts";
 import type { StreamEnd, StreamHub } from "../../shared/stream/hub.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/stream/session/frames.ts";
-import type { ClientMessage } from "../../shared/stream/session/messages.ts";
 import { type closeReasons, windowBytes } from "../../shared/stream/session/protocol.ts";
 import type { OutputRing } from "./ring.ts";
 

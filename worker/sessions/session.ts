@@ -1,11 +1,11 @@
 /** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
 
 import type { StreamTarget } from "../../shared/bus/messages.ts";
+import type { SessionStartCall, SessionSummary } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ExecutionStatus } from "../../shared/schemas/api.ts";
-import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
+import type { ExecutionStatus } from "../../shared/schemas/executions.ts";
+import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import type { ClientMessage } from "../../shared/stream/session/messages.ts";
 import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
 import type { Interactive, Output } from "../runtime/process/interactive.ts";

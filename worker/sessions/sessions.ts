@@ -1,8 +1,8 @@
 /** The live sessions of this worker: how many there may be, who finds them, what is logged of them. */
 
 import type { LogEntry } from "../../shared/bus/messages.ts";
+import type { SessionStartCall, SessionSummary } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { SessionStartCall, SessionSummary } from "../../shared/schemas/sessions.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { WorkerContext } from "../context.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";

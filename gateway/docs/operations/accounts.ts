@@ -1,14 +1,6 @@
 /** Calls of the web pages, and those about one's own account. */
-import {
-  ApiKeysAnswer,
-  AuthSettingsAnswer,
-  MadeKeyAnswer,
-  MessageAnswer,
-  NewPasswordAnswer,
-  RevokedKeyAnswer,
-  SessionAnswer,
-  UsageAnswer,
-} from "../../../shared/schemas/account-answers.ts";
+import { AccountUsage, AuthSettings, CurrentAccount, Message, NewPassword } from "../../../shared/schemas/accounts.ts";
+import { ApiKeyPage, NewApiKey, RevokedApiKey } from "../../../shared/schemas/keys.ts";
 import { account, ids, key, session, times } from "../examples.ts";
 import { guessing, noKey } from "../failures.ts";
 import { made, type OperationDocs, ok } from "../operation.ts";
@@ -19,7 +11,7 @@ export const settings: OperationDocs = {
   tag: "Browser",
   name: "getAuthSettings",
   summary: "What the log-in page asks",
-  success: ok("Whether people can sign up.", AuthSettingsAnswer, { sign_up: true }),
+  success: ok("Whether people can sign up.", AuthSettings, { sign_up: true }),
   failures: {},
 };
 
@@ -29,7 +21,7 @@ export const signUp: OperationDocs = {
   summary: "Make an account",
   description: "The answer is the same whether the address is new or has an account already, which then stays as it is. Log in after it.",
   body: { email: account.email, password, name: account.name },
-  success: ok("The address has an account.", MessageAnswer, {
+  success: ok("The address has an account.", Message, {
     message: "If this e-mail address is new here, its account is made: log in with the password that you chose",
   }),
   failures: {
@@ -49,7 +41,7 @@ export const logIn: OperationDocs = {
   description:
     "The answer sets the session's cookie. Calls with it name the account's `id` in the header `x-sandgate-account`, and those that change something the `csrf_token` in `x-csrf-token`. A session that the browser has had before ends.",
   body: { email: account.email, password },
-  success: ok("Logged in.", SessionAnswer, session),
+  success: ok("Logged in.", CurrentAccount, session),
   failures: {
     ...guessing,
     unauthorized: { when: "The address or the password is wrong; which one is not said.", message: "Wrong e-mail or password." },
@@ -61,7 +53,7 @@ export const logOut: OperationDocs = {
   tag: "Browser",
   name: "logOut",
   summary: "Log out",
-  success: ok("The session is over.", MessageAnswer, { message: "Logged out" }),
+  success: ok("The session is over.", Message, { message: "Logged out" }),
   failures: {},
 };
 
@@ -71,7 +63,7 @@ export const changePassword: OperationDocs = {
   summary: "Change the password",
   description: "All other sessions of the account end. API keys stay as they are.",
   body: { current_password: password, new_password: "a better horse battery staple" },
-  success: ok("The new password holds.", NewPasswordAnswer, {
+  success: ok("The new password holds.", NewPassword, {
     message: "Password changed; all other sessions of this account have ended",
     csrf_token: "Yc4m2Rk8Vb1tHx6pLd9sWq3fJz7nGe5u",
   }),
@@ -89,7 +81,7 @@ export const get: OperationDocs = {
   tag: "Account",
   name: "getAccount",
   summary: "Get the account",
-  success: ok("Who calls, and the limits. A browser is told its `csrf_token` as well.", SessionAnswer, session),
+  success: ok("Who calls, and the limits. A browser is told its `csrf_token` as well.", CurrentAccount, session),
   failures: {},
 };
 
@@ -99,7 +91,7 @@ export const listKeys: OperationDocs = {
   summary: "List API keys",
   description: "Newest first. Revoked ones too, until they are forgotten, 30 days after that by default. The keys themselves are not kept, only their hashes.",
   query: { page: 1, page_size: 50 },
-  success: ok("A page of the keys.", ApiKeysAnswer, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
+  success: ok("A page of the keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
   failures: {},
 };
 
@@ -109,7 +101,7 @@ export const makeKey: OperationDocs = {
   summary: "Make an API key",
   description: "The answer is the only one that ever shows the key. Only logged in on the web page.",
   body: { name: key.name },
-  success: made("The new key.", MadeKeyAnswer, {
+  success: made("The new key.", NewApiKey, {
     id: key.id,
     name: key.name,
     prefix: key.prefix,
@@ -128,7 +120,7 @@ export const endKey: OperationDocs = {
   summary: "Revoke an API key",
   description: "It fails everywhere at once, and calls in progress end. Only logged in on the web page.",
   of: "key",
-  success: ok("It is revoked.", RevokedKeyAnswer, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
+  success: ok("It is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
 };
 
@@ -136,7 +128,7 @@ export const usage: OperationDocs = {
   tag: "Account",
   name: "getUsage",
   summary: "Get what is used and left",
-  success: ok("Now, and the last hour.", UsageAnswer, {
+  success: ok("Now, and the last hour.", AccountUsage, {
     timestamp: times.now,
     sandboxes: { running: 1, creating: 0, error: 0, total: 1 },
     keys: [

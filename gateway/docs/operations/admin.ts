@@ -1,18 +1,6 @@
 /** Calls for operators of the installation. */
-import {
-  AdminAccountAnswer,
-  AdminAccountsAnswer,
-  AdminDeletedSandboxAnswer,
-  AdminKeyAnswer,
-  AdminKeysAnswer,
-  AdminRevokedKeyAnswer,
-  AdminSandboxesAnswer,
-  DrainedAnswer,
-  ForgottenAnswer,
-  ImagesAnswer,
-  RemovedImageAnswer,
-  WorkersAnswer,
-} from "../../../shared/schemas/account-answers.ts";
+import { AdminAccountPage, AdminAccountWithKeys, AdminApiKey, AdminApiKeyPage, AdminRevokedApiKey } from "../../../shared/schemas/admin/accounts.ts";
+import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
@@ -26,7 +14,7 @@ export const listAccounts: OperationDocs = {
   summary: "List all accounts",
   description: "Newest first.",
   query: { email: "@example.com", page: 1 },
-  success: ok("One page of accounts.", AdminAccountsAnswer, pageOf(adminAccount)),
+  success: ok("One page of accounts.", AdminAccountPage, pageOf(adminAccount)),
   failures: {},
 };
 
@@ -35,7 +23,7 @@ export const getAccount: OperationDocs = {
   name: "adminGetAccount",
   summary: "Get any account",
   of: "account",
-  success: ok("The account with all of its keys.", AdminAccountAnswer, withKeys),
+  success: ok("The account with all of its keys.", AdminAccountWithKeys, withKeys),
   failures: noAccount,
 };
 
@@ -46,7 +34,7 @@ export const changeAccount: OperationDocs = {
   description: "What is not named stays as it is. Numbers in `limits` go over those of the tier; `null` takes all away.",
   of: "account",
   body: { tier: "pro", limits: { sandboxes: 80 } },
-  success: ok("The account as it is now.", AdminAccountAnswer, {
+  success: ok("The account as it is now.", AdminAccountWithKeys, {
     ...withKeys,
     tier: "pro",
     limits: { requests_per_minute: 300, burst: 300, sandboxes: 80 },
@@ -67,7 +55,7 @@ export const listKeys: OperationDocs = {
   summary: "List the keys of all accounts",
   description: "Newest first.",
   query: { account_id: ids.account, page: 1 },
-  success: ok("One page of keys.", AdminKeysAnswer, pageOf(adminKey)),
+  success: ok("One page of keys.", AdminApiKeyPage, pageOf(adminKey)),
   failures: {},
 };
 
@@ -77,7 +65,7 @@ export const changeKey: OperationDocs = {
   summary: "Give a key a tier or numbers of its own",
   of: "key",
   body: { tier: "enterprise", limits: { requests_per_minute: 1200 } },
-  success: ok("The key as it is now.", AdminKeyAnswer, {
+  success: ok("The key as it is now.", AdminApiKey, {
     ...adminKey,
     tier: "enterprise",
     limits: { requests_per_minute: 1200, burst: 1200, sandboxes: 10_000 },
@@ -92,7 +80,7 @@ export const endKey: OperationDocs = {
   name: "adminRevokeKey",
   summary: "Revoke any key",
   of: "key",
-  success: ok("It is revoked.", AdminRevokedKeyAnswer, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
+  success: ok("It is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
 };
 
@@ -101,7 +89,7 @@ export const listWorkers: OperationDocs = {
   name: "adminListWorkers",
   summary: "List workers",
   description: "Those that are there, and those that are gone but still have sandboxes in the directory.",
-  success: ok("The fleet.", WorkersAnswer, {
+  success: ok("The fleet.", Workers, {
     data: [
       {
         id: ids.worker,
@@ -127,7 +115,7 @@ export const drainWorker: OperationDocs = {
   description: "What it has goes on. `on: false` takes that back.",
   of: "worker",
   body: { on: true },
-  success: ok("It takes none, or again.", DrainedAnswer, { id: ids.worker, cordoned: true, message: "The worker takes no new sandboxes" }),
+  success: ok("It takes none, or again.", DrainedWorker, { id: ids.worker, cordoned: true, message: "The worker takes no new sandboxes" }),
   failures: noWorker,
 };
 
@@ -137,7 +125,7 @@ export const forgetWorker: OperationDocs = {
   summary: "Forget a worker that will never come back",
   description: "Its sandboxes leave the directory, and count for nobody's limit any more.",
   of: "worker",
-  success: ok("It is forgotten.", ForgottenAnswer, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
+  success: ok("It is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
   failures: { ...noWorker, conflict: { when: "The worker is there.", message: "This worker is there; stop it first." } },
 };
 
@@ -147,7 +135,7 @@ export const listImages: OperationDocs = {
   summary: "List the images of all workers",
   description: "Those of one worker after those of another, the last used first.",
   query: { worker_id: ids.worker },
-  success: ok("The images.", ImagesAnswer, {
+  success: ok("The images.", Images, {
     data: [
       {
         worker_id: ids.worker,
@@ -170,7 +158,7 @@ export const removeImage: OperationDocs = {
   description: "From all workers, or from one. It is fetched again when somebody asks for it.",
   of: "image",
   query: { worker_id: ids.worker },
-  success: ok("It is gone.", RemovedImageAnswer, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
+  success: ok("It is gone.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
   failures: { ...noImage, conflict: { when: "It is in use, or it is the default one.", message: "the image is in use" } },
 };
 
@@ -180,11 +168,7 @@ export const listSandboxes: OperationDocs = {
   summary: "List the sandboxes of all accounts",
   description: "In every state, newest first.",
   query: { account_id: ids.account, page: 1 },
-  success: ok(
-    "One page of sandboxes.",
-    AdminSandboxesAnswer,
-    pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null }),
-  ),
+  success: ok("One page of sandboxes.", AdminSandboxPage, pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null })),
   failures: {},
 };
 
@@ -193,6 +177,6 @@ export const deleteSandbox: OperationDocs = {
   name: "adminDeleteSandbox",
   summary: "Delete any sandbox",
   of: "sandbox",
-  success: ok("It is gone.", AdminDeletedSandboxAnswer, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
+  success: ok("It is gone.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
   failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
 };

@@ -1,5 +1,5 @@
 /** Calls that run commands. */
-import { ChunkAnswer, ExecutionAnswer } from "../../../shared/schemas/answers.ts";
+import { ExecutionResult, StreamLine } from "../../../shared/schemas/executions.ts";
 import { ids, times } from "../examples.ts";
 import { noSandbox, notRunning } from "../failures.ts";
 import { type Failures, type OperationDocs, ok } from "../operation.ts";
@@ -29,7 +29,7 @@ export const execute: OperationDocs = {
 Each stream is kept up to 10 MiB by default; the command goes on when there is more.`,
   of: "sandbox",
   body: { command: "echo $GREETING | tr a-z A-Z", timeout: 30, env: { GREETING: "hello" } },
-  success: ok("How it went. 200 also when the command failed or its time was up.", ExecutionAnswer, {
+  success: ok("How it went. 200 also when the command failed or its time was up.", ExecutionResult, {
     id: ids.execution,
     status: "completed",
     exit_code: 0,
@@ -54,7 +54,7 @@ A client that goes away ends the command. A client that reads slowly slows it do
   success: {
     status: 200,
     description: "The stream, which begins when the command does.",
-    content: [{ type: "application/x-ndjson", schema: ChunkAnswer, example: '{"stdout":"1\\n"}\n{"stdout":"2\\n"}\n{"stdout":"3\\n"}\n{"exit_code":0}\n' }],
+    content: [{ type: "application/x-ndjson", schema: StreamLine, example: '{"stdout":"1\\n"}\n{"stdout":"2\\n"}\n{"stdout":"3\\n"}\n{"exit_code":0}\n' }],
   },
   failures: ofCommands,
 };

@@ -1,18 +1,10 @@
 /** Calls that move files. */
-import Type from "typebox";
-import { FileAnswer, UploadedAnswer } from "../../../shared/schemas/answers.ts";
-import { FileMode, FilePath } from "../../../shared/schemas/api.ts";
+import { FileInfo, UploadForm, UploadResult } from "../../../shared/schemas/files.ts";
 import { times } from "../examples.ts";
 import { noDisk, noSandbox, notRunning } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Files";
-
-const UploadForm = Type.Object({
-  path: FilePath,
-  file: Type.String({ description: "The file's bytes.", format: "binary" }),
-  mode: Type.Optional(FileMode),
-});
 
 export const upload: OperationDocs = {
   tag,
@@ -26,7 +18,7 @@ export const upload: OperationDocs = {
     { type: "multipart/form-data", schema: UploadForm },
     { type: "application/octet-stream", example: "day,total\n1,42\n" },
   ],
-  success: ok("The file is in place.", UploadedAnswer, { message: "File uploaded", path: "/work/data.csv", size: 15 }),
+  success: ok("The file is in place.", UploadResult, { message: "File uploaded", path: "/work/data.csv", size: 15 }),
   failures: {
     invalid_request: { when: "No path, no file, or a form that cannot be read.", message: "Missing required field: path" },
     ...noSandbox,
@@ -51,7 +43,7 @@ export const stat: OperationDocs = {
     "Whether it is a file or a folder, its size and mode. Looking up has an allowance of its own, 600 calls a minute, and spends none of the tier's.",
   of: "sandbox",
   query: { path: "/work/data.csv" },
-  success: ok("What is there.", FileAnswer, { path: "/work/data.csv", type: "file", size: 15, mode: "644", modified_at: times.began }),
+  success: ok("What is there.", FileInfo, { path: "/work/data.csv", type: "file", size: 15, mode: "644", modified_at: times.began }),
   failures: {
     not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv", reason: "no_such_file" },
     ...notRunning,

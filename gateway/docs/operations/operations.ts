@@ -1,6 +1,6 @@
 /** Calls that need no key: whether the service works, and the reference. */
 import Type from "typebox";
-import { HealthAnswer, ReadinessAnswer } from "../../../shared/schemas/answers.ts";
+import { Health, Readiness } from "../../../shared/schemas/service.ts";
 import { ids } from "../examples.ts";
 import { json, type OperationDocs, ok } from "../operation.ts";
 
@@ -10,7 +10,7 @@ export const health: OperationDocs = {
   tag,
   name: "getHealth",
   summary: "Whether this gateway answers",
-  success: ok("It does.", HealthAnswer, { status: "ok" }),
+  success: ok("It does.", Health, { status: "ok" }),
   failures: {},
 };
 
@@ -20,12 +20,12 @@ export const readiness: OperationDocs = {
   tag,
   name: "getReadiness",
   summary: "Whether calls can be carried out",
-  success: ok("They can.", ReadinessAnswer, { status: "ready", nats: true, workers: [worker] }),
+  success: ok("They can.", Readiness, { status: "ready", nats: true, workers: [worker] }),
   others: [
     {
       status: 503,
       description: "NATS cannot be reached, or no worker takes sandboxes.",
-      content: json(ReadinessAnswer, { status: "unavailable", nats: true, workers: [] }),
+      content: json(Readiness, { status: "unavailable", nats: true, workers: [] }),
     },
   ],
   failures: {},

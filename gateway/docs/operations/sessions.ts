@@ -1,6 +1,6 @@
 /** Live sessions, as far as OpenAPI can tell of them: the upgrade is a call, what follows is in words. */
 
-import { SessionsAnswer, SessionTokenAnswer } from "../../../shared/schemas/session-answers.ts";
+import { Sessions, SessionToken } from "../../../shared/schemas/sessions.ts";
 import {
   closeReasons,
   detachTimeoutDefaultS,
@@ -56,7 +56,7 @@ export const token: OperationDocs = {
     "For pages and people who cannot send a key: it opens one WebSocket of this sandbox, within 60 seconds, through any gateway. With `read_only` that can only watch; with `session_id` it can only attach to this session.",
   of: "sandbox",
   body: { read_only: true },
-  success: ok("Put `token` into the query of the WebSocket's address.", SessionTokenAnswer, {
+  success: ok("Put `token` into the query of the WebSocket's address.", SessionToken, {
     token: "sgt_gw_01k9zpt0v1w2x3y4z5a6b7c8d9_J2v8Qm0yTz5Kc1nR7eUoXhL4sWbG9dPfA3iEjYkZqMw",
     expires_at: times.now,
   }),
@@ -69,7 +69,7 @@ export const list: OperationDocs = {
   summary: "List the live sessions of a sandbox",
   description: "Those that can be attached to, newest first: whose command runs, or has ended while nobody was there to see it.",
   of: "sandbox",
-  success: ok("The sessions.", SessionsAnswer, {
+  success: ok("The sessions.", Sessions, {
     data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
   }),
   failures: { ...noSandbox, ...largeAnswer },

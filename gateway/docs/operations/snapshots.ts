@@ -1,5 +1,6 @@
 /** Calls about snapshots. */
-import { CloneAnswer, DeletedAllAnswer, DeletedSnapshotAnswer, SandboxAnswer, SnapshotAnswer, SnapshotPageAnswer } from "../../../shared/schemas/answers.ts";
+import { DeletedAll, SandboxInfo } from "../../../shared/schemas/sandboxes.ts";
+import { Clone, DeletedSnapshot, SnapshotInfo, SnapshotPage } from "../../../shared/schemas/snapshots.ts";
 import { ids, pageOf, sandbox, snapshot, times } from "../examples.ts";
 import { noDisk, noImageHad, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
 import { made, type OperationDocs, ok } from "../operation.ts";
@@ -15,7 +16,7 @@ export const take: OperationDocs = {
   of: "sandbox",
   body: { name: snapshot.name, quick: false },
   once: true,
-  success: made("The snapshot, ready and durable.", SnapshotAnswer, snapshot),
+  success: made("The snapshot, ready and durable.", SnapshotInfo, snapshot),
   failures: { ...noSandbox, ...notRunning, ...noDisk, ...repeated },
 };
 
@@ -28,7 +29,7 @@ export const clone: OperationDocs = {
   of: "sandbox",
   body: { name: "nightly-report-2", snapshot_name: snapshot.name, resources: { memory: 1024 } },
   once: true,
-  success: made("The new sandbox, and the snapshot that it was made from.", CloneAnswer, {
+  success: made("The new sandbox, and the snapshot that it was made from.", Clone, {
     sandbox: { ...sandbox, id: ids.clone, name: "nightly-report-2", memory: 1024, created_at: times.now },
     snapshot,
   }),
@@ -48,7 +49,7 @@ export const list: OperationDocs = {
   summary: "List snapshots",
   description: "Those that are ready, newest first.",
   query: { page: 1, page_size: 20 },
-  success: ok("One page of snapshots.", SnapshotPageAnswer, pageOf(snapshot)),
+  success: ok("One page of snapshots.", SnapshotPage, pageOf(snapshot)),
   failures: {},
 };
 
@@ -57,7 +58,7 @@ export const get: OperationDocs = {
   name: "getSnapshot",
   summary: "Get one snapshot",
   of: "snapshot",
-  success: ok("The snapshot, in whatever state.", SnapshotAnswer, snapshot),
+  success: ok("The snapshot, in whatever state.", SnapshotInfo, snapshot),
   failures: noSnapshot,
 };
 
@@ -70,7 +71,7 @@ export const restore: OperationDocs = {
   of: "snapshot",
   body: { name: "after-the-upgrade", resources: { memory: 1024 }, env_vars: { GREETING: "hello again" } },
   once: true,
-  success: made("The new sandbox.", SandboxAnswer, { ...sandbox, id: ids.clone, name: "after-the-upgrade", memory: 1024, created_at: times.now }),
+  success: made("The new sandbox.", SandboxInfo, { ...sandbox, id: ids.clone, name: "after-the-upgrade", memory: 1024, created_at: times.now }),
   failures: {
     ...noSnapshot,
     ...noDisk,
@@ -91,7 +92,7 @@ export const remove: OperationDocs = {
   summary: "Delete a snapshot",
   description: "Sandboxes that were made from it live on.",
   of: "snapshot",
-  success: ok("It is gone.", DeletedSnapshotAnswer, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
+  success: ok("It is gone.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
   failures: { ...noSnapshot, conflict: { when: "It is still being taken.", message: "the snapshot is still being taken" } },
 };
 
@@ -100,6 +101,6 @@ export const removeAll: OperationDocs = {
   name: "deleteAllSnapshots",
   summary: "Delete all snapshots",
   description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
-  success: ok("What was deleted.", DeletedAllAnswer, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
+  success: ok("What was deleted.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
   failures: {},
 };

@@ -1,7 +1,7 @@
 /** The operator's calls about accounts. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { AccountChange, AccountsQuery } from "../../../shared/schemas/accounts.ts";
+import type { AccountChange, AccountsQuery } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { accountView, newestFirst } from "../../accounts/view.ts";

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { Empty, type ImageEntry, ImagesReply } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { ImagesQuery } from "../../../shared/schemas/accounts.ts";
+import type { ImagesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";

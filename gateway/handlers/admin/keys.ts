@@ -1,7 +1,7 @@
 /** The operator's calls about API keys. */
 import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { KeyChange, KeysQuery } from "../../../shared/schemas/accounts.ts";
+import type { KeyChange, KeysQuery } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import { iso, keyView, newestFirst } from "../../accounts/view.ts";

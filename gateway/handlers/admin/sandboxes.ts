@@ -1,7 +1,7 @@
 /** The operator's calls about the sandboxes of all accounts. */
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../../shared/bus/messages.ts";
-import type { SandboxesQuery } from "../../../shared/schemas/accounts.ts";
+import type { SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { newestFirst } from "../../accounts/view.ts";
 import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";

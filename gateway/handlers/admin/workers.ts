@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { Empty, type WorkerPresence } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { DrainBody } from "../../../shared/schemas/accounts.ts";
+import type { DrainBody } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../api/routes.ts";
 import type { GatewayContext } from "../../context.ts";

@@ -1,5 +1,5 @@
 /** Starting and joining sessions with an API key. */
-import type { StartMessage } from "../../stream/session/messages.ts";
+import type { StartMessage } from "../../schemas/session-messages.ts";
 import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import type { Connection } from "../connection.ts";
 import type { Dial } from "./link.ts";

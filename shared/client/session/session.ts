@@ -1,7 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A command that one can write to. When the connection is lost the client joins the session again by itself. */
+
+import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/session-messages.ts";
 import { encodeInput } from "../../stream/session/frames.ts";
-import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../stream/session/messages.ts";
 import { shouldReattach } from "../../stream/session/protocol.ts";
 import { deferred, retry } from "../../waiting.ts";
 import { APIConnectionError, SandgateError } from "../errors.ts";

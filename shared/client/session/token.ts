@@ -1,5 +1,5 @@
 /** Sessions by a token, where there must be no API key: in browsers. A server with the key asks for the token. */
-import type { AttachMessage, StartMessage } from "../../stream/session/messages.ts";
+import type { AttachMessage, StartMessage } from "../../schemas/session-messages.ts";
 import { detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import { gatewayUrl } from "../client.ts";
 import type { Platform } from "../platform.ts";

@@ -1,8 +1,8 @@
 /** What a client has sent, checked. */
 import type { TSchema } from "typebox";
 import { SandgateError } from "../../errors.ts";
+import { type ClientMessage, clientMessages } from "../../schemas/session-messages.ts";
 import { inputChecker } from "../../schemas/validate.ts";
-import { type ClientMessage, clientMessages } from "./messages.ts";
 
 const checks = new Map(
   Object.entries(clientMessages).map(([type, schema]) => [type, inputChecker(schema as TSchema).check as (value: unknown) => ClientMessage]),

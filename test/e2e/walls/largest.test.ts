@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { type CallRoute, type Route, routes } from "../../../gateway/api/routes.ts";
 import { readHeaders } from "../../../gateway/http/head.ts";
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
-import { clientMessages } from "../../../shared/stream/session/messages.ts";
+import { clientMessages } from "../../../shared/schemas/session-messages.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
 import { type Answer, Api } from "../../helpers/api.ts";

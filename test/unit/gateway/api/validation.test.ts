@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TSchema } from "typebox";
 import { SandgateError } from "../../../../shared/errors.ts";
-import { AccountChange } from "../../../../shared/schemas/accounts.ts";
-import { CreateBody, commandBytesMax, DownloadQuery, ExecuteAsyncBody, ExecuteBody, LogsQuery, UploadTarget } from "../../../../shared/schemas/api.ts";
+import { AccountChange } from "../../../../shared/schemas/admin/accounts.ts";
+import { commandBytesMax, ExecuteAsyncBody, ExecuteBody } from "../../../../shared/schemas/executions.ts";
+import { DownloadQuery, UploadTarget } from "../../../../shared/schemas/files.ts";
+import { CreateBody } from "../../../../shared/schemas/sandboxes.ts";
+import { LogsQuery } from "../../../../shared/schemas/usage.ts";
 import { inputChecker } from "../../../../shared/schemas/validate.ts";
 
 const whole = "(a whole number of seconds)";

@@ -7,7 +7,8 @@ import { Hosts } from "../../../../gateway/http/hosts.ts";
 import { parseQuery } from "../../../../gateway/http/query.ts";
 import { statusLine } from "../../../../gateway/http/status.ts";
 import { statusOf } from "../../../../shared/errors.ts";
-import { DownloadQuery, PageQuery } from "../../../../shared/schemas/api.ts";
+import { DownloadQuery } from "../../../../shared/schemas/files.ts";
+import { PageQuery } from "../../../../shared/schemas/pages.ts";
 
 test("a query becomes an object, numbers as numbers, less the key", () => {
   assert.deepEqual(parseQuery(PageQuery, "page=2&page_size=50&api_key=sg_x"), { page: 2, page_size: 50 });

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Outbox } from "../../../../gateway/live/outbox.ts";
 import { Pace } from "../../../../gateway/live/pace.ts";
 import type { SandgateError } from "../../../../shared/errors.ts";
+import type { ClientMessage } from "../../../../shared/schemas/session-messages.ts";
 import type { FrameHeader } from "../../../../shared/stream/frame.ts";
-import type { ClientMessage } from "../../../../shared/stream/session/messages.ts";
 
 /** Longer than the machine may keep a test from going on. */
 const togetherMs = 500;

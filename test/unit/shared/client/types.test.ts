@@ -1,10 +1,14 @@
 /** The client's types are those of the schemas: this file does not compile where they differ. */
 import { test } from "node:test";
-import type { Static } from "typebox";
 import type * as Client from "../../../../shared/client/types.ts";
-import type * as Accounts from "../../../../shared/schemas/account-answers.ts";
-import type * as Answers from "../../../../shared/schemas/answers.ts";
-import type * as Api from "../../../../shared/schemas/api.ts";
+import type * as Accounts from "../../../../shared/schemas/accounts.ts";
+import type * as Executions from "../../../../shared/schemas/executions.ts";
+import type * as Files from "../../../../shared/schemas/files.ts";
+import type * as Keys from "../../../../shared/schemas/keys.ts";
+import type * as Pages from "../../../../shared/schemas/pages.ts";
+import type * as Sandboxes from "../../../../shared/schemas/sandboxes.ts";
+import type * as Snapshots from "../../../../shared/schemas/snapshots.ts";
+import type * as Usage from "../../../../shared/schemas/usage.ts";
 
 /** Each fits where the other is wanted, down to what is optional. */
 type Same<A, B> = [A, B] extends [B, A]
@@ -20,30 +24,30 @@ type Same<A, B> = [A, B] extends [B, A]
 const same = <A, B>(_agree: Same<A, B>): void => {};
 
 test("what is sent", () => {
-  same<Client.CreateBody, Static<typeof Api.CreateBody>>(true);
-  same<Client.DeleteBody, Static<typeof Api.DeleteBody>>(true);
-  same<Client.SnapshotBody, Static<typeof Api.SnapshotBody>>(true);
-  same<Client.CloneBody, Static<typeof Api.CloneBody>>(true);
-  same<Client.RestoreBody, Static<typeof Api.RestoreBody>>(true);
-  same<Client.ExecuteBody, Static<typeof Api.ExecuteBody>>(true);
-  same<Client.ExecuteBody, Static<typeof Api.ExecuteAsyncBody>>(true);
-  same<Client.PageQuery, Static<typeof Api.PageQuery>>(true);
-  same<Client.StatusQuery, Static<typeof Api.StatusQuery>>(true);
-  same<Client.LogsQuery, Static<typeof Api.LogsQuery>>(true);
+  same<Client.CreateBody, Sandboxes.CreateBody>(true);
+  same<Client.DeleteBody, Sandboxes.DeleteBody>(true);
+  same<Client.SnapshotBody, Snapshots.SnapshotBody>(true);
+  same<Client.CloneBody, Snapshots.CloneBody>(true);
+  same<Client.RestoreBody, Snapshots.RestoreBody>(true);
+  same<Client.ExecuteBody, Executions.ExecuteBody>(true);
+  same<Client.ExecuteBody, Executions.ExecuteAsyncBody>(true);
+  same<Client.PageQuery, Pages.PageQuery>(true);
+  same<Client.StatusQuery, Usage.StatusQuery>(true);
+  same<Client.LogsQuery, Usage.LogsQuery>(true);
 });
 
 test("what is answered", () => {
-  same<Client.SandboxInfo, Static<typeof Answers.SandboxAnswer>>(true);
-  same<Client.SnapshotInfo, Static<typeof Answers.SnapshotAnswer>>(true);
-  same<Client.ExecutionResult, Static<typeof Answers.ExecutionAnswer>>(true);
-  same<Client.UploadResult, Static<typeof Answers.UploadedAnswer>>(true);
-  same<Client.FileInfo, Static<typeof Answers.FileAnswer>>(true);
-  same<Client.SandboxUsage, Static<typeof Answers.StatusAnswer>>(true);
-  same<Client.Logs, Static<typeof Answers.LogsAnswer>>(true);
-  same<Client.DeletedSandbox, Static<typeof Answers.DeletedSandboxAnswer>>(true);
-  same<Client.DeletedSnapshot, Static<typeof Answers.DeletedSnapshotAnswer>>(true);
-  same<Client.DeletedAll, Static<typeof Answers.DeletedAllAnswer>>(true);
-  same<Client.AccountUsage, Static<typeof Accounts.UsageAnswer>>(true);
-  same<Client.ApiKey, Static<typeof Accounts.ApiKeyAnswer>>(true);
-  same<Client.Account, Omit<Static<typeof Accounts.SessionAnswer>, "csrf_token">>(true);
+  same<Client.SandboxInfo, Sandboxes.SandboxInfo>(true);
+  same<Client.SnapshotInfo, Snapshots.SnapshotInfo>(true);
+  same<Client.ExecutionResult, Executions.ExecutionResult>(true);
+  same<Client.UploadResult, Files.UploadResult>(true);
+  same<Client.FileInfo, Files.FileInfo>(true);
+  same<Client.SandboxUsage, Usage.SandboxUsage>(true);
+  same<Client.Logs, Usage.Logs>(true);
+  same<Client.DeletedSandbox, Sandboxes.DeletedSandbox>(true);
+  same<Client.DeletedSnapshot, Snapshots.DeletedSnapshot>(true);
+  same<Client.DeletedAll, Sandboxes.DeletedAll>(true);
+  same<Client.AccountUsage, Accounts.AccountUsage>(true);
+  same<Client.ApiKey, Keys.ApiKey>(true);
+  same<Client.Account, Omit<Accounts.CurrentAccount, "csrf_token">>(true);
 });

@@ -1,24 +1,25 @@
 /** Control messages of live sessions: JSON in text frames. Unknown types are refused, and unknown fields of what a client sends. */
 import Type, { type Static } from "typebox";
-import { errorCodes, errorReasons } from "../../errors.ts";
-import { commandBytesMax, EnvVars } from "../../schemas/api.ts";
-import { detachTimeoutMaxS, timeoutMaxS } from "./protocol.ts";
+import { detachTimeoutMaxS, timeoutMaxS } from "../stream/session/protocol.ts";
+import { EnvVars } from "./environment.ts";
+import { ErrorCode, ErrorReason } from "./errors.ts";
+import { Command, WorkingDir } from "./executions.ts";
+import { SessionId } from "./sessions.ts";
 
 const sideMax = 65_535;
 const Side = Type.Integer({ minimum: 1, maximum: sideMax, takes: `between 1 and ${sideMax} (a whole number)` });
 const Offset = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, takes: "a whole number from 0" });
-const SessionId = Type.String({ minLength: 1, maxLength: 64 });
 
 /** Starts a command; without one, the login shell with a terminal. */
 export const StartMessage = Type.Object({
   type: Type.Literal("start"),
-  command: Type.Optional(Type.String({ pattern: "^[^\\u0000]+$", takes: `a string of 1 to ${commandBytesMax} bytes without NUL` })),
+  command: Type.Optional(Command),
   /** A pseudo-terminal; false unless there is no command. */
   tty: Type.Optional(Type.Boolean()),
   cols: Type.Optional(Side),
   rows: Type.Optional(Side),
   env: Type.Optional(EnvVars),
-  working_dir: Type.Optional(Type.String({ pattern: "^/[^\\u0000]*$", maxLength: 4_096, takes: "an absolute path of at most 4096 characters" })),
+  working_dir: Type.Optional(WorkingDir),
   /** Seconds that the session outlives its last socket. */
   detach_timeout: Type.Optional(
     Type.Integer({ minimum: 0, maximum: detachTimeoutMaxS, takes: `between 0 and ${detachTimeoutMaxS} (a whole number of seconds)` }),
@@ -103,8 +104,8 @@ export type ExitMessage = Static<typeof ExitMessage>;
 /** Why the socket is closed right after this. */
 export const ErrorMessage = Type.Object({
   type: Type.Literal("error"),
-  code: Type.Enum([...errorCodes]),
-  reason: Type.Optional(Type.Enum([...errorReasons])),
+  code: ErrorCode,
+  reason: Type.Optional(ErrorReason),
   message: Type.String(),
 });
 export type ErrorMessage = Static<typeof ErrorMessage>;
@@ -121,11 +122,3 @@ export type ResizeMessage = Static<typeof ResizeMessage>;
 
 /** What the server sends. */
 export type ServerMessage = StartedMessage | ExitMessage | ErrorMessage | GapMessage | InputAckMessage | ResizeMessage;
-
-/** Body of the call that makes a token for one WebSocket. */
-export const SessionTokenBody = Type.Object({
-  /** The token's socket may only read. */
-  read_only: Type.Optional(Type.Boolean()),
-  /** The token's socket may only attach to this session. */
-  session_id: Type.Optional(SessionId),
-});

@@ -1,0 +1,84 @@
+/** Commands that run in a sandbox, answered whole or streamed. */
+import Type, { type Static } from "typebox";
+import { EnvVars } from "./environment.ts";
+import { ErrorCode, ErrorReason } from "./errors.ts";
+import { component, flag, oneOf, text, time } from "./fields.ts";
+
+export const commandBytesMax = 128 * 1024;
+
+export const Command = Type.String({
+  description: "Run as `/bin/sh -c command`: pipes, redirects and chaining work.",
+  pattern: "^[^\\u0000]+$",
+  takes: `a string of 1 to ${commandBytesMax} bytes without NUL`,
+});
+export const WorkingDir = Type.String({
+  description: "Where the command runs; the image's own directory when absent.",
+  pattern: "^/[^\\u0000]*$",
+  maxLength: 4_096,
+  takes: "an absolute path of at most 4096 characters",
+});
+
+export const ExecuteBody = Type.Object({
+  command: Command,
+  timeout: Type.Optional(
+    Type.Integer({
+      description: "Seconds until the command and all that it started are killed.",
+      default: 30,
+      minimum: 1,
+      maximum: 300,
+      takes: "between 1 and 300 (a whole number of seconds)",
+    }),
+  ),
+  working_dir: Type.Optional(WorkingDir),
+  env: Type.Optional(EnvVars),
+});
+export type ExecuteBody = Static<typeof ExecuteBody>;
+
+/** The upper bound of `timeout` is a setting, so the handler checks it. */
+export const ExecuteAsyncBody = Type.Object({
+  ...ExecuteBody.properties,
+  timeout: Type.Optional(
+    Type.Integer({
+      description: "Seconds until the command and all that it started are killed; the server's maximum, an hour by default, when absent.",
+      minimum: 1,
+      takes: "a whole number of seconds, at least 1",
+    }),
+  ),
+});
+export type ExecuteAsyncBody = Static<typeof ExecuteAsyncBody>;
+
+/** The status of one execution as results and logs show it. */
+export const ExecutionStatus = oneOf(["running", "completed", "timeout", "error"], {});
+export type ExecutionStatus = Static<typeof ExecutionStatus>;
+
+const truncated = Type.Optional(flag("There was more than is kept (10 MiB of each stream by default)."));
+/** How a command went. One that failed is no error: look at `exit_code`. */
+export const ExecutionResult = component("Execution", {
+  id: text("The execution's id."),
+  status: ExecutionStatus,
+  exit_code: Type.Integer({ description: "The command's; 128+n when signal n ended it, 124 with status `timeout`, -1 with status `error`." }),
+  stdout: text("Standard output, as UTF-8."),
+  stderr: text("Standard error, as UTF-8."),
+  stdout_truncated: truncated,
+  stderr_truncated: truncated,
+  error: Type.Optional(text("What ended the command, where that was not the command itself.")),
+  execution_time_ms: Type.Number({ description: "Milliseconds.", minimum: 0 }),
+  created_at: time("When it began."),
+  completed_at: time("When it ended."),
+});
+export type ExecutionResult = Static<typeof ExecutionResult>;
+
+/** A line of `execute_async`. */
+export const StreamLine = component(
+  "StreamChunk",
+  {
+    stdout: Type.Optional(text("A piece of standard output.")),
+    stderr: Type.Optional(text("A piece of standard error.")),
+    exit_code: Type.Optional(Type.Integer({ description: "How the command ended; only in the last line." })),
+    error: Type.Optional(text("Why the stream ended without an exit code; only in the last line.")),
+    code: Type.Optional(ErrorCode),
+    reason: Type.Optional(ErrorReason),
+  },
+  "One line of the stream. The last one has either `exit_code` or `error` and `code`.",
+);
+export type StreamLine = Static<typeof StreamLine>;
