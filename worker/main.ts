@@ -48,7 +48,6 @@ import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
-import { Directory } from "./store/directory.ts";
 import { OwnEntries } from "./store/entries.ts";
 import { openStore } from "./store/open.ts";
 import { rebuildRecords } from "./store/rebuild.ts";
@@ -92,11 +91,11 @@ async function main(): Promise<void> {
   const podman = new Podman(config, host);
   const imageStore = new PodmanImages();
   const entries = {
-    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry)),
-    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry)),
+    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry), log),
+    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry), log),
   };
   if (isLost) await rebuildRecords({ ...entries, store, log });
-  const sandboxes = new Sandboxes(store, new Directory(entries.sandboxes, log));
+  const sandboxes = new Sandboxes(store, entries.sandboxes);
   const snapshots = new Snapshots(store, entries.snapshots);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
@@ -120,7 +119,7 @@ async function main(): Promise<void> {
       const image = imageOfLayer(id);
       return image === undefined || layers.has(id) ? layers.dirOf(id) : imageStore.folder(image);
     },
-    onDone: (id) => snapshots.noteArchived(id, "done"),
+    onDone: (id) => snapshots.noteStored(id),
   });
   lifecycle.onStop("replicator", () => replicator.stop());
   const sandboxLifecycle = new SandboxLifecycle({

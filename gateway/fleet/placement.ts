@@ -2,6 +2,7 @@
 
 import type { SnapshotEntry, WorkerPresence } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import type { ArchiveState } from "../../shared/state/snapshot.ts";
 import type { WorkerRef } from "./dispatch.ts";
 
 interface PresentWorker {
@@ -9,11 +10,10 @@ interface PresentWorker {
   readonly worker: WorkerPresence;
 }
 
-const notArchived = {
+const notArchived: Readonly<Record<Exclude<ArchiveState, "done">, string>> = {
   pending: "archived yet",
-  failed: "archived, because that failed",
   local: "archived, by a setting of this installation",
-} as const;
+};
 
 /** Workers that accept sandboxes, best first: most free memory for each sandbox it would then have, least load. */
 export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
@@ -39,7 +39,7 @@ export function workersFor({ worker_id, archived }: Pick<SnapshotEntry, "worker_
 }
 
 /** Why a snapshot cannot be restored when the worker that took it does not do so. */
-export function onlyItsOwn(archived: SnapshotEntry["archived"], state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
+export function onlyItsOwn(archived: ArchiveState, state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
   const rest = archived === "done" ? "no other worker has room for another sandbox" : `the snapshot is not ${notArchived[archived]}`;
   return new SandgateError("unavailable", `the worker that took this snapshot ${state}, and ${rest}`);
 }

@@ -10,7 +10,6 @@ import { Owned } from "./owned.ts";
 
 const notFound = (id: string): SandgateError => new SandgateError("not_found", `Snapshot not found: ${id.slice(0, 64)}`, { reason: "no_such_snapshot" });
 
-/** Its worker was away when it was deleted: nobody sees it any more. */
 const isDeleted = ({ status }: SnapshotEntry): boolean => status === "deleting";
 
 export class SnapshotDirectory {

@@ -5,7 +5,7 @@ import { Environment } from "../schemas/environment.ts";
 import { ExecutionStatus } from "../schemas/executions.ts";
 import { FilePath, FileType, UploadTarget } from "../schemas/files.ts";
 import { sandboxStates } from "../state/sandbox.ts";
-import { snapshotStates } from "../state/snapshot.ts";
+import { archiveStates, snapshotStates } from "../state/snapshot.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 /** What a process is called on the bus, and of what a subject is made: no wildcard and nothing empty in it. */
@@ -228,8 +228,8 @@ export const SnapshotEntry = Type.Object({
   memory: Type.Boolean(),
   /** How long the processes of the sandbox stood still. */
   pause_ms: Type.Number(),
-  /** Whether all layers are in the object store; `local`: a setting keeps them on the worker. */
-  archived: Type.Union([Type.Literal("local"), Type.Literal("pending"), Type.Literal("done"), Type.Literal("failed")]),
+  /** Whether all layers are in the object store. */
+  archived: Type.Enum([...archiveStates]),
   /** The call that made it, so that a repetition finds it. */
   attempt_id: Type.Optional(Id),
   manifest: Manifest,

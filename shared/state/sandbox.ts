@@ -1,4 +1,5 @@
-/** The states of a sandbox and the moves between them: a table, without I/O. */
+/** The states of a sandbox and the moves between them. */
+import type { Moves } from "./moves.ts";
 
 export const sandboxStates = ["creating", "running", "error", "deleting"] as const;
 export type SandboxState = (typeof sandboxStates)[number];
@@ -6,7 +7,7 @@ export type SandboxState = (typeof sandboxStates)[number];
 export const sandboxEvents = ["started", "failed", "delete", "lost", "recovered"] as const;
 export type SandboxEvent = (typeof sandboxEvents)[number];
 
-const moves: Readonly<Record<SandboxState, Partial<Record<SandboxEvent, SandboxState>>>> = {
+const moves: Moves<SandboxState, SandboxEvent> = {
   creating: { started: "running", failed: "error", lost: "error" },
   running: { delete: "deleting", lost: "error", recovered: "running" },
   error: { delete: "deleting", recovered: "running", lost: "error" },
@@ -14,6 +15,4 @@ const moves: Readonly<Record<SandboxState, Partial<Record<SandboxEvent, SandboxS
 };
 
 /** The state after the event, or undefined when the event is not allowed in this state. */
-export function nextState(state: SandboxState, event: SandboxEvent): SandboxState | undefined {
-  return moves[state][event];
-}
+export const nextSandboxState = (state: SandboxState, event: SandboxEvent): SandboxState | undefined => moves[state][event];

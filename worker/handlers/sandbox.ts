@@ -10,7 +10,7 @@ import type { WorkerContext } from "../context.ts";
 import type { Refusal } from "../counters.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import { entryOf } from "../store/directory.ts";
+import { entryOf } from "../sandboxes/registry.ts";
 import type { RootSource, SandboxRecord } from "../store/store.ts";
 
 const checkHeldReply = checker(HeldReply);

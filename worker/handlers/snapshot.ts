@@ -4,8 +4,8 @@ import type { DeleteSnapshotCall, RestoreCall, SandboxEntry, SnapshotCall, Snaps
 import { baseLayerOf, fetchedLayerId } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
+import { entryOf } from "../sandboxes/registry.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
-import { entryOf } from "../store/directory.ts";
 import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */
@@ -39,7 +39,7 @@ export async function deleteSnapshot({ snapshots, reserve, replicator, collectLa
   const record = snapshots.owned(call.snapshot_id, call.account_id);
   if (record.status === "creating") throw new SandgateError("conflict", "the snapshot is still being taken");
   await reserve.spend(async () => {
-    await snapshots.remove(record);
+    await snapshots.remove(record.id);
     await collectLayers();
   });
   await replicator.forget(call.snapshot_id);

@@ -40,8 +40,8 @@ export class UnfinishedDeletions {
     const { sandboxes, snapshots, reserve, collectLayers, log } = this.#parts;
     for (const sandbox of [...sandboxes.all()]) await finishDeletion(this.#parts, sandbox);
     for (const record of [...snapshots.all()]) {
-      if (!record.deleting) continue;
-      await reserve.spend(() => snapshots.remove(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
+      if (record.status !== "deleting") continue;
+      await reserve.spend(() => snapshots.remove(record.id)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
     }
     await collectLayers().catch((err) => log.warn({ err }, "layers that nobody needs could not be removed"));
     await reserve.fill();

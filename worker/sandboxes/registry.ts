@@ -1,10 +1,11 @@
 /** The sandboxes of this worker in memory: records, what runs in them, and the only way to change their state. */
+import type { SandboxEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { nextState, type SandboxEvent } from "../../shared/state/sandbox.ts";
+import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.ts";
 import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
-import type { Directory } from "../store/directory.ts";
+import type { OwnEntries } from "../store/entries.ts";
 import type { SandboxRecord, Store } from "../store/store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
@@ -43,9 +44,9 @@ export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
   readonly #turns = new KeyedMutex();
   readonly #store: Store;
-  readonly #directory: Directory;
+  readonly #directory: OwnEntries<SandboxEntry>;
 
-  constructor(store: Store, directory: Directory) {
+  constructor(store: Store, directory: OwnEntries<SandboxEntry>) {
     this.#store = store;
     this.#directory = directory;
     for (const record of store.sandboxes()) this.#track(record);
@@ -104,7 +105,7 @@ export class Sandboxes {
 
   /** Tells the directory of a sandbox that is still being made. */
   announce(sandbox: LiveSandbox): Promise<void> {
-    return this.#directory.publish(sandbox.record);
+    return this.#publish(sandbox.record);
   }
 
   /**
@@ -115,7 +116,7 @@ export class Sandboxes {
    */
   async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
-    await this.#directory.publish(sandbox.record);
+    await this.#publish(sandbox.record);
   }
 
   /**
@@ -126,7 +127,7 @@ export class Sandboxes {
    */
   async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
     this.#become(sandbox, event, changes);
-    await this.#directory.publish(sandbox.record);
+    await this.#publish(sandbox.record);
     sandbox.record = { ...sandbox.record, acknowledged: true };
     await this.#store.putSandbox(sandbox.record);
   }
@@ -134,22 +135,27 @@ export class Sandboxes {
   /** Like `apply`, for a change that no caller waits for: the directory hears of it when the bus is back. */
   async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
-    await this.#directory.publish(sandbox.record).catch(() => {});
+    await this.#publish(sandbox.record).catch(() => {});
   }
 
   /** Forgets a sandbox whose container is gone. */
   async remove(sandbox: LiveSandbox): Promise<void> {
     await this.#store.deleteSandbox(sandbox.record.id);
     this.#live.delete(sandbox.record.id);
-    await this.#directory.withdraw(sandbox.record.id);
+    await this.#directory.delete(sandbox.record.id);
   }
 
   /** Makes the directory say what the records say, while calls go on: after a start and after the bus was away. */
   async synchronise(): Promise<void> {
     await this.#directory.withdrawUnknown((id) => this.#live.has(id));
     for (const sandbox of [...this.#live.values()]) {
-      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#directory.publish(sandbox.record);
+      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record);
     }
+  }
+
+  /** @throws {SandgateError} `unavailable` when the entry could not be stored. */
+  #publish(record: SandboxRecord): Promise<void> {
+    return this.#directory.put(record.id, entryOf(record));
   }
 
   async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
@@ -158,7 +164,7 @@ export class Sandboxes {
   }
 
   #become(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): void {
-    const status = nextState(sandbox.record.status, event);
+    const status = nextSandboxState(sandbox.record.status, event);
     if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
     const { error, ...rest } = sandbox.record;
     sandbox.record = { ...rest, ...(error && status !== "running" ? { error } : {}), ...changes, status };
@@ -169,4 +175,10 @@ export class Sandboxes {
     this.#live.set(record.id, sandbox);
     return sandbox;
   }
+}
+
+/** The part of a record that others may see. */
+export function entryOf(record: SandboxRecord): SandboxEntry {
+  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, ...entry } = record;
+  return entry;
 }

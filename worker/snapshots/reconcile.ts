@@ -1,8 +1,8 @@
 /** After a start: makes records, layers, directory and the processes of sandboxes agree. */
+import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Podman } from "../runtime/container/podman.ts";
-import type { SnapshotRecord } from "../store/store.ts";
 import type { Snapshots } from "./registry.ts";
 import type { Replicator } from "./replicator.ts";
 
@@ -31,16 +31,17 @@ export async function reconcileSnapshots(parts: Parts): Promise<void> {
   for (const record of [...parts.snapshots.all()]) await settle(parts, record);
   await parts.snapshots.withdrawUnknown();
   await parts.collectLayers();
-  for (const record of parts.snapshots.all()) if (record.archived !== "done" && record.archived !== "local") parts.replicator.add(record);
+  for (const record of parts.snapshots.all()) if (record.archived === "pending") parts.replicator.add(record);
 }
 
-async function settle({ snapshots, log }: Parts, record: SnapshotRecord): Promise<void> {
+async function settle({ snapshots, log }: Parts, record: SnapshotEntry): Promise<void> {
   if (snapshots.isBeingTaken(record.id)) return;
   if (record.status === "creating") {
     log.warn({ event: "snapshot_dropped", snapshot: record.id }, "a half-made snapshot is removed");
     return snapshots.discard(record.id);
   }
   const known = await snapshots.entry(record.id);
-  if (record.deleting || known?.status === "deleting") return snapshots.remove(record);
+  // The gateways mark the entry of a snapshot that was deleted while its worker was away.
+  if (record.status === "deleting" || known?.status === "deleting") return snapshots.remove(record.id);
   if (!known) await snapshots.publish(record);
 }

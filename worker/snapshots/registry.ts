@@ -1,13 +1,14 @@
-/** The snapshots of this worker: records on disk, entries in the directory, and which layers they need. */
+/** The snapshots of this worker: records on disk, entries in the directory, and the only way to change their state. */
 
 import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { nextArchiveState, nextSnapshotState, type SnapshotEvent } from "../../shared/state/snapshot.ts";
 import { faultPoint } from "../faults.ts";
 import type { OwnEntries } from "../store/entries.ts";
-import type { SnapshotRecord, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 export class Snapshots {
-  readonly #records = new Map<string, SnapshotRecord>();
+  readonly #records = new Map<string, SnapshotEntry>();
   /** Those that are being taken now, which a look at what is left of the last process must not touch. */
   readonly #taking = new Set<string>();
   readonly #store: Store;
@@ -19,54 +20,57 @@ export class Snapshots {
     for (const record of store.snapshots()) this.#records.set(record.id, record);
   }
 
-  all(): IterableIterator<SnapshotRecord> {
+  all(): IterableIterator<SnapshotEntry> {
     return this.#records.values();
   }
 
-  get(id: string): SnapshotRecord | undefined {
+  get(id: string): SnapshotEntry | undefined {
     return this.#records.get(id);
   }
 
   /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
-  owned(id: string, accountId: string): SnapshotRecord {
+  owned(id: string, accountId: string): SnapshotEntry {
     const record = this.#records.get(id);
-    if (!record || record.account_id !== accountId || record.deleting)
+    if (!record || record.account_id !== accountId || record.status === "deleting")
       throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });
     return record;
   }
 
   /** What an attempt has made. */
-  byAttempt(attemptId: string): SnapshotRecord | undefined {
-    return [...this.#records.values()].find((record) => record.attempt_id === attemptId && record.status === "ready" && !record.deleting);
+  byAttempt(attemptId: string): SnapshotEntry | undefined {
+    return [...this.#records.values()].find((record) => record.attempt_id === attemptId && record.status === "ready");
   }
 
   /** Writes the intent to take a snapshot, which nobody else sees. */
-  async begin(record: SnapshotRecord): Promise<void> {
+  async begin(record: SnapshotEntry): Promise<void> {
     this.#taking.add(record.id);
-    this.#records.set(record.id, record);
-    await this.#store.putSnapshot(record);
+    await this.#keep(record);
   }
 
-  /** The snapshot is whole: on disk first, then for everybody. */
-  async publish(record: SnapshotRecord): Promise<void> {
-    this.#records.set(record.id, record);
-    await this.#store.putSnapshot(record);
+  /** The snapshot is whole: on disk first, then for everybody. @throws {SandgateError} `unavailable`. */
+  async complete(id: string, changes: Partial<SnapshotEntry>): Promise<SnapshotEntry> {
+    const record = await this.#apply(id, "taken", changes);
     faultPoint("snapshot.recorded");
-    await this.#directory.put(record.id, entryOf(record));
-    this.#taking.delete(record.id);
+    await this.publish(record);
+    this.#taking.delete(id);
+    return record;
+  }
+
+  /** @throws {SandgateError} `unavailable`. */
+  publish(record: SnapshotEntry): Promise<void> {
+    return this.#directory.put(record.id, record);
   }
 
   isBeingTaken(id: string): boolean {
     return this.#taking.has(id);
   }
 
-  /** All layers of the snapshot are in the object store, or could not be put there. */
-  async noteArchived(id: string, archived: SnapshotEntry["archived"]): Promise<void> {
+  /** All layers of the snapshot are in the object store. */
+  async noteStored(id: string): Promise<void> {
     const record = this.#records.get(id);
-    if (!record || record.deleting) return;
-    const changed = { ...record, archived };
-    this.#records.set(id, changed);
-    await this.#store.putSnapshot(changed);
+    const archived = record && nextArchiveState(record.archived, "stored");
+    if (!archived || record.status !== "ready") return;
+    await this.#keep({ ...record, archived });
     await this.#directory.change(id, (entry) => ({ ...entry, archived }));
   }
 
@@ -77,15 +81,13 @@ export class Snapshots {
     await this.#store.deleteSnapshot(id);
   }
 
-  /** Removes a snapshot for everybody. Its layers may go when this resolves. */
-  async remove(record: SnapshotRecord): Promise<void> {
-    const deleting: SnapshotRecord = { ...record, deleting: true };
-    this.#records.set(record.id, deleting);
-    await this.#store.putSnapshot(deleting);
+  /** Removes a snapshot for everybody. Its layers may go when this resolves. @throws {SandgateError} `unavailable`; it is `deleting` then. */
+  async remove(id: string): Promise<void> {
+    await this.#apply(id, "delete");
     faultPoint("delete.marked");
-    await this.#directory.delete(record.id);
+    await this.#directory.delete(id);
     faultPoint("delete.withdrawn");
-    await this.discard(record.id);
+    await this.discard(id);
   }
 
   /** What the directory has under an id. */
@@ -94,13 +96,21 @@ export class Snapshots {
   }
 
   /** Removes this worker's entries of snapshots that it does not have. */
-  async withdrawUnknown(): Promise<void> {
-    for (const id of await this.#directory.ids()) {
-      if (!this.#records.has(id) && (await this.#directory.read(id)) && !this.#records.has(id)) await this.#directory.delete(id);
-    }
+  withdrawUnknown(): Promise<void> {
+    return this.#directory.withdrawUnknown((id) => this.#records.has(id));
   }
-}
 
-function entryOf({ deleting: _deleting, ...entry }: SnapshotRecord): SnapshotEntry {
-  return entry;
+  /** @throws {SandgateError} `conflict` when the state does not allow the event. */
+  async #apply(id: string, event: SnapshotEvent, changes: Partial<SnapshotEntry> = {}): Promise<SnapshotEntry> {
+    const record = this.#records.get(id);
+    const status = record && nextSnapshotState(record.status, event);
+    if (!status) throw new SandgateError("conflict", `the snapshot is ${record?.status ?? "gone"}, which does not allow this`);
+    return this.#keep({ ...record, ...changes, status });
+  }
+
+  async #keep(record: SnapshotEntry): Promise<SnapshotEntry> {
+    this.#records.set(record.id, record);
+    await this.#store.putSnapshot(record);
+    return record;
+  }
 }

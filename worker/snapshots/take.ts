@@ -1,7 +1,6 @@
 /** Takes a snapshot of a running sandbox. */
 import { mkdir } from "node:fs/promises";
-import type { Manifest, SnapshotCall } from "../../shared/bus/messages.ts";
-import type { Config } from "../../shared/config.ts";
+import type { Manifest, SnapshotCall, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { WorkerContext } from "../context.ts";
@@ -11,10 +10,9 @@ import type { Consistency } from "../runtime/container/snapshot-driver.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
 import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import type { SnapshotRecord } from "../store/store.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
-export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: SnapshotCall): Promise<SnapshotRecord> {
+export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: SnapshotCall): Promise<SnapshotEntry> {
   const { snapshots, layers, log } = context;
   const container = runningContainer(sandbox);
   await refuseWhenFull(context, sandbox);
@@ -38,15 +36,12 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     });
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
-    const whole: SnapshotRecord = {
-      ...record,
-      status: "ready",
+    const whole = await snapshots.complete(record.id, {
       size_bytes: captured.sizeBytes,
       memory: captured.memory,
       pause_ms: Math.round(captured.pauseMs * 10) / 10,
       manifest: { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] },
-    };
-    await snapshots.publish(whole);
+    });
     faultPoint("snapshot.published");
     if (whole.archived === "pending") context.replicator.add(whole);
     context.counters.notePause(whole.pause_ms);
@@ -86,7 +81,7 @@ async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): P
   if (shortage) throw new SandgateError("insufficient_storage", `${shortage} for a snapshot`);
 }
 
-function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: SnapshotCall, layerId: string): SnapshotRecord {
+function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: SnapshotCall, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
   const { image, cpu, memory, storage, network, env_vars } = record;
   const base = record.root?.base ?? { id: "", env: [], working_dir: "/", user: "" };
@@ -104,13 +99,11 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
     size_bytes: 0,
     memory: false,
     pause_ms: 0,
-    archived: archiving(config),
+    archived: config.snapshotArchive ? "pending" : "local",
     attempt_id: call.attempt_id,
     manifest,
   };
 }
-
-const archiving = ({ snapshotArchive }: Config): SnapshotRecord["archived"] => (snapshotArchive ? "pending" : "local");
 
 /** What lies below the sandbox's own layers. */
 async function baseOf({ imageStore, images, log }: WorkerContext, { record }: LiveSandbox, container: Container): Promise<Manifest["base"]> {
@@ -120,7 +113,7 @@ async function baseOf({ imageStore, images, log }: WorkerContext, { record }: Li
   return base;
 }
 
-async function undo({ snapshots, log, collectLayers }: WorkerContext, { id }: SnapshotRecord): Promise<void> {
+async function undo({ snapshots, log, collectLayers }: WorkerContext, { id }: SnapshotEntry): Promise<void> {
   try {
     await snapshots.discard(id);
     await collectLayers();

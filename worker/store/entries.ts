@@ -4,6 +4,7 @@ import { BucketWriter, openStorage } from "../../shared/bus/kv.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { type Bucket, bucketStream, bucketSubject, entryKey } from "../../shared/bus/subjects.ts";
 import type { Check } from "../../shared/schemas/validate.ts";
+import type { Logger } from "../../shared/util/log.ts";
 
 interface Parts<T> {
   readonly bus: Bus;
@@ -11,6 +12,7 @@ interface Parts<T> {
   readonly bucket: BucketWriter<T>;
   readonly name: Bucket;
   readonly workerId: string;
+  readonly log: Logger;
 }
 
 export class OwnEntries<T> {
@@ -21,9 +23,9 @@ export class OwnEntries<T> {
   }
 
   /** The bucket is made by the gateways. */
-  static async open<T>(bus: Bus, name: Bucket, workerId: string, check: Check<T>): Promise<OwnEntries<T>> {
+  static async open<T>(bus: Bus, name: Bucket, workerId: string, check: Check<T>, log: Logger): Promise<OwnEntries<T>> {
     const { jsm } = await openStorage(bus);
-    return new OwnEntries({ bus, jsm, name, workerId, bucket: await BucketWriter.bind(bus, name, check) });
+    return new OwnEntries({ bus, jsm, name, workerId, log, bucket: await BucketWriter.bind(bus, name, check) });
   }
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change; so for all that follow. */
@@ -49,6 +51,15 @@ export class OwnEntries<T> {
     const subjects_filter = bucketSubject(name, entryKey(workerId, "*"));
     const { state } = await bus.whileConnected(() => jsm.streams.info(bucketStream(name), { subjects_filter }));
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
+  }
+
+  /** Removes the entries of what is not there (any more). @param isKnown asked again after an entry was read, since it may have been made meanwhile */
+  async withdrawUnknown(isKnown: (id: string) => boolean): Promise<void> {
+    for (const id of await this.ids()) {
+      if (isKnown(id) || !(await this.read(id)) || isKnown(id)) continue;
+      this.#parts.log.warn({ id, bucket: this.#parts.name }, "a directory entry of what is not there is removed");
+      await this.delete(id);
+    }
   }
 
   #key(id: string): string {

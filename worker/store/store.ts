@@ -29,12 +29,6 @@ export interface RootSource {
   readonly over?: string | undefined;
 }
 
-/** A snapshot as the worker that has its layers keeps it. */
-export interface SnapshotRecord extends SnapshotEntry {
-  /** Its deletion was asked for and is finished whatever happens. */
-  readonly deleting?: true;
-}
-
 export interface UsageSample {
   readonly at_ms: number;
   readonly cpu_percent: number;
@@ -57,7 +51,7 @@ export class Store {
   readonly #sandboxes: Database<SandboxRecord, string>;
   readonly #samples: Database<UsageSample, SampleKey>;
   readonly #flags: Database<boolean, string>;
-  readonly #snapshots: Database<SnapshotRecord, string>;
+  readonly #snapshots: Database<SnapshotEntry, string>;
   readonly #facts: Facts;
   #closing = false;
 
@@ -104,12 +98,12 @@ export class Store {
     return this.#facts.of(id);
   }
 
-  snapshots(): SnapshotRecord[] {
-    return [...this.#snapshots.getRange()].map(({ value }) => value);
+  snapshots(): SnapshotEntry[] {
+    return [...this.#snapshots.getRange()].map(({ value }) => withoutFlag(value));
   }
 
   /** Resolves when the record is on disk. */
-  async putSnapshot(record: SnapshotRecord): Promise<void> {
+  async putSnapshot(record: SnapshotEntry): Promise<void> {
     await this.#durably(this.#snapshots.put(record.id, record));
   }
 
@@ -178,6 +172,11 @@ export class Store {
     await this.#root.flushed;
     await this.#root.close();
   }
+}
+
+/** Version 0.1 marked deletions that were under way by a flag beside the state. */
+function withoutFlag({ deleting, ...record }: SnapshotEntry & { readonly deleting?: true }): SnapshotEntry {
+  return deleting ? { ...record, status: "deleting" } : record;
 }
 
 /**

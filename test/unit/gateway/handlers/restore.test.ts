@@ -63,7 +63,7 @@ const chosen = (archived: SnapshotEntry["archived"], ...workers: ReturnType<type
   workersFor({ worker_id: "own", archived }, workers).map(({ id }) => id);
 
 test("the worker that took a snapshot restores it, however much room others have", () => {
-  for (const archived of ["local", "pending", "failed"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
+  for (const archived of ["local", "pending"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
   assert.deepEqual(chosen("done", worker("other", big), worker("own")), ["own", "other"]);
 });
 
@@ -80,7 +80,6 @@ test("when nobody can restore it the message says why", () => {
     );
   refused(/worker that took this snapshot is gone.* not archived yet/, "pending", worker("other"));
   refused(/worker that took this snapshot has no room.* not archived yet/, "pending", worker("own", full), worker("other"));
-  refused(/is gone.* not archived, because that failed/, "failed", worker("other"));
   refused(/is gone.* not archived, by a setting/, "local");
   refused(/has no room.* no other worker has room/, "done", worker("own", full), worker("other", full));
   refused(/is gone.* no other worker has room/, "done");

@@ -67,6 +67,12 @@ test("records are there after a close, a later one replaces the former, a delete
   assert.equal((await store.samples("sb_3", 0, 10)).length, 1);
 });
 
+test("a snapshot whose deletion was under way in version 0.1, which had a flag for that, is being deleted", async () => {
+  const former = { id: "snap_1", status: "ready", archived: "done" };
+  await store.putSnapshot({ ...former, deleting: true } as never);
+  assert.deepEqual(store.snapshots(), [{ ...former, status: "deleting" }]);
+});
+
 test("old samples expire, of every sandbox, also of one without a record; newer ones stay", async () => {
   for (const id of ["sb_1", "sb_2"]) for (const at_ms of [10, 20]) await store.putSample(id, { at_ms, cpu_percent: 0, memory_mb: 0 });
   await store.expireSamples(11);
