@@ -11,7 +11,7 @@ import type { Refusal } from "../counters.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { entryOf } from "../sandboxes/registry.ts";
-import type { RootSource, SandboxRecord } from "../store/store.ts";
+import type { RootSource, SandboxRecord } from "../store/records.ts";
 
 const checkHeldReply = checker(HeldReply);
 const askMs = 2_000;

@@ -14,7 +14,7 @@ import { type ContainerFiles, type ContainerSpec, containerName, type Podman } f
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
-import type { RootSource, SandboxRecord } from "../store/store.ts";
+import type { RootSource, SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";

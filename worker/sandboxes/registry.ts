@@ -6,7 +6,8 @@ import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { OwnEntries } from "../store/entries.ts";
-import type { SandboxRecord, Store } from "../store/store.ts";
+import type { SandboxRecord } from "../store/records.ts";
+import type { Store } from "../store/store.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {

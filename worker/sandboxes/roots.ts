@@ -10,7 +10,7 @@ import { mergedOf, mountRoot, removeRoot } from "../runtime/filesystem/overlay.t
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
-import type { RootSource } from "../store/store.ts";
+import type { RootSource } from "../store/records.ts";
 
 export class Roots {
   readonly #dir: string;

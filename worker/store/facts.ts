@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import type { SandboxRecord } from "./store.ts";
+import type { SandboxRecord } from "./records.ts";
 
 export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root">;
 

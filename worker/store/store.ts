@@ -2,38 +2,12 @@
 import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { type Database, open, type RootDatabase } from "lmdb";
-import type { BaseImage, Layer, SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { yielding } from "../../shared/util/yielding.ts";
 import { ExecutionLog, type LogLimits } from "../log/execution-log.ts";
 import { Facts, type SandboxFacts } from "./facts.ts";
-
-/** A sandbox as its worker keeps it. */
-export interface SandboxRecord extends SandboxEntry {
-  readonly env_vars: Readonly<Record<string, string>>;
-  /** Whether its maker was promised it before it ran; one that nobody knows of is dropped at a restart. */
-  readonly acknowledged: boolean;
-  readonly container_id?: string;
-  /** What a restored sandbox was made from; absent where Podman made its files from an image. */
-  readonly root?: RootSource;
-}
-
-/** Layers over an image. */
-export interface RootSource {
-  readonly base: BaseImage;
-  /** Topmost first, as they are called here. */
-  readonly layers: readonly Layer[];
-  /** Where they can be fetched: the worker that stored them, and what they are called there where that is something else. */
-  readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
-  /** The image that takes the place of `base`, until it has been looked up. */
-  readonly over?: string | undefined;
-}
-
-export interface UsageSample {
-  readonly at_ms: number;
-  readonly cpu_percent: number;
-  readonly memory_mb: number;
-}
+import type { SandboxRecord, UsageSample } from "./records.ts";
 
 type SampleKey = [sandboxId: string, atMs: number];
 

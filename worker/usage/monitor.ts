@@ -5,12 +5,13 @@ import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { weigh } from "../runtime/container/cpu-groups.ts";
-import { type DiskUse, type FreeSpace, freeSpace, layerUse } from "../runtime/filesystem/disk.ts";
+import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
-import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
+import type { Writer } from "./disk-floor.ts";
+import { Disks } from "./disks.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";
 import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
@@ -44,13 +45,6 @@ interface Parts {
   readonly onLost: (sandbox: LiveSandbox) => void;
 }
 
-/** A file system that sandboxes lie on. */
-interface Disk {
-  readonly dir: string;
-  readonly floor: DiskFloor<LiveSandbox>;
-  free: FreeSpace;
-}
-
 export class UsageMonitor {
   /** Free resources of the host, refreshed twice a second. */
   host = { memoryFreeBytes: 0, diskFreeBytes: Number.MAX_SAFE_INTEGER, loadPerCpu: 0 };
@@ -63,8 +57,7 @@ export class UsageMonitor {
   readonly #tracks = new WeakMap<Container, Track>();
   readonly #holdings: HoldingsWatch;
   readonly #timers: NodeJS.Timeout[] = [];
-  /** Files made from images, and those that snapshots and what was restored from them lie on. */
-  readonly #disks: readonly Disk[];
+  readonly #disks: Disks;
   readonly #startedAtMs = Date.now();
   #shared = 0;
   #sampledAtMs = Date.now();
@@ -78,8 +71,7 @@ export class UsageMonitor {
     this.#log = log;
     this.#onLost = onLost;
     this.#holdings = new HoldingsWatch(this.#descriptorsMax);
-    const unknown = { bytes: Number.MAX_SAFE_INTEGER, files: 0, filesMax: 0 };
-    this.#disks = [config.storageDir, config.dataDir].map((dir) => ({ dir, floor: new DiskFloor(), free: unknown }));
+    this.#disks = new Disks(config);
   }
 
   async start(): Promise<void> {
@@ -104,7 +96,7 @@ export class UsageMonitor {
 
   /** Why so much more cannot be stored on this host, or undefined. */
   diskShortage(more?: DiskUse): string | undefined {
-    return this.#disks.map(({ free }) => shortageOf(free, this.#config.diskFloorBytes, more)).find(Boolean);
+    return this.#disks.shortage(more);
   }
 
   /** Measures the writable layer now; callers at the same time share one measurement. */
@@ -153,10 +145,10 @@ export class UsageMonitor {
 
   async #look(): Promise<void> {
     const memory = hostMemory();
-    for (const disk of this.#disks) disk.free = await freeSpace(disk.dir);
+    await this.#disks.refresh();
     this.host = {
       memoryFreeBytes: memory.availableBytes,
-      diskFreeBytes: Math.min(...this.#disks.map(({ free }) => free.bytes)),
+      diskFreeBytes: this.#disks.freeBytes,
       loadPerCpu: loadPerCpu(),
     };
     if (memory.sharedBytes > this.#shared + sharedNoiseBytes) this.#holdings.noteSharedGrowth();
@@ -166,7 +158,9 @@ export class UsageMonitor {
     if (sampling) this.#sampledAtMs = Date.now();
     // What one of them does to be unreadable must not leave the others unwatched.
     for (const sandbox of this.#sandboxes.all()) inBackground(this.#log, unmeasured, () => this.#lookAt(sandbox, spaces, sampling));
-    this.#guardDisks(spaces);
+    for (const { sandbox, reason } of this.#disks.offenders([...this.#sandboxes.all()], (one) => this.#writerOf(one, spaces))) {
+      if (sandbox.container) this.#endCommands(sandbox, sandbox.container, reason);
+    }
   }
 
   #lookAt(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>, sampling: boolean): void {
@@ -181,7 +175,7 @@ export class UsageMonitor {
     track.note(reading, members.length, record.cpu, !reading.byProcess);
     this.#weigh(container, track, record.cpu);
     if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
-    const restMs = this.#diskOf(sandbox).floor.isBelow ? track.diskTookMs : Number.POSITIVE_INFINITY;
+    const restMs = this.#disks.isBelowFloor(sandbox) ? track.diskTookMs : Number.POSITIVE_INFINITY;
     if (sandbox.diskStale && Date.now() >= Math.min(track.diskDueAtMs, track.diskMeasuredAtMs + 2 * restMs)) {
       inBackground(this.#log, unmeasured, () => this.measureDisk(sandbox));
     }
@@ -249,29 +243,14 @@ export class UsageMonitor {
     signal(container.initPid, "SIGKILL", container.pidNamespace);
   }
 
-  /** Of the sandboxes that share a disk without room, the one that fills it has its commands ended. */
-  #guardDisks(spaces: ReadonlyMap<string, number[]>): void {
-    const sandboxes = [...this.#sandboxes.all()];
-    for (const disk of this.#disks) {
-      const on = sandboxes.flatMap((sandbox) => (sandbox.container && this.#diskOf(sandbox) === disk ? [{ sandbox, container: sandbox.container }] : []));
-      const writers = new Map(on.map(({ sandbox, container }) => [sandbox, this.#writerOf(sandbox, container, spaces)]));
-      const grown = disk.floor.look(disk.free, this.#config.diskFloorBytes, writers, Date.now());
-      const shortage = shortageOf(disk.free, this.#config.diskFloorBytes);
-      if (grown?.container) this.#endCommands(grown, grown.container, `out of storage: ${shortage}, and the sandbox was taking more of it`);
-    }
-  }
-
-  #writerOf(sandbox: LiveSandbox, container: Container, spaces: ReadonlyMap<string, number[]>): Writer {
-    const { diskMeasuredAtMs, lookedAtMs } = this.#track(container);
-    const isActive = (spaces.get(container.pidNamespace)?.length ?? 0) > 1;
+  #writerOf(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>): Writer {
+    const { container } = sandbox;
+    const { diskMeasuredAtMs, lookedAtMs } = container ? this.#track(container) : new Track();
+    const isActive = container !== undefined && (spaces.get(container.pidNamespace)?.length ?? 0) > 1;
     const measuredAtMs = Math.min(diskMeasuredAtMs, lookedAtMs);
     // One that was made since the start has nothing of its own at first, measured or not.
     const isNew = measuredAtMs === 0 && sandbox.record.created_at_ms >= this.#startedAtMs;
     return { use: storedUse(sandbox), measuredAtMs: isNew ? sandbox.record.created_at_ms : measuredAtMs, isActive };
-  }
-
-  #diskOf({ record }: LiveSandbox): Disk {
-    return this.#disks[record.root ? 1 : 0] as Disk;
   }
 
   #isFlooded(members: readonly number[]): boolean {
