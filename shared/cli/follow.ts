@@ -32,7 +32,7 @@ export async function* follow(read: Read, first: Logs, from: string | undefined)
 /** All from a time on, newest first. */
 async function whole(read: Read, from: string | undefined): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
-  for await (const entry of entriesOf((cursor) => read({ ...(from ? { from } : {}), ...(cursor ? { cursor } : {}), limit: limitMax }))) entries.push(entry);
+  for await (const entry of entriesOf((cursor) => read({ ...(from ? { from } : {}), ...cursor, limit: limitMax }))) entries.push(entry);
   return entries;
 }
 

@@ -1,7 +1,6 @@
 /** What people call things: an id, a name, or the beginning of an id. */
 import type { Sandgate } from "../client/index.ts";
-import type { SandboxHandle } from "../client/sandbox.ts";
-import type { Snapshot } from "../client/snapshot.ts";
+import type { SandboxHandle, Snapshot } from "../client/sandbox.ts";
 import { CliError } from "./failures.ts";
 import { say } from "./output.ts";
 

@@ -1,5 +1,20 @@
 /** Options of methods: those of the call, and those that are sent. */
-import type { CallOptions, MakeOptions } from "./connection.ts";
+
+/** What every call takes beside what it is about. */
+export interface CallOptions {
+  /** Ends the call; what it throws then is the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Milliseconds that one try may take. */
+  timeoutMs?: number | undefined;
+  /** How often a call that can be repeated is sent again; other calls never are. */
+  maxRetries?: number | undefined;
+}
+
+/** What calls that make something take. */
+export interface MakeOptions extends CallOptions {
+  /** The same key and body within a day make one thing, however often they are sent. Made up when absent. */
+  idempotencyKey?: string | undefined;
+}
 
 /** Copying gigabytes, or pulling an image, in milliseconds. */
 export const slowTimeoutMs = 900_000;

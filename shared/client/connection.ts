@@ -2,27 +2,12 @@
 
 import { Deadline } from "../abort.ts";
 import { retry } from "../waiting.ts";
-import { slowTimeoutMs, split } from "./call-options.ts";
+import { reasonOf, translated, wholeText } from "./answer.ts";
+import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call-options.ts";
 import { APIConnectionError, APIConnectionTimeoutError, APIError, errorOfAnswer, NotFoundError, SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import { isUncertain, rateWaitMs, retryPauseMs } from "./retry.ts";
 import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
-
-/** What every call takes beside what it is about. */
-export interface CallOptions {
-  /** Ends the call; what it throws then is the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** Milliseconds that one try may take. */
-  timeoutMs?: number | undefined;
-  /** How often a call that can be repeated is sent again; other calls never are. */
-  maxRetries?: number | undefined;
-}
-
-/** What calls that make something take. */
-export interface MakeOptions extends CallOptions {
-  /** The same key and body within a day make one thing, however often they are sent. Made up when absent. */
-  idempotencyKey?: string | undefined;
-}
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -43,7 +28,12 @@ export interface Call {
 
 export interface ConnectionSettings {
   readonly baseUrl: URL;
-  readonly apiKey: string | undefined;
+  /** Where the gateway is, as messages name it. */
+  readonly place: string;
+  /** The Unix socket of a gateway on this machine. */
+  readonly socketPath?: string | undefined;
+  /** Headers that say who calls. */
+  readonly credentials: (method: string) => Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly onRateLimited: ((waitMs: number) => void) | undefined;
@@ -59,6 +49,11 @@ export class Connection {
 
   constructor(settings: ConnectionSettings) {
     this.settings = settings;
+  }
+
+  /** A call that only reads. @throws {APIError} */
+  get<T>(path: string, options: CallOptions, query: Query = {}): Promise<T> {
+    return this.json({ method: "GET", path, query, repeatable: true, options });
   }
 
   /** The whole answer, parsed. @throws {APIError} */
@@ -107,12 +102,6 @@ export class Connection {
     const url = new URL(this.settings.baseUrl.href.replace(/\/$/, "") + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
     return url;
-  }
-
-  /** The key, where there is one. */
-  authentication(): Record<string, string> {
-    const { apiKey } = this.settings;
-    return apiKey === undefined ? {} : { "x-api-key": apiKey };
   }
 
   /**
@@ -172,7 +161,7 @@ export class Connection {
     return {
       method,
       url: this.url(path, query),
-      headers: { accept: "application/json", ...this.authentication(), ...type, ...headers },
+      headers: { accept: "application/json", ...this.settings.credentials(method), ...type, ...headers },
       body: (typeof bytes === "function" ? bytes() : bytes) ?? (json && JSON.stringify(json)),
       signal,
     };
@@ -182,37 +171,6 @@ export class Connection {
     if (thrown instanceof SandgateError) return thrown;
     if (deadline.isOver) return new APIConnectionTimeoutError(`${method} ${path}: no answer in ${timeoutMs} ms`, {}, thrown);
     if (options.signal?.aborted) return options.signal.reason;
-    return new APIConnectionError(`no answer from ${this.settings.baseUrl.origin}: ${reasonOf(thrown)}`, {}, thrown);
+    return new APIConnectionError(`no answer from ${this.settings.place}: ${reasonOf(thrown)}`, {}, thrown);
   }
-}
-
-/** The body with errors of the client; the signal counts until its end. */
-async function* translated({ body, headers }: WireAnswer, deadline: Deadline): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body;
-  } catch (error) {
-    if (error === deadline.signal.reason) throw error;
-    throw new APIConnectionError(`the answer broke off: ${reasonOf(error)}`, { headers, requestId: headers.get("x-request-id") ?? undefined }, error);
-  } finally {
-    deadline.release();
-  }
-}
-
-async function wholeText(body: ByteStream, bytesMax = Number.POSITIVE_INFINITY): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const piece of body) {
-    text += decoder.decode(piece, { stream: true });
-    bytes += piece.length;
-    if (bytes > bytesMax) break;
-  }
-  return text + decoder.decode();
-}
-
-/** What the network says stands in the cause of what `fetch` throws; Node gives several reasons for a name with several addresses. */
-function reasonOf(error: unknown): string {
-  const [first] = error instanceof Error && "errors" in error ? (error.errors as unknown[]) : [];
-  const told = first ?? (error instanceof Error ? (error.cause ?? error) : error);
-  return told instanceof Error && told.message ? told.message : String(error);
 }

@@ -1,6 +1,6 @@
 /** Files in and out of a sandbox. */
-import { untimed } from "./call-options.ts";
-import type { CallOptions, Connection, Query } from "./connection.ts";
+import { type CallOptions, untimed } from "./call-options.ts";
+import type { Connection, Query } from "./connection.ts";
 import { SandgateError } from "./errors.ts";
 import { type Content, contentOf, counted, Download, type OnProgress, saveTo, type UploadSource } from "./transfer.ts";
 import type { ByteStream } from "./transport.ts";
@@ -60,7 +60,7 @@ export class Files {
   }
 
   stat(path: string, options: CallOptions): Promise<FileInfo> {
-    return this.#connection.json({ method: "GET", path: `${this.#path}/stat`, query: { path }, repeatable: true, options });
+    return this.#connection.get(`${this.#path}/stat`, options, { path });
   }
 
   async download(path: string, { archive, onProgress, ...options }: DownloadOptions): Promise<Download> {

@@ -1,12 +1,20 @@
 /** The log of what ran, page after page. */
-import type { LogEntry, Logs } from "./types.ts";
+import { type CallOptions, split } from "./call-options.ts";
+import type { Connection, Query } from "./connection.ts";
+import type { LogEntry, Logs, LogsQuery } from "./types.ts";
+
+/** One page. */
+export function readLogs(connection: Connection, options: LogsQuery & CallOptions): Promise<Logs> {
+  const [query, call] = split(options);
+  return connection.get("/v1/sandboxes/logs", call, query as Query);
+}
 
 /** Every entry once, newest first; pages are read when the loop gets there. */
-export async function* entriesOf(read: (cursor: string | undefined) => Promise<Logs>): AsyncGenerator<LogEntry, void, void> {
-  let cursor: string | undefined;
-  do {
-    const page = await read(cursor);
-    yield* page.logs;
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+export async function* entriesOf(read: (cursor: { cursor?: string }) => Promise<Logs>): AsyncGenerator<LogEntry, void, void> {
+  let next: { cursor?: string } | undefined = {};
+  while (next) {
+    const { logs, next_cursor }: Logs = await read(next);
+    yield* logs;
+    next = next_cursor === undefined ? undefined : { cursor: next_cursor };
+  }
 }

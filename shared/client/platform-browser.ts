@@ -10,7 +10,10 @@ const noFiles = async (): Promise<never> => {
 
 export const browserPlatform: Platform = {
   isBrowser: true,
-  transport: () => fetchTransport((input, init) => globalThis.fetch(input, init)),
+  transport(socketPath) {
+    if (socketPath !== undefined) throw new SandgateError("a browser has no Unix sockets");
+    return fetchTransport((input, init) => globalThis.fetch(input, init));
+  },
   // Not by randomUUID, which pages without TLS do not have.
   randomId: () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
   openSocket: openBrowserSocket,

@@ -13,7 +13,8 @@ export interface LocalFile {
 
 export interface Platform {
   readonly isBrowser: boolean;
-  transport(): Transport;
+  /** @param socketPath the Unix socket of a gateway on this machine. @throws {SandgateError} where there are none */
+  transport(socketPath: string | undefined): Transport;
   /** A text that nobody else makes. */
   randomId(): string;
   readonly openSocket: OpenSocket;

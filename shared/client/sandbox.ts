@@ -1,16 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** One sandbox. */
+/** One sandbox, and one snapshot: each is made from the other. */
 
 import { pause } from "../waiting.ts";
-import { slowTimeoutMs, split } from "./call-options.ts";
-import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
+import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call-options.ts";
+import type { Connection, Query } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
 import { type ArchiveOptions, type DownloadOptions, Files, type UploadOptions } from "./files.ts";
-import { entriesOf } from "./log-pages.ts";
+import { entriesOf, readLogs } from "./log-pages.ts";
 import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
 import type { Session } from "./session/session.ts";
-import { Snapshot } from "./snapshot.ts";
 import type { Download, UploadSource } from "./transfer.ts";
 import type * as Api from "./types.ts";
 
@@ -92,8 +91,7 @@ export class SandboxHandle {
 
   /** Its sessions, newest first. */
   async sessions(options: CallOptions = {}): Promise<Api.SessionInfo[]> {
-    const call = { method: "GET", path: `${this.#path}/sessions`, repeatable: true, options } as const;
-    return (await this.connection.json<{ data: Api.SessionInfo[] }>(call)).data;
+    return (await this.connection.get<{ data: Api.SessionInfo[] }>(`${this.#path}/sessions`, options)).data;
   }
 
   /** A token for one WebSocket, for a browser; with it `session()` of this library starts or joins a session there. */
@@ -135,18 +133,17 @@ export class SandboxHandle {
   /** What it uses. */
   status(options: Api.StatusQuery & CallOptions = {}): Promise<Api.SandboxUsage> {
     const [query, call] = split(options);
-    return this.connection.json({ method: "GET", path: `${this.#path}/status`, query, repeatable: true, options: call });
+    return this.connection.get(`${this.#path}/status`, call, query as Query);
   }
 
   /** What ran in it, newest first: one page. */
   logs(options: Omit<Api.LogsQuery, "sandbox_id"> & CallOptions = {}): Promise<Api.Logs> {
-    const [query, call] = split(options);
-    return this.connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query, sandbox_id: this.id }, repeatable: true, options: call });
+    return readLogs(this.connection, { ...options, sandbox_id: this.id });
   }
 
   /** All that ran in it in that time, newest first; `limit` is the size of a page. */
   logEntries(options: Omit<Api.LogsQuery, "sandbox_id" | "cursor"> & CallOptions = {}): AsyncGenerator<Api.LogEntry, void, void> {
-    return entriesOf((cursor) => this.logs({ ...options, ...(cursor === undefined ? {} : { cursor }) }));
+    return entriesOf((cursor) => this.logs({ ...options, ...cursor }));
   }
 
   /** Keeps it as it is now. */
@@ -176,7 +173,7 @@ export class SandboxHandle {
   }
 
   #show(options: CallOptions): Promise<Api.SandboxInfo> {
-    return this.connection.json({ method: "GET", path: this.#path, repeatable: true, options });
+    return this.connection.get(this.#path, options);
   }
 }
 
@@ -193,4 +190,46 @@ export class Sandbox extends SandboxHandle {
   get name(): string {
     return this.info.name;
   }
+}
+
+/** A snapshot and what the API has shown of it. */
+export class Snapshot {
+  readonly info: Api.SnapshotInfo;
+  readonly #connection: Connection;
+
+  constructor(connection: Connection, info: Api.SnapshotInfo) {
+    this.info = info;
+    this.#connection = connection;
+  }
+
+  get id(): string {
+    return this.info.id;
+  }
+
+  get name(): string {
+    return this.info.name;
+  }
+
+  /** A new sandbox from it. */
+  restore(options: Api.RestoreBody & MakeOptions = {}): Promise<Sandbox> {
+    return restoreSnapshot(this.#connection, this.id, options);
+  }
+
+  /** Sandboxes made from it live on. */
+  delete(options: CallOptions = {}): Promise<Api.DeletedSnapshot> {
+    return deleteSnapshot(this.#connection, this.id, options);
+  }
+}
+
+export const snapshotPath = (id: string): string => `/v1/snapshots/${encodeURIComponent(id)}`;
+
+/** A new sandbox from a snapshot. */
+export async function restoreSnapshot(connection: Connection, id: string, options: Api.RestoreBody & MakeOptions): Promise<Sandbox> {
+  return new Sandbox(connection, await connection.make<Api.SandboxInfo>(`${snapshotPath(id)}/restore`, options));
+}
+
+/** Sandboxes made from it live on. */
+export function deleteSnapshot(connection: Connection, id: string, options: CallOptions): Promise<Api.DeletedSnapshot> {
+  const done = (): Api.DeletedSnapshot => ({ message: "Snapshot deleted", name: "", deferred: false });
+  return connection.delete({ method: "DELETE", path: snapshotPath(id), repeatable: true, options, timeoutMs: slowTimeoutMs }, done);
 }

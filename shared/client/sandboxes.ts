@@ -1,7 +1,7 @@
 /** The sandboxes of the account. */
-import { slowTimeoutMs, split } from "./call-options.ts";
-import type { CallOptions, Connection, MakeOptions } from "./connection.ts";
-import { entriesOf } from "./log-pages.ts";
+import { type CallOptions, type MakeOptions, slowTimeoutMs } from "./call-options.ts";
+import type { Connection } from "./connection.ts";
+import { entriesOf, readLogs } from "./log-pages.ts";
 import { List } from "./pages.ts";
 import { Sandbox } from "./sandbox.ts";
 import type { CreateBody, DeletedAll, LogEntry, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
@@ -23,26 +23,19 @@ export class Sandboxes {
   /** Those that run or are being made, newest first. @param pageSize 1 to 100 */
   list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Sandbox> {
     return new List(async (query) => {
-      const page = await this.#connection.json<PageOf<SandboxInfo>>({
-        method: "GET",
-        path: "/v1/sandboxes/list",
-        query: { ...query },
-        repeatable: true,
-        options,
-      });
+      const page = await this.#connection.get<PageOf<SandboxInfo>>("/v1/sandboxes/list", options, { ...query });
       return { ...page, data: page.data.map((info) => new Sandbox(this.#connection, info)) };
     }, pageSize);
   }
 
   /** Those that a name may mean: by their id, their name, or the beginning of their id. At most 100, newest first. */
   async find(name: string, options: CallOptions = {}): Promise<Sandbox[]> {
-    const call = { method: "GET", path: "/v1/sandboxes/find", query: { name }, repeatable: true, options } as const;
-    return (await this.#connection.json<{ data: SandboxInfo[] }>(call)).data.map((info) => new Sandbox(this.#connection, info));
+    const { data } = await this.#connection.get<{ data: SandboxInfo[] }>("/v1/sandboxes/find", options, { name });
+    return data.map((info) => new Sandbox(this.#connection, info));
   }
 
   async get(id: string, options: CallOptions = {}): Promise<Sandbox> {
-    const path = `/v1/sandboxes/${encodeURIComponent(id)}`;
-    return new Sandbox(this.#connection, await this.#connection.json<SandboxInfo>({ method: "GET", path, repeatable: true, options }));
+    return new Sandbox(this.#connection, await this.#connection.get<SandboxInfo>(`/v1/sandboxes/${encodeURIComponent(id)}`, options));
   }
 
   /** All of the account. */
@@ -52,12 +45,11 @@ export class Sandboxes {
 
   /** What ran in all of them, or in one with `sandbox_id`, newest first: one page. */
   logs(options: LogsQuery & CallOptions = {}): Promise<Logs> {
-    const [query, call] = split(options);
-    return this.#connection.json({ method: "GET", path: "/v1/sandboxes/logs", query: { ...query }, repeatable: true, options: call });
+    return readLogs(this.#connection, options);
   }
 
   /** All that ran in that time, newest first; `limit` is the size of a page. */
   logEntries(options: Omit<LogsQuery, "cursor"> & CallOptions = {}): AsyncGenerator<LogEntry, void, void> {
-    return entriesOf((cursor) => this.logs({ ...options, ...(cursor === undefined ? {} : { cursor }) }));
+    return entriesOf((cursor) => this.logs({ ...options, ...cursor }));
   }
 }

@@ -10,21 +10,22 @@ const keepAliveMs = 4_000;
 
 type Send = (request: WireRequest) => ClientRequest;
 
-/** Connections of its own; they do not keep the process alive when idle. */
-export function nodeTransport(): Transport {
+/** Connections of its own, by the Unix socket where one is given; they do not keep the process alive when idle. */
+export function nodeTransport(socketPath?: string): Transport {
   let plain: Promise<Send> | undefined;
   let tls: Promise<Send> | undefined;
   return async (request) => {
-    if (request.url.protocol === "https:") tls ??= import("node:https").then(sender);
-    else plain ??= import("node:http").then(sender);
+    if (request.url.protocol === "https:") tls ??= import("node:https").then((https) => sender(https, socketPath));
+    else plain ??= import("node:http").then((http) => sender(http, socketPath));
     const send = await (request.url.protocol === "https:" ? tls : plain);
     return exchange(send as Send, request);
   };
 }
 
-function sender({ Agent, request }: typeof import("node:http") | typeof import("node:https")): Send {
+function sender({ Agent, request }: typeof import("node:http") | typeof import("node:https"), socketPath: string | undefined): Send {
+  const where = socketPath === undefined ? {} : { socketPath };
   const agent = new Agent({ keepAlive: true, timeout: keepAliveMs, maxSockets: 256 }) as Agent;
-  return ({ url, method, headers, body, signal }) => request(url, { agent, method, headers: { ...lengthOf(body), ...headers }, signal });
+  return ({ url, method, headers, body, signal }) => request(url, { ...where, agent, method, headers: { ...lengthOf(body), ...headers }, signal });
 }
 
 /** Said always: Node leaves it away from a DELETE, whose body the server would then take for the next request. */

@@ -93,8 +93,8 @@ async function logs(name: string | undefined, options: LogOptions): Promise<void
 async function newest(read: (query: LogsQuery) => Promise<Logs>, query: LogsQuery, limit: number): Promise<Logs> {
   let total = 0;
   const logs: LogEntry[] = [];
-  const page = async (cursor: string | undefined): Promise<Logs> => {
-    const answer = await read({ ...query, ...(cursor ? { cursor } : {}), limit: Math.min(limit - logs.length, limitMax) });
+  const page = async (cursor: { cursor?: string }): Promise<Logs> => {
+    const answer = await read({ ...query, ...cursor, limit: Math.min(limit - logs.length, limitMax) });
     total = answer.total;
     return answer;
   };

@@ -65,13 +65,13 @@ export function attachSession(connection: Connection, sandboxId: string, session
 }
 
 function dialer(connection: Connection, sandboxId: string, { signal, timeoutMs }: OpenOptions): Dial {
-  const { platform, timeoutMs: timeoutDefaultMs } = connection.settings;
+  const { platform, socketPath, credentials, timeoutMs: timeoutDefaultMs } = connection.settings;
   const url = connection.url(`/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   // Once it runs, the signal is for the command: to be told so it needs its connection.
   let own = signal;
   return () => {
-    const target = { url, headers: connection.authentication(), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own };
+    const target = { url, socketPath, headers: credentials("GET"), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own };
     own = undefined;
     return connection.whenAllowed(() => platform.openSocket(target), target.signal);
   };

@@ -1,5 +1,6 @@
 /** WebSockets by the package `ws`, which tells why a server refuses one. */
 import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
 import type { WebSocket } from "ws";
 import { stoppedBy } from "../../abort.ts";
 import { pingMs, subprotocol } from "../../stream/session/protocol.ts";
@@ -12,10 +13,11 @@ import { type OpenSocket, type SessionSocket, sessionSocket, type WebSocketLike 
 const silenceMaxMs = 2.5 * pingMs;
 const bodyBytesMax = 64 * 1024;
 
-export const openNodeSocket: OpenSocket = async ({ url, headers, timeoutMs, signal }) => {
+export const openNodeSocket: OpenSocket = async ({ url, socketPath, headers, timeoutMs, signal }) => {
   if (signal?.aborted) throw signal.reason;
   const { WebSocket } = await import("ws");
-  const socket = new WebSocket(url, [subprotocol], { headers, perMessageDeflate: false, handshakeTimeout: timeoutMs });
+  const local = socketPath === undefined ? {} : { createConnection: () => connect(socketPath) };
+  const socket = new WebSocket(url, [subprotocol], { ...local, headers, perMessageDeflate: false, handshakeTimeout: timeoutMs });
   const stop = (): void => socket.terminate();
   return stoppedBy(signal, stop, () => opened(socket, url)).catch((error: unknown) => {
     throw signal?.aborted ? signal.reason : error;

@@ -18,6 +18,8 @@ export interface SessionSocket {
 /** Where a session is, and who comes. */
 export interface SocketTarget {
   readonly url: URL;
+  /** The Unix socket that stands for the host of the address. Not in browsers. */
+  readonly socketPath?: string | undefined;
   /** Not in browsers, which cannot send any. */
   readonly headers: Readonly<Record<string, string>>;
   /** Milliseconds that opening may take. */

@@ -1,7 +1,10 @@
 /** The client's types are those of the schemas: this file does not compile where they differ. */
 import { test } from "node:test";
+import type * as Admin from "../../../../shared/client/admin-types.ts";
 import type * as Client from "../../../../shared/client/types.ts";
 import type * as Accounts from "../../../../shared/schemas/accounts.ts";
+import type * as AdminAccounts from "../../../../shared/schemas/admin/accounts.ts";
+import type * as Fleet from "../../../../shared/schemas/admin/fleet.ts";
 import type * as Executions from "../../../../shared/schemas/executions.ts";
 import type * as Files from "../../../../shared/schemas/files.ts";
 import type * as Keys from "../../../../shared/schemas/keys.ts";
@@ -50,4 +53,20 @@ test("what is answered", () => {
   same<Client.AccountUsage, Accounts.AccountUsage>(true);
   same<Client.ApiKey, Keys.ApiKey>(true);
   same<Client.Account, Omit<Accounts.CurrentAccount, "csrf_token">>(true);
+});
+
+test("what operators send and are answered", () => {
+  same<Admin.AccountChange, AdminAccounts.AccountChange>(true);
+  same<Admin.KeyChange, AdminAccounts.KeyChange>(true);
+  same<Admin.AdminAccountWithKeys, AdminAccounts.AdminAccountWithKeys>(true);
+  same<Admin.AdminAccount, AdminAccounts.AdminAccount>(true);
+  same<Admin.AdminApiKey, AdminAccounts.AdminApiKey>(true);
+  same<Admin.AdminRevokedApiKey, AdminAccounts.AdminRevokedApiKey>(true);
+  same<Admin.AdminSandbox, Fleet.AdminSandbox>(true);
+  same<Admin.AdminDeletedSandbox, Fleet.AdminDeletedSandbox>(true);
+  same<Admin.WorkerInfo, Fleet.WorkerInfo>(true);
+  same<Admin.DrainedWorker, Fleet.DrainedWorker>(true);
+  same<Admin.ForgottenWorker, Fleet.ForgottenWorker>(true);
+  same<Admin.ImageInfo, Fleet.ImageInfo>(true);
+  same<Admin.RemovedImage, Fleet.RemovedImage>(true);
 });

@@ -1,0 +1,146 @@
+/** The operator's calls: all accounts, keys, sandboxes, workers and images of the installation. */
+import type * as Api from "./admin-types.ts";
+import { type CallOptions, split } from "./call-options.ts";
+import type { Connection, Query } from "./connection.ts";
+import { List } from "./pages.ts";
+import type { PageOf } from "./types.ts";
+
+/** Longer than the server takes to delete a sandbox. */
+const deleteTimeoutMs = 90_000;
+
+/** `client.admin`. All methods throw the errors of `./errors.ts`; a `PermissionDeniedError` for those who are no operators. */
+export class Admin {
+  readonly accounts: AdminAccounts;
+  readonly keys: AdminKeys;
+  readonly sandboxes: AdminSandboxes;
+  readonly workers: AdminWorkers;
+  readonly images: AdminImages;
+
+  constructor(connection: Connection) {
+    const calls = new Calls(connection);
+    this.accounts = new AdminAccounts(calls);
+    this.keys = new AdminKeys(calls);
+    this.sandboxes = new AdminSandboxes(calls);
+    this.workers = new AdminWorkers(calls);
+    this.images = new AdminImages(calls);
+  }
+}
+
+type Filter<Q> = Q & CallOptions;
+
+/** Calls below `/v1/admin`. */
+class Calls {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  get<T>(path: string, filter: CallOptions): Promise<T> {
+    const [query, options] = split(filter);
+    return this.#connection.get(`/v1/admin/${path}`, options, query as Query);
+  }
+
+  list<T extends { readonly id: string }>(path: string, filter: CallOptions): List<T> {
+    return new List((page) => this.get<PageOf<T>>(path, { ...filter, ...page }));
+  }
+
+  /** What is asked for is so afterwards, however often it is sent. */
+  change<T>(path: string, json: object, options: CallOptions): Promise<T> {
+    return this.#connection.json({ method: "POST", path: `/v1/admin/${path}`, json, repeatable: true, options });
+  }
+
+  /** Never sent twice. */
+  remove<T>(path: string, filter: CallOptions): Promise<T> {
+    const [query, options] = split(filter);
+    const call = { method: "DELETE", path: `/v1/admin/${path}`, query: query as Query, repeatable: false, options, timeoutMs: deleteTimeoutMs } as const;
+    return this.#connection.json(call);
+  }
+}
+
+abstract class Group {
+  protected readonly calls: Calls;
+
+  constructor(calls: Calls) {
+    this.calls = calls;
+  }
+}
+
+/** `client.admin.accounts`. */
+class AdminAccounts extends Group {
+  /** Newest first; with `email`, those that have this in their address. */
+  list(filter: Filter<{ email?: string | undefined }> = {}): List<Api.AdminAccount> {
+    return this.calls.list("accounts", filter);
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
+    return this.calls.get(of("accounts", id), options);
+  }
+
+  /** What is not named stays as it is. */
+  change(id: string, change: Api.AccountChange, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
+    return this.calls.change(of("accounts", id), change, options);
+  }
+}
+
+/** `client.admin.keys`. */
+class AdminKeys extends Group {
+  /** Newest first. */
+  list(filter: Filter<{ account_id?: string | undefined }> = {}): List<Api.AdminApiKey> {
+    return this.calls.list("keys", filter);
+  }
+
+  /** What is not named stays as it is. */
+  change(id: string, change: Api.KeyChange, options: CallOptions = {}): Promise<Api.AdminApiKey> {
+    return this.calls.change(of("keys", id), change, options);
+  }
+
+  revoke(id: string, options: CallOptions = {}): Promise<Api.AdminRevokedApiKey> {
+    return this.calls.remove(of("keys", id), options);
+  }
+}
+
+/** `client.admin.sandboxes`. */
+class AdminSandboxes extends Group {
+  /** In every state, newest first. */
+  list(filter: Filter<{ account_id?: string | undefined; worker_id?: string | undefined }> = {}): List<Api.AdminSandbox> {
+    return this.calls.list("sandboxes", filter);
+  }
+
+  delete(id: string, options: CallOptions = {}): Promise<Api.AdminDeletedSandbox> {
+    return this.calls.remove(of("sandboxes", id), options);
+  }
+}
+
+/** `client.admin.workers`. */
+class AdminWorkers extends Group {
+  /** Those that are there, and those that are gone but still have sandboxes. */
+  async list(options: CallOptions = {}): Promise<Api.WorkerInfo[]> {
+    return (await this.calls.get<{ data: Api.WorkerInfo[] }>("workers", options)).data;
+  }
+
+  /** No new sandboxes for it; `on: false` takes that back. */
+  drain(id: string, { on = true, ...options }: Filter<{ on?: boolean }> = {}): Promise<Api.DrainedWorker> {
+    return this.calls.change(`${of("workers", id)}/drain`, { on }, options);
+  }
+
+  /** Drops one that will never come back, with its sandboxes. */
+  forget(id: string, options: CallOptions = {}): Promise<Api.ForgottenWorker> {
+    return this.calls.remove(of("workers", id), options);
+  }
+}
+
+/** `client.admin.images`. */
+class AdminImages extends Group {
+  /** Of all workers or of one: the last used first. */
+  async list(filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.ImageInfo[]> {
+    return (await this.calls.get<{ data: Api.ImageInfo[] }>("images", filter)).data;
+  }
+
+  /** From all workers or from one. */
+  remove(id: string, filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.RemovedImage> {
+    return this.calls.remove(of("images", id), filter);
+  }
+}
+
+const of = (kind: string, id: string): string => `${kind}/${encodeURIComponent(id)}`;

@@ -1,0 +1,36 @@
+/** Reading what a server has answered, and saying why it has not. */
+import type { Deadline } from "../abort.ts";
+import { APIConnectionError } from "./errors.ts";
+import type { ByteStream, WireAnswer } from "./transport.ts";
+
+/** The body with errors of the client; the signal counts until its end. */
+export async function* translated({ body, headers }: WireAnswer, deadline: Deadline): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    if (error === deadline.signal.reason) throw error;
+    throw new APIConnectionError(`the answer broke off: ${reasonOf(error)}`, { headers, requestId: headers.get("x-request-id") ?? undefined }, error);
+  } finally {
+    deadline.release();
+  }
+}
+
+/** All of a body as text, or its beginning where it is longer than `bytesMax`. */
+export async function wholeText(body: ByteStream, bytesMax = Number.POSITIVE_INFINITY): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const piece of body) {
+    text += decoder.decode(piece, { stream: true });
+    bytes += piece.length;
+    if (bytes > bytesMax) break;
+  }
+  return text + decoder.decode();
+}
+
+/** What the network says stands in the cause of what `fetch` throws; Node gives several reasons for a name with several addresses. */
+export function reasonOf(error: unknown): string {
+  const [first] = error instanceof Error && "errors" in error ? (error.errors as unknown[]) : [];
+  const told = first ?? (error instanceof Error ? (error.cause ?? error) : error);
+  return told instanceof Error && told.message ? told.message : String(error);
+}
