@@ -1,7 +1,7 @@
 /** What the person who typed `npm run bench` asked for. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { appDir } from "../systemd/instance.ts";
+import { appDir } from "../shared/programs.mjs";
 import { type ScenarioName, scenarioNames } from "./scenarios/index.ts";
 
 export interface Options {

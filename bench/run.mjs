@@ -1,8 +1,11 @@
 /** `npm run bench`: installs what is missing, then measures on the Node.js that the product runs on. */
-import { appDir, ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";
+import { appDir } from "../shared/programs.mjs";
+import { ensureBuilt } from "../systemd/build.mjs";
+import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";
 
 try {
   const node = await ensureInstalled({ dev: true });
+  await ensureBuilt(node);
   const args = ["--import", "tsx", "bench/main.ts", ...process.argv.slice(2)];
   const { code } = await withTemporaryFolder((env) => runForwarding(node, args, { cwd: appDir, env, stdio: "inherit" }));
   process.exitCode = code ?? 1;

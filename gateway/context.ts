@@ -12,7 +12,6 @@ import type { Sessions } from "./accounts/sessions.ts";
 import type { AccountUsage } from "./accounts/usage.ts";
 import type { Idempotency } from "./api/idempotency.ts";
 import type { Dashboard } from "./dashboard/files.ts";
-import type { Reference } from "./docs/reference.ts";
 import type { SandboxDirectory } from "./fleet/directory.ts";
 import type { Dispatcher } from "./fleet/dispatch.ts";
 import type { SnapshotDirectory } from "./fleet/snapshots.ts";
@@ -48,7 +47,6 @@ export interface GatewayContext {
   readonly sockets: Sockets;
   readonly pace: Pace;
   readonly dashboard: Dashboard;
-  readonly reference: Reference;
   /** Bytes that synchronous executions with large outputs may hold. */
   readonly outputMemory: Semaphore;
   readonly isConnected: () => boolean;

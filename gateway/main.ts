@@ -35,7 +35,6 @@ import { handle, type Pipeline } from "./api/pipeline.ts";
 import { routes } from "./api/routes.ts";
 import type { GatewayContext } from "./context.ts";
 import { loadDashboard } from "./dashboard/files.ts";
-import { makeReference } from "./docs/reference.ts";
 import { SandboxDirectory } from "./fleet/directory.ts";
 import { Dispatcher } from "./fleet/dispatch.ts";
 import { EntryMirror } from "./fleet/entries.ts";
@@ -119,7 +118,6 @@ async function main(): Promise<void> {
     sockets,
     pace: new Pace(),
     dashboard,
-    reference: await makeReference(routes, dashboard),
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
     isConnected: () => bus.connected,
   };

@@ -4,12 +4,15 @@
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { join } from "node:path";
-import { appDir, ensureInstalled, runForwarding } from "./install.mjs";
+import { buildDir, builtName } from "../shared/programs.mjs";
+import { ensureBuilt } from "./build.mjs";
+import { ensureInstalled, runForwarding } from "./install.mjs";
 
 try {
   const node = await ensureInstalled();
+  await ensureBuilt(node);
   // File names on the command line count from where the person is, not from here.
-  const args = [join(appDir, "systemd/admin/main.ts"), ...process.argv.slice(2)];
+  const args = [join(buildDir, builtName("systemd/admin/main.ts")), ...process.argv.slice(2)];
   const { code, signal } = await runForwarding(node, args, { cwd: callersFolder(), stdio: "inherit" });
   if (signal) process.kill(process.pid, signal);
   process.exitCode = code ?? 1;

@@ -6,17 +6,14 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, lstatSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { appDir } from "../shared/programs.mjs";
 import { isTrusted, trustedPath, UntrustedPath } from "./trusted-path.mjs";
-
-/** The folder that holds package.json. */
-export const appDir = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Where the programs of a Debian system are, whoever looks for them. */
 export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What is run or read as a program, below the folder of package.json. */
-const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench"];
+const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench", "build"];
 const packages = ["node_modules", "node_modules/.bin", "node_modules/.package-lock.json"];
 
 const lockFile = join(appDir, "package-lock.json");

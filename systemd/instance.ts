@@ -1,8 +1,8 @@
 /** Where one installation keeps its things, and as whom it runs. Everything here is computed; nothing is created. */
 import { createHash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { type Config, operatorSocketOf } from "../shared/config.ts";
+import { appDir } from "../shared/programs.mjs";
 
 /** The processes that the supervisor runs. */
 export type PartName = "worker" | "gateway" | "nats";
@@ -59,8 +59,6 @@ export interface Instance {
    */
   readonly runtimeDir: string;
 }
-
-export const appDir = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** The paths that follow from the settings. Relative ones count from the folder of package.json. */
 export function pathsOf(config: Config): Paths {

@@ -5,6 +5,7 @@ import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { type Instance, pathsOf } from "./instance.ts";
 import { CommandError } from "./run.ts";
+import { searchPath } from "./search-path.ts";
 import { prepareMachine } from "./setup/prepare.ts";
 import { apiKeyOf } from "./supervisor/credentials.ts";
 import { endLeftovers } from "./supervisor/leftovers.ts";
@@ -77,6 +78,7 @@ function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): numb
   return error instanceof ConfigError ? exitCodes.badSetting : exitCodes.failed;
 }
 
+process.env.PATH = searchPath; // npm's begins with folders in which anybody may have put programs of usual names
 const terminal = new Terminal(process.stdout);
 const stop = listenForStop();
 try {

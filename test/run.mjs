@@ -1,8 +1,11 @@
 /** `npm test`: installs what is missing, then runs the tests on the Node.js that the product runs on. */
-import { appDir, ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";
+import { appDir } from "../shared/programs.mjs";
+import { ensureBuilt } from "../systemd/build.mjs";
+import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";
 
 try {
   const node = await ensureInstalled({ dev: true });
+  await ensureBuilt(node);
   // The files of tests inherit this. Of tsx they need only what is for modules; without the rest each loads more quickly.
   const args = ["--import", "tsx/esm", "test/run.ts", ...process.argv.slice(2)];
   const { code } = await withTemporaryFolder((env) => runForwarding(node, args, { cwd: appDir, env, stdio: "inherit" }));

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build, type Metafile, type Plugin, stop } from "esbuild";
+import { build, type Metafile, type Plugin } from "esbuild";
 
 /** Under the pages' policy no style works that did not come as a file. This module makes those that xterm.js makes up. */
 const stylesModule = fileURLToPath(new URL("app/terminal/made-up-styles.ts", import.meta.url));
@@ -10,7 +10,7 @@ const stylesModule = fileURLToPath(new URL("app/terminal/made-up-styles.ts", imp
 /**
  * xterm.js writes style elements and style attributes while it runs, which would need `style-src 'unsafe-inline'`. What
  * it means by them can be said through the CSSOM as well, which the policy lets through: so these few places are
- * changed, and the policy stays as it is. A version that has others does not get past the start.
+ * changed, and the policy stays as it is. A version that has others does not get past the build.
  */
 const changes: readonly { readonly from: RegExp; readonly to: string; readonly times: number }[] = [
   { from: /[\w.]+\.createElement\("style"\)/g, to: "madeUpStyle()", times: 3 },
@@ -48,7 +48,6 @@ export interface Entry {
 /**
  * Scripts and style sheets with everything that they import. What several scripts need, and what one of them imports
  * only while it runs, are files of their own. Functions keep their names, so that one can read where an error is from.
- * One call at a time: its end is the end of the process that all of them share.
  *
  * @param entryPoints paths in `dir`
  * @throws {Error} when something is missing or not valid.
@@ -58,12 +57,8 @@ export async function bundle(dir: string, entryPoints: readonly string[]): Promi
   const names = { outdir: ".", entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
   const form = { format: "esm", platform: "browser", target: "es2022", charset: "utf8", legalComments: "inline" } as const;
   const size = { minifyWhitespace: true, minifySyntax: true };
-  try {
-    const { outputFiles, metafile } = await build({ entryPoints: [...entryPoints], ...options, ...names, ...form, ...size, plugins: [strictStyles] });
-    return { files: new Map(outputFiles.map(({ path, text }) => [basename(path), text])), entries: entriesOf(metafile) };
-  } finally {
-    await stop(); // esbuild's own process would live as long as this one.
-  }
+  const { outputFiles, metafile } = await build({ entryPoints: [...entryPoints], ...options, ...names, ...form, ...size, plugins: [strictStyles] });
+  return { files: new Map(outputFiles.map(({ path, text }) => [basename(path), text])), entries: entriesOf(metafile) };
 }
 
 function entriesOf({ outputs }: Metafile): Map<string, Entry> {

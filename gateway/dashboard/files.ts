@@ -1,9 +1,8 @@
-/** The files of the web pages: made and kept in memory when the gateway starts. */
+/** The files of the web pages, as the build has made them: kept in memory. */
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { bundle, type Entry } from "./bundle.ts";
+import { buildDir } from "../../shared/programs.mjs";
 
 export interface Asset {
   readonly contentType: string;
@@ -16,18 +15,21 @@ export interface Dashboard {
   /** The one HTML page; what it shows depends on its path. */
   readonly page: Asset;
   readonly favicon: Asset;
+  /** The reference of the API as a web page. */
+  readonly reference: Asset;
+  /** The same as openapi.json. */
+  readonly document: Asset;
   /** By the path after `/assets/`. Each path stands for the same content for ever. */
   readonly assets: ReadonlyMap<string, Asset>;
-  /** Makes HTML that loads entry points by their sources' names load what became of them. @throws {Error} when one is not known. */
-  link(html: string): string;
 }
 
-const appDir = fileURLToPath(new URL("app", import.meta.url));
-const allEntryPoints = ["main.ts", "main.css", "docs.ts", "docs.css", "theme-boot.ts"];
+export const fileNames = { page: "index.html", favicon: "favicon.svg", reference: "docs.html", document: "openapi.json" } as const;
+export const assetsFolder = "assets";
 const contentTypes: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
+  ".json": "application/json; charset=utf-8",
   ".svg": "image/svg+xml; charset=utf-8",
 };
 
@@ -58,24 +60,18 @@ export const publicHeaders: typeof pageHeaders = { ...pageHeaders, "cache-contro
 /** Headers of files that never change under their names. */
 export const assetHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "public, max-age=31536000, immutable" };
 
-/** @throws {Error} when a file is missing or not valid. */
-export async function loadDashboard(dir = appDir, entryPoints: readonly string[] = allEntryPoints): Promise<Dashboard> {
-  const read = (name: string): Promise<string> => readFile(join(dir, name), "utf8");
-  const [page, icon] = await Promise.all([read("index.html"), read("favicon.svg")]);
-  const { files, entries } = await bundle(dir, entryPoints);
-  const link = (html: string): string => linked(html, entries);
-  const assets = new Map([...files].map(([name, text]) => [name, fileOf(name, text)]));
-  return { page: fileOf("index.html", link(page)), favicon: fileOf("favicon.svg", icon), assets, link };
-}
-
-/** What a script imports is asked for together with the script. */
-function linked(html: string, entries: ReadonlyMap<string, Entry>): string {
-  return html.replaceAll(/<[^<>]+"\/assets\/([^"]+)"[^<>]*>/g, (tag: string, source: string) => {
-    const entry = entries.get(source);
-    if (!entry) throw new Error(`the pages have no entry point ${source}`);
-    const preloads = entry.imports.map((name) => `<link rel="modulepreload" href="/assets/${name}" />`);
-    return [...preloads, tag.replace(source, entry.name)].join("");
-  });
+/** @throws {Error} when a file is missing. */
+export async function loadDashboard(dir = join(buildDir, "pages")): Promise<Dashboard> {
+  const load = async (...path: string[]): Promise<Asset> => fileOf(path.at(-1) ?? "", await readFile(join(dir, ...path), "utf8"));
+  const names = await readdir(join(dir, assetsFolder));
+  const [page, favicon, reference, document, ...assets] = await Promise.all([
+    load(fileNames.page),
+    load(fileNames.favicon),
+    load(fileNames.reference),
+    load(fileNames.document),
+    ...names.map((name) => load(assetsFolder, name)),
+  ]);
+  return { page, favicon, reference, document, assets: new Map(names.map((name, index) => [name, assets[index] as Asset])) };
 }
 
 function fileOf(name: string, text: string): Asset {

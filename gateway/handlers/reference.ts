@@ -3,10 +3,10 @@ import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { sendAsset } from "./pages.ts";
 
-export function openApi({ reference }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, reference.document);
+export function openApi({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.document);
 }
 
-export function reference({ reference }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, reference.page);
+export function reference({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.reference);
 }

@@ -4,32 +4,28 @@
  * run from sources that have changed. Plain JavaScript, because it runs before anything else does.
  */
 import { spawnSync } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { appDir } from "../programs.mjs";
+import { fingerprint, replace, says } from "../util/made.mjs";
 
-const appDir = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const dist = join(appDir, "dist");
 const stamp = join(dist, ".sources");
-const sourceDirs = ["shared/client", "shared/cli", "shared/stream/session"];
-const sourceFiles = ["package.json", "shared/abort.ts", "shared/errors.ts", "shared/waiting.ts"];
+const sources = ["shared/client", "shared/cli", "shared/stream/session", "package.json", "shared/abort.ts", "shared/errors.ts", "shared/waiting.ts"];
 
 /** The command line as one file. */
 export const commandFile = join(dist, "cli/main.js");
 
 /** Whether `dist/` was made from the sources as they are. */
 export function isBuilt() {
-  try {
-    return readFileSync(stamp, "utf8") === fingerprint();
-  } catch {
-    return false;
-  }
+  return says(stamp, fingerprint(appDir, sources));
 }
 
 /** Makes the JavaScript files. Others may do so at the same time: a file is replaced whole. */
 export async function build() {
-  const made = fingerprint();
+  const made = fingerprint(appDir, sources);
   const { build: bundle } = await import("esbuild");
   const common = { bundle: true, format: "esm", target: ["node18", "es2022"], charset: "utf8", legalComments: "none", absWorkingDir: appDir, write: false };
   const results = await Promise.all([
@@ -80,22 +76,6 @@ function manifest() {
     dependencies: { ws: dependencies.ws },
     engines,
   };
-}
-
-function replace(path, contents, mode = 0o644) {
-  mkdirSync(dirname(path), { recursive: true });
-  const temporary = `${path}.${randomBytes(4).toString("hex")}`;
-  writeFileSync(temporary, contents, { mode });
-  renameSync(temporary, path);
-}
-
-function fingerprint() {
-  const hash = createHash("sha256");
-  const inDirs = sourceDirs.flatMap((dir) => readdirSync(join(appDir, dir), { recursive: true }).map((name) => join(dir, name)));
-  for (const name of [...sourceFiles, ...inDirs].filter((file) => /\.(ts|mjs|json)$/.test(file)).sort()) {
-    hash.update(`${name}\0`).update(readFileSync(join(appDir, name)));
-  }
-  return hash.digest("hex");
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

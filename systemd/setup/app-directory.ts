@@ -2,14 +2,15 @@
 import { createHash } from "node:crypto";
 import { chmod, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { appDir } from "../../shared/programs.mjs";
 import { asAccount } from "../as-account.ts";
-import { type Account, appDir, type Instance } from "../instance.ts";
+import type { Account, Instance } from "../instance.ts";
 import { run } from "../run.ts";
 import type { Terminal } from "../terminal.ts";
 import { trustedPath } from "../trusted-path.mjs";
 import { readIfThere, replaceFile } from "../write-file.ts";
 
-const sources = ["package.json", "tsconfig.json", "gateway", "worker", "shared", "systemd"];
+const program = ["package.json", "build", "systemd"];
 
 /**
  * The installation with the folder that its parts run from: the folder of package.json, or a copy in the data directory
@@ -28,7 +29,7 @@ export async function withReadableApp(instance: Instance, terminal: Terminal): P
 
 async function canRead(account: Account, folder: string): Promise<boolean> {
   if (process.getuid?.() === account.uid) return true;
-  const parts = [...sources, "node_modules"].map((name) => join(folder, name));
+  const parts = [...program, "node_modules"].map((name) => join(folder, name));
   try {
     const unreadable = await run(asAccount(account, ["find", ...parts, "!", "-type", "l", "!", "-readable", "-print", "-quit"]), { cwd: "/" });
     return unreadable === "";
@@ -37,7 +38,7 @@ async function canRead(account: Account, folder: string): Promise<boolean> {
   }
 }
 
-/** Source files are few and copied every time; packages only when they have changed. */
+/** What is built is little and copied every time; packages only when they have changed. */
 async function refresh(copy: string): Promise<void> {
   await chmod(trustedPath(copy, { make: 0o755 }), 0o755);
   const stamp = createHash("sha256")
@@ -49,7 +50,7 @@ async function refresh(copy: string): Promise<void> {
     await replaceCopy("node_modules", copy);
     await replaceFile(stampFile, stamp, { mode: 0o644 });
   }
-  for (const name of sources) await replaceCopy(name, copy);
+  for (const name of program) await replaceCopy(name, copy);
 }
 
 async function replaceCopy(name: string, copy: string): Promise<void> {

@@ -1,5 +1,6 @@
 /** How the worker and the gateway are run. */
 import { join } from "node:path";
+import { builtName, type Program } from "../../shared/programs.mjs";
 import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
 import { secretFiles } from "./credentials.ts";
@@ -53,9 +54,9 @@ export async function gatewaySpec(instance: Instance, { gatewayBus, apiKey, port
   });
 }
 
-/** @param main a part's `main.ts`, below the product's folder. */
-export function nodeCommand({ paths }: Instance, main: string): string[] {
-  return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, main)];
+/** The command that runs a program as it was built. */
+export function nodeCommand({ paths }: Instance, source: Program): string[] {
+  return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, "build", builtName(source))];
 }
 
 function partSpec({ paths }: Instance, name: string, argv: readonly string[], env: Readonly<Record<string, string>>): PartSpec {

@@ -1,7 +1,7 @@
 /** The wish of the person, npm, or the system that everything stops. */
 
 /**
- * One Ctrl-C arrives several times: from the terminal, which signals the whole group, and passed on by npm and start.mjs.
+ * One Ctrl-C arrives several times: from the terminal, which signals the whole group, and passed on by npm.
  * What comes within this time of the first is the same wish.
  */
 const sameWishMs = 1_000;
@@ -33,14 +33,16 @@ export class StopRequest {
   }
 }
 
-/** Listens to signals and to the end of start.mjs. */
+const lookMs = 1_000;
+
+/** Listens to signals, and looks whether npm is still there: it passes them on, but says nothing when it is killed itself. */
 export function listenForStop(): StopRequest {
   const request = new StopRequest();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => request.insist(signal));
   process.on("SIGHUP", () => request.ask("the terminal was closed"));
-  if (process.channel) {
-    process.once("disconnect", () => request.ask("start.mjs is gone"));
-    process.channel.unref();
+  if (process.env.npm_lifecycle_event) {
+    const npm = process.ppid;
+    setInterval(() => process.ppid !== npm && request.ask("npm is gone"), lookMs).unref();
   }
   return request;
 }

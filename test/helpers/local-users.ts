@@ -3,8 +3,8 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
+import { appDir } from "../../shared/programs.mjs";
 import { asAccount } from "../../systemd/as-account.ts";
-import { appDir } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
 
 /** Somebody on this machine who has nothing to do with the product. */
@@ -22,22 +22,25 @@ export function openFolder(name: string): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Runs a script of the product as root with these variables beside the usual ones; resolves when it has ended, however. */
-export async function runScript(
-  script: string,
-  args: readonly string[],
-  variables: Readonly<Record<string, string>>,
-): Promise<{ exitCode: number | undefined; output: string }> {
+interface Ended {
+  readonly exitCode: number | undefined;
+  readonly output: string;
+}
+
+/** `npm start` with these arguments and variables beside the usual ones, from this checkout or another; resolves when it has ended, however. */
+export function npmStart(args: readonly string[], variables: Readonly<Record<string, string>>, app = appDir): Promise<Ended> {
+  return ended("/bin/sh", [join(app, "systemd/start"), ...args], variables);
+}
+
+/** Runs a script of the product as root. */
+export function runScript(script: string, args: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
+  return ended(process.execPath, [script, ...args], variables);
+}
+
+async function ended(file: string, args: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
   // What a test runner tells its files would make a runner that is started by one do nothing.
   const env = Object.fromEntries(Object.entries({ ...process.env, ...variables }).filter(([name]) => !name.startsWith("NODE_TEST")));
-  const { exitCode, all } = await execa(process.execPath, [script, ...args], {
-    cwd: appDir,
-    env,
-    extendEnv: false,
-    all: true,
-    reject: false,
-    stdin: "ignore",
-    timeout: 120_000,
-  });
+  const options = { cwd: appDir, env, extendEnv: false, all: true, reject: false, stdin: "ignore", timeout: 120_000 } as const;
+  const { exitCode, all } = await execa(file, args, options);
   return { exitCode, output: all };
 }

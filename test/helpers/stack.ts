@@ -197,7 +197,13 @@ export function peerOf(readyLine: string): string {
   return peer ?? gateway ?? "";
 }
 
-function nodePart(instance: Instance, name: string, logFile: string, command: (argv: string[]) => string[], env: Record<string, string>): ProcessSpec {
+function nodePart(
+  instance: Instance,
+  name: "worker" | "gateway",
+  logFile: string,
+  command: (argv: string[]) => string[],
+  env: Record<string, string>,
+): ProcessSpec {
   return {
     name,
     argv: command(nodeCommand(instance, `${name}/main.ts`)),

@@ -1,14 +1,14 @@
 /** Opens the records of a worker. A file that is damaged is put aside, so that it does not end every start. */
 import { closeSync, existsSync, openSync, readFileSync, readSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { programFile } from "../../shared/programs.mjs";
 import type { Logger } from "../../shared/util/log.ts";
 import type { LogLimits } from "../log/execution-log.ts";
 import { run } from "../runtime/process/run.ts";
 import { Store } from "./store.ts";
 
 const checkTimeoutMs = 60_000;
-const checkProgram = fileURLToPath(import.meta.resolve("./check.ts"));
+const checkProgram = programFile("worker/store/check.ts");
 
 /** What the mark says while the records have yet to be made anew. */
 const lost = "lost";

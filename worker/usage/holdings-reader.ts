@@ -1,5 +1,6 @@
 /** Asks the thread that reads what sandboxes hold; one that has failed is replaced. */
 import { Worker } from "node:worker_threads";
+import { programFile } from "../../shared/programs.mjs";
 import type { Holdings, HoldingsRequest } from "./holdings.ts";
 import type { ThreadReply, ThreadRequest } from "./holdings-thread.ts";
 
@@ -26,7 +27,7 @@ export class HoldingsReader {
   }
 
   #start(): Worker {
-    const thread = new Worker(new URL("./holdings-thread.ts", import.meta.url), { resourceLimits });
+    const thread = new Worker(programFile("worker/usage/holdings-thread.ts"), { resourceLimits });
     thread.unref();
     thread.on("message", ({ id, holdings }: ThreadReply) => this.#settle(id, holdings));
     // Also the end of one whose memory did not suffice: what it was asked for is asked for again with the next look.

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { routes } from "../../../gateway/api/routes.ts";
 import { isDocumented } from "../../../gateway/docs/document.ts";
 import { ids } from "../../../gateway/docs/examples.ts";
-import { appDir } from "../../../systemd/instance.ts";
+import { appDir } from "../../../shared/programs.mjs";
 import { type Stack, startStack } from "../../helpers/stack.ts";
 
 const run = promisify(execFile);

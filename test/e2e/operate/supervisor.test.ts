@@ -7,8 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
+import { appDir } from "../../../shared/programs.mjs";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/as-account.ts";
-import { appDir, type Instance } from "../../../systemd/instance.ts";
+import type { Instance } from "../../../systemd/instance.ts";
 import { run } from "../../../systemd/run.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../../systemd/supervisor/processes.ts";
 import { testPort } from "../../helpers/ports.ts";
@@ -72,20 +73,19 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   assert.deepEqual(parts(), []);
 });
 
-/** `npm start`; resolves with the supervisor when it is ready. */
+/** What `npm start` runs; resolves with the supervisor, which that becomes, when it is ready. */
 async function start(): Promise<ProcessId> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("SANDGATE_"));
   const env = { ...Object.fromEntries(own), ...settings };
-  const child = spawn(process.execPath, [join(appDir, "systemd/start.mjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("/bin/sh", [join(appDir, "systemd/start")], { env, stdio: ["ignore", "pipe", "pipe"] });
   starter = child;
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes: Buffer) => (said += bytes));
   const ended = once(child, "exit").then(() => Promise.reject(new Error(`npm start ended:\n${said}`)));
   ended.catch(() => {});
   await Promise.race([until("npm start is ready", () => said.includes("Sandgate is ready."), startMs), ended]);
-  const [pid] = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim().split(" ").map(Number);
-  const supervisor = identify(pid ?? 0);
-  assert.ok(supervisor, "start.mjs has a child");
+  const supervisor = identify(child.pid ?? 0);
+  assert.ok(supervisor);
   return supervisor;
 }
 

@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
-import { appDir, type Instance } from "../../../systemd/instance.ts";
+import { appDir } from "../../../shared/programs.mjs";
+import type { Instance } from "../../../systemd/instance.ts";
 import { createAdministrator } from "../../../systemd/setup/administrator.ts";
 import { buildRootFilesystem, defaultRecipe } from "../../../systemd/setup/root-filesystem.ts";
 import { Terminal } from "../../../systemd/terminal.ts";
 import { replaceFile } from "../../../systemd/write-file.ts";
-import { nobody, openFolder, runScript, shellAs } from "../../helpers/local-users.ts";
+import { nobody, npmStart, openFolder, runScript, shellAs } from "../../helpers/local-users.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -31,9 +32,9 @@ beforeEach(() => {
 
 after(() => folder.remove());
 
-function setUp(dataDir: string, variables: Record<string, string> = {}, app = appDir): ReturnType<typeof runScript> {
+function setUp(dataDir: string, variables: Record<string, string> = {}, app = appDir): ReturnType<typeof npmStart> {
   const settings = { SANDGATE_USER: instance.config.user, SANDGATE_DATA_DIR: dataDir, SANDGATE_STORAGE_DIR: instance.paths.storage };
-  return runScript(join(app, "systemd/start.mjs"), ["--setup-only"], { ...settings, ...variables });
+  return npmStart(["--setup-only"], { ...settings, ...variables }, app);
 }
 
 /** Refuses, says which folder it is, and leaves what was there as it was. */
@@ -95,7 +96,12 @@ test("has a program in the PATH that npm makes of the folders above", async () =
   const marker = join(shared, "ran");
   const bin = join(shared, "node_modules/.bin");
   const script = `#!/bin/sh\nid -u >> ${marker}\nPATH=/usr/bin:/bin exec "$(basename "$0")" "$@"\n`;
-  await shellAs(nobody, 'mkdir -p "$1" && for name in flock setpriv podman env sh getent; do echo "$2" > "$1/$name"; done; chmod a+x "$1"/*', bin, script);
+  await shellAs(
+    nobody,
+    'mkdir -p "$1" && for name in dirname flock setpriv podman env sh getent; do echo "$2" > "$1/$name"; done; chmod a+x "$1"/*',
+    bin,
+    script,
+  );
   const { exitCode, output } = await setUp(instance.paths.data, { PATH: `${bin}:${process.env.PATH}` });
   assert.equal(exitCode, 0, output);
   assert.ok(!existsSync(marker));
@@ -116,7 +122,7 @@ test("has packages in a folder above the checkout", async () => {
 
 test("may write the folder of package.json", async () => {
   const checkout = join(folder.path, "checkout");
-  cpSync(join(appDir, "systemd"), join(checkout, "systemd"), { recursive: true });
+  for (const name of ["systemd", "shared"]) cpSync(join(appDir, name), join(checkout, name), { recursive: true });
   writeFileSync(join(checkout, "package.json"), "{}");
   chmodSync(checkout, 0o777);
   const { exitCode, output } = await setUp(instance.paths.data, {}, checkout);

@@ -6,13 +6,14 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { loadConfig } from "../../../shared/config.ts";
+import { appDir } from "../../../shared/programs.mjs";
 import { asAccount } from "../../../systemd/as-account.ts";
-import { appDir, type Instance } from "../../../systemd/instance.ts";
+import type { Instance } from "../../../systemd/instance.ts";
 import { run } from "../../../systemd/run.ts";
 import { dataDirectories } from "../../../systemd/setup/directories.ts";
 import { endUnusedPause } from "../../../systemd/supervisor/pause.ts";
 import { identify, isRunning, signalProcess } from "../../../systemd/supervisor/processes.ts";
-import { nobody, openFolder, runScript, shellAs } from "../../helpers/local-users.ts";
+import { nobody, npmStart, openFolder, shellAs } from "../../helpers/local-users.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -45,7 +46,7 @@ after(() => {
 async function nextStart(): Promise<string> {
   const { paths, config } = instance;
   const settings = { SANDGATE_USER: config.user, SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage };
-  return (await runScript(join(appDir, "systemd/start.mjs"), ["--setup-only"], settings)).output;
+  return (await npmStart(["--setup-only"], settings)).output;
 }
 
 function untouched(): void {

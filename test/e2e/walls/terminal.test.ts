@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { spawn } from "@lydell/node-pty";
-import { appDir } from "../../../systemd/instance.ts";
+import { appDir } from "../../../shared/programs.mjs";
 import { openFolder } from "../../helpers/local-users.ts";
 import { until } from "../../helpers/until.ts";
 

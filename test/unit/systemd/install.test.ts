@@ -48,8 +48,7 @@ describe("installing", () => {
   let folder = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "sandgate-install-"));
-    mkdirSync(join(folder, "systemd"));
-    for (const name of ["install.mjs", "trusted-path.mjs"]) cpSync(join("systemd", name), join(folder, "systemd", name));
+    for (const name of ["systemd/install.mjs", "systemd/trusted-path.mjs", "shared/programs.mjs"]) cpSync(name, join(folder, name));
     // What an administrator may have set otherwise.
     writeFileSync(join(folder, ".npmrc"), "ignore-scripts=false\nomit[]=optional\nomit[]=dev\n");
   });

@@ -5,8 +5,8 @@
  * and whiteouts that are links to one device become devices of their own.
  */
 import { randomUUID } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { SandgateError } from "../../../shared/errors.ts";
+import { programFile } from "../../../shared/programs.mjs";
 import { withLowPriority } from "../container/isolation.ts";
 import { PipedProgram } from "../process/piped.ts";
 
@@ -29,7 +29,7 @@ export class UnpackFailed extends SandgateError {
 /** `tar` goes into a folder by calling itself; with a stack of the usual size it would die of 20,000 folders in each other. */
 const anyDepth = ["bash", "-c", 'ulimit -S -s hard; exec "$@"', "bash"];
 
-const shortNames = fileURLToPath(import.meta.resolve("./short-names.ts"));
+const shortNames = programFile("worker/runtime/filesystem/short-names.ts");
 
 /**
  * $1 the folder, $2 what we have in it meanwhile, then the program that shortens names and the arguments of `tar`. Folders

@@ -1,6 +1,6 @@
 /** Starting host programs: argv arrays, one deadline, one kill path. Nothing outside this folder does it. */
 import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { programFile } from "../../../shared/programs.mjs";
 import { withLowPriority } from "../container/isolation.ts";
 import type { LaunchReply, LaunchRequest } from "./launcher.ts";
 import { type RunResult, type RunSettings, runProgram } from "./run-program.ts";
@@ -26,7 +26,7 @@ export function runBulk(file: string, args: readonly string[], options: RunOptio
 /** Whether a program has failed for want of disk space, by what it printed. */
 export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
 
-const program = fileURLToPath(import.meta.resolve("./launcher.ts"));
+const program = programFile("worker/runtime/process/launcher.ts");
 
 /** The process that starts programs; made when it is needed first, and anew when it has ended. */
 class Launcher {

@@ -76,6 +76,6 @@ test("a name changes with what is in the file, and with what is in the files tha
   assert.notEqual(await nameWith(2), name);
 });
 
-test("what is missing is an error at the start", async () => {
+test("what is missing is an error of the build", async () => {
   await assert.rejects(bundled({ "main.ts": 'export { nothing } from "./there-is-no-such-file.ts";\n' }), /there-is-no-such-file/);
 });

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { bytes, count, duration, plural, relativeTime, shortId } from "../../../../gateway/dashboard/app/format.ts";
-import { type Dashboard, loadDashboard } from "../../../../gateway/dashboard/files.ts";
+import { type BuiltDashboard, buildDashboard } from "../../../../gateway/dashboard/build.ts";
+import { loadDashboard } from "../../../../gateway/dashboard/files.ts";
 
 const { page, favicon, assets } = await loadDashboard();
 
@@ -38,11 +39,11 @@ test("scripts are served as JavaScript without types, and no other files but sty
 });
 
 /** What becomes of a page with this script. */
-async function load(files: Readonly<Record<string, string>>): Promise<Dashboard> {
+async function made(files: Readonly<Record<string, string>>): Promise<BuiltDashboard> {
   const dir = await mkdtemp(join(tmpdir(), "sandgate-pages-"));
   try {
     for (const [name, text] of Object.entries({ "favicon.svg": "<svg/>", ...files })) await writeFile(join(dir, name), text);
-    return await loadDashboard(dir, ["main.ts"]);
+    return await buildDashboard(dir, ["main.ts"]);
   } finally {
     await rm(dir, { recursive: true });
   }
@@ -50,23 +51,28 @@ async function load(files: Readonly<Record<string, string>>): Promise<Dashboard>
 
 const html = '<!doctype html><script type="module" src="/assets/main.ts"></script>';
 
-test("a page keeps its tag while it and what it loads stay the same", async () => {
+test("the page and what it loads stay the same while their sources do", async () => {
   const [first, second, third] = [
-    await load({ "index.html": html, "main.ts": "console.log(1 as number);" }),
-    await load({ "index.html": html, "main.ts": "console.log(1 as number);" }),
-    await load({ "index.html": html, "main.ts": "console.log(2 as number);" }),
+    await made({ "index.html": html, "main.ts": "console.log(1 as number);" }),
+    await made({ "index.html": html, "main.ts": "console.log(1 as number);" }),
+    await made({ "index.html": html, "main.ts": "console.log(2 as number);" }),
   ];
-  assert.deepEqual([first.page, [...first.assets]], [second.page, [...second.assets]]);
-  assert.notEqual(first.page.etag, third.page.etag);
-  assert.match(first.page.etag, /^"[\w-]+"$/);
-  assert.match(first.page.body, /<script type="module" src="\/assets\/main-\w+\.js"><\/script>/);
+  assert.deepEqual(first.files, second.files);
+  assert.notEqual(first.files.get("index.html"), third.files.get("index.html"));
+  assert.match(first.files.get("index.html") ?? "", /<script type="module" src="\/assets\/main-\w+\.js"><\/script>/);
 });
 
-test("a page that would not work is an error at the start", async () => {
-  await assert.rejects(load({ "main.ts": "" }), /index\.html/);
-  await assert.rejects(load({ "index.html": html }), /main\.ts/);
-  await assert.rejects(load({ "index.html": html, "main.ts": "export const = ;\n" }), /main\.ts/);
-  await assert.rejects(load({ "index.html": html.replace("main", "mian"), "main.ts": "" }), /no entry point mian\.ts/);
+test("every file has a tag that says what is in it", () => {
+  const all = [page, favicon, ...assets.values()];
+  for (const { etag } of all) assert.match(etag, /^"[\w-]+"$/);
+  assert.equal(new Set(all.map(({ etag }) => etag)).size, new Set(all.map(({ body }) => body)).size);
+});
+
+test("a page that would not work is an error of the build", async () => {
+  await assert.rejects(made({ "main.ts": "" }), /index\.html/);
+  await assert.rejects(made({ "index.html": html }), /main\.ts/);
+  await assert.rejects(made({ "index.html": html, "main.ts": "export const = ;\n" }), /main\.ts/);
+  await assert.rejects(made({ "index.html": html.replace("main", "mian"), "main.ts": "" }), /no entry point mian\.ts/);
 });
 
 test("nothing in the pages makes HTML out of text", () => {
