@@ -4,10 +4,13 @@ import type { Logger } from "./log.ts";
 type Closer = () => Promise<void> | void;
 
 export class Lifecycle {
-  #closers: { name: string; close: Closer }[] = [];
-  #stopping: Promise<void> | undefined;
-
   readonly #log: Logger;
+  readonly #closers: { name: string; close: Closer }[] = [];
+  /** Closers that were registered during the stop and are running. */
+  readonly #late: Promise<void>[] = [];
+  #stopping: Promise<number> | undefined;
+  #failed = false;
+
   constructor(log: Logger) {
     this.#log = log;
   }
@@ -16,27 +19,33 @@ export class Lifecycle {
     return this.#stopping !== undefined;
   }
 
-  /** Registers what undoes a step of the start. */
+  /** Registers what undoes a step of the start. It runs at once where the stop has begun already. */
   onStop(name: string, close: Closer): void {
-    this.#closers.push({ name, close });
+    if (this.#stopping) this.#late.push(this.#close(name, close));
+    else this.#closers.push({ name, close });
   }
 
-  /** Closes everything in reverse order; later calls wait for the first. */
-  stop(reason: string): Promise<void> {
+  /** Closes everything in reverse order; later calls wait for the first. @returns the exit code: 1 when a step has failed. */
+  stop(reason: string): Promise<number> {
     this.#stopping ??= this.#closeAll(reason);
     return this.#stopping;
   }
 
-  async #closeAll(reason: string): Promise<void> {
+  async #closeAll(reason: string): Promise<number> {
     this.#log.info({ event: "stopping", reason }, "stopping");
-    for (const { name, close } of this.#closers.reverse()) {
-      try {
-        await close();
-      } catch (error) {
-        this.#log.error({ err: error, step: name }, "a step of the shutdown failed");
-      }
-    }
+    for (const { name, close } of this.#closers.reverse()) await this.#close(name, close);
+    for (const closing of this.#late) await closing;
     this.#log.info({ event: "stopped" }, "stopped");
+    return this.#failed ? 1 : 0;
+  }
+
+  async #close(name: string, close: Closer): Promise<void> {
+    try {
+      await close();
+    } catch (error) {
+      this.#failed = true;
+      this.#log.error({ err: error, step: name }, "a step of the shutdown failed");
+    }
   }
 }
 
@@ -45,7 +54,7 @@ export class Lifecycle {
  * A process started from a terminal or by systemd has no such pipe: only the signals count there.
  */
 export function stopOnRequest(lifecycle: Lifecycle, exit: (code: number) => void): void {
-  const stop = (reason: string) => void lifecycle.stop(reason).then(() => exit(0));
+  const stop = (reason: string) => void lifecycle.stop(reason).then(exit);
   // Not `once`: where the last listener is gone, execa's clean-up takes the signal for itself and ends the process.
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
