@@ -9,18 +9,18 @@ import type { Authenticator } from "./accounts/auth.ts";
 import type { Passwords } from "./accounts/passwords.ts";
 import type { Records } from "./accounts/records.ts";
 import type { Sessions } from "./accounts/sessions.ts";
-import type { AccountUsage } from "./accounts/usage.ts";
-import type { Idempotency } from "./api/idempotency.ts";
 import type { Dashboard } from "./dashboard/files.ts";
 import type { SandboxDirectory } from "./fleet/directory.ts";
 import type { Dispatcher } from "./fleet/dispatch.ts";
 import type { SnapshotDirectory } from "./fleet/snapshots.ts";
 import type { AddressLimit } from "./limit/addresses.ts";
+import type { Idempotency } from "./limit/idempotency.ts";
 import type { RateLimiter } from "./limit/rates.ts";
 import type { Reservations } from "./limit/reservations.ts";
 import type { Pace } from "./live/pace.ts";
 import type { Sockets } from "./live/sockets.ts";
 import type { SessionTokens } from "./live/tokens.ts";
+import type { AccountUsage } from "./metrics/usage.ts";
 
 export interface GatewayContext {
   readonly config: Config;

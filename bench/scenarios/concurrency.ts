@@ -1,7 +1,7 @@
 /** The shortest command by many clients at once. */
 import { inParallel, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 const clientCounts = [1, 8, 32] as const;
 const rounds = 2;

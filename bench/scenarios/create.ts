@@ -2,7 +2,7 @@
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 export const createTask = "create";
 const deleteTask = "delete";

@@ -1,7 +1,7 @@
 /** The shortest command: what running anything costs. */
 import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 export const executeTask = "execute true";
 

@@ -1,7 +1,7 @@
 /** What is left for others while one sandbox takes all the CPU that it can get. */
 import { takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 const loops = 200;
 export const besideExecuteTask = `execute true beside ${loops} busy loops`;

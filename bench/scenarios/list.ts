@@ -4,7 +4,7 @@ import { type LoadResult, loadGenerator } from "../load.ts";
 import { percentile } from "../measure.ts";
 import { HelloServer } from "../peers/hello-server.ts";
 import { own, type Row } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 export const listTask = (sandboxes: number): string => `list, ${sandboxes} sandboxes`;
 export const listSizes = [0, 5] as const;

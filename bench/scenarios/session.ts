@@ -4,7 +4,7 @@ import { type Contender, inParallel, percentile, takeTurns, timed } from "../mea
 import { startEchoServer } from "../peers/hello-server.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import { BenchSession, type Echo, openEcho } from "../session-client.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 export const echoTask = (sessions: number): string => `keystroke, ${sessions} open session${sessions === 1 ? "" : "s"}`;
 export const sessionCounts = [1, 100, 500] as const;

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, percentile, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./index.ts";
+import type { Setting } from "./setting.ts";
 
 const MB = 1_000_000;
 const outputBytes = 500 * 1_048_576;

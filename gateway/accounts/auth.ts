@@ -5,29 +5,12 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../../shared/tiers.ts";
 import { hostAndPort } from "../../shared/util/host.ts";
+import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "../limit/bucket.ts";
 import type { Grant } from "../live/tokens.ts";
 import type { Records } from "./records.ts";
 import { hasCsrfToken, type Sessions } from "./sessions.ts";
-
-/** An authenticated caller: an account, by one of its keys or by a browser. */
-export interface Caller {
-  readonly account: AccountRecord;
-  /** Absent for a browser. */
-  readonly key: KeyRecord | undefined;
-  readonly session: SessionRecord | undefined;
-  /** What the browser's session is kept under; also where a session token comes from a browser. */
-  readonly browser: string | undefined;
-  /** Whose limits count: the id of the key, or of the account for all of its browsers together. */
-  readonly limitKey: string;
-  readonly limits: KeyLimits;
-  readonly policy: Policy;
-  /** As logs name it: the prefix of the key, or `browser`. */
-  readonly label: string;
-  /** What the session token allows that it came with; absent for everybody else. */
-  readonly grant?: Grant;
-}
 
 /** What is stored instead of a key: its SHA-256 in hex. */
 export function hashKey(apiKey: string): string {

@@ -3,7 +3,7 @@
 import type { BucketMirror } from "../../shared/bus/mirror.ts";
 import type { KeyUse } from "../../shared/schemas/records.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Caller } from "./auth.ts";
+import type { Caller } from "../call.ts";
 
 const everyMs = 60_000;
 const rememberedMax = 10_000;

@@ -1,12 +1,18 @@
 /** What one gateway holds at a time: bounds the calls in progress, and ends those whose key or account may no more. */
 import { SandgateError } from "../../shared/errors.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { CallRoute } from "./route.ts";
+
+interface Held {
+  readonly route: CallRoute;
+  readonly caller: Caller | undefined;
+}
 
 export class Admission {
   readonly #max: number;
   /** Calls in progress that have waited for something; the others are over before anybody could ask. */
-  readonly #waiting = new Map<Exchange, Caller | undefined>();
+  readonly #waiting = new Map<Exchange, Held>();
   #draining = false;
 
   constructor(max: number) {
@@ -29,13 +35,13 @@ export class Admission {
   }
 
   /** Counts a call until it is over. */
-  hold(exchange: Exchange, caller: Caller | undefined): void {
-    this.#waiting.set(exchange, caller);
+  hold(exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+    this.#waiting.set(exchange, { route, caller });
     exchange.onDone(() => this.#waiting.delete(exchange));
   }
 
   /** Ends the calls of some callers; their clients are told why. */
-  cancel(isMeant: (caller: Caller, exchange: Exchange) => boolean, reason: SandgateError): void {
-    for (const [exchange, caller] of [...this.#waiting]) if (caller && isMeant(caller, exchange)) exchange.cancel(reason);
+  cancel(isMeant: (caller: Caller, route: CallRoute) => boolean, reason: SandgateError): void {
+    for (const [exchange, { route, caller }] of [...this.#waiting]) if (caller && isMeant(caller, route)) exchange.cancel(reason);
   }
 }

@@ -1,8 +1,8 @@
 /** Who did what: a line for every call that changes something, and for all calls where the settings ask for it. */
 import type { Logger } from "../../shared/util/log.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { CallRoute } from "./routes.ts";
+import type { CallRoute } from "./route.ts";
 
 /** Parameters of URLs that are credentials. */
 const secretParameters = new Set(["api_key", "token"]);

@@ -1,10 +1,11 @@
 /** Calls and WebSockets end with what has let them in: the key, the account, the log-in. */
 
 import { SandgateError } from "../../shared/errors.ts";
-import type { Admission } from "../api/admission.ts";
+import { type Authenticator, loggedOut, suspended } from "../accounts/auth.ts";
+import type { Records } from "../accounts/records.ts";
+import type { Caller } from "../call.ts";
 import type { Sockets } from "../live/sockets.ts";
-import { type Authenticator, type Caller, loggedOut, suspended } from "./auth.ts";
-import type { Records } from "./records.ts";
+import type { Admission } from "./admission.ts";
 
 /** A log-in that has expired tells nobody, so it is looked for this often. */
 const lookMs = 1_000;
@@ -25,7 +26,7 @@ export function endWithTheirRights(records: Records, authenticator: Authenticato
   const endLoggedOut = (): void => {
     sockets.cancel((caller) => authenticator.hasLoggedOut(caller), reason);
     // Calls about the log-in itself go on: the one that logs out is among them.
-    admission.cancel((caller, { route }) => route?.access !== "person" && authenticator.hasLoggedOut(caller), reason);
+    admission.cancel((caller, { access }) => access !== "person" && authenticator.hasLoggedOut(caller), reason);
   };
   sessions.onChange((_id, session) => session === undefined && endLoggedOut());
   logins.onChange(endLoggedOut);

@@ -3,14 +3,14 @@
 import type { Bus } from "../../shared/bus/nats.ts";
 import { type GatewayVerb, lastToken, subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Activity } from "../accounts/activity.ts";
-import { answerActivity } from "../accounts/usage.ts";
+import type { Idempotency } from "../limit/idempotency.ts";
 import { checkHeld } from "../limit/messages.ts";
 import type { Ownership } from "../limit/ownership.ts";
 import type { RateLimiter } from "../limit/rates.ts";
 import type { Reservations } from "../limit/reservations.ts";
 import type { SessionTokens } from "../live/tokens.ts";
-import type { Idempotency } from "./idempotency.ts";
+import type { Activity } from "../metrics/activity.ts";
+import { answerActivity } from "../metrics/usage.ts";
 
 interface Answerers {
   readonly ownership: Ownership;

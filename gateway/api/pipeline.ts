@@ -8,14 +8,13 @@
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { parseQuery } from "../http/query.ts";
-import type { CallLimits } from "../limit/calls.ts";
 import type { Admission } from "./admission.ts";
 import { audit } from "./audit.ts";
-import type { Call, CallRoute, Route } from "./routes.ts";
+import type { CallLimits } from "./rate.ts";
+import type { Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
 
 export interface Pipeline {
   readonly context: GatewayContext;
@@ -27,33 +26,38 @@ export interface Pipeline {
 /** Answers one exchange by its route; whatever happens becomes an answer. */
 export function handle(pipeline: Pipeline, exchange: Exchange, route: Route): void {
   try {
-    const answering = route.access === "open" ? route.answer(pipeline.context, exchange) : begin(pipeline, exchange, route);
+    const answering = begin(pipeline, exchange, route);
     if (answering) answering.catch((thrown: unknown) => answerError(pipeline.log, exchange, thrown, route));
   } catch (thrown) {
     answerError(pipeline.log, exchange, thrown, route);
   }
 }
 
-function begin(pipeline: Pipeline, exchange: Exchange, route: CallRoute): Promise<void> | void {
+function begin(pipeline: Pipeline, exchange: Exchange, route: Route): Answering {
+  if (route.access === "open") return route.answer(pipeline.context, exchange);
+  if (route.access === "anyone") return beginForAnyone(pipeline, exchange, route);
   const token = route.socket ? new URLSearchParams(exchange.query).get("token") : null;
   if (token !== null) return beginByToken(pipeline, exchange, route, token);
   const caller = whoCalls(pipeline, exchange, route);
-  if (route.method !== "GET") exchange.onDone(() => audit(pipeline.log, exchange, route, caller));
-  pipeline.admission.refuseIfFull();
-  const waiting = proceed(pipeline, exchange, route, caller);
-  if (waiting && !exchange.over) pipeline.admission.hold(exchange, caller);
-  return waiting;
+  admit(pipeline, exchange, route, caller);
+  return held(pipeline, exchange, route, caller, spendAndPerform(pipeline, exchange, route, caller));
+}
+
+function beginForAnyone(pipeline: Pipeline, exchange: Exchange, route: AnyoneRoute): Answering {
+  pipeline.context.authenticator.refuseForeignPage(exchange);
+  admit(pipeline, exchange, route, undefined);
+  return held(pipeline, exchange, route, undefined, route.perform(pipeline.context, exchange));
 }
 
 /** A session token stands for the key, or the browser, that it was made with. */
-function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallRoute, token: string): Promise<void> {
+function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallerRoute, token: string): Promise<void> {
   const { authenticator, failures, config, tokens } = pipeline.context;
-  pipeline.admission.refuseIfFull();
+  admit(pipeline, exchange, route, undefined);
   const address = exchange.address(config.trustProxy);
   const caller = tokens.redeem(token).then((grant) => authenticator.granted(grant));
-  pipeline.admission.hold(exchange, undefined);
+  pipeline.admission.hold(exchange, route, undefined);
   return caller.then(
-    (known) => proceed(pipeline, exchange, route, known),
+    (known) => spendAndPerform(pipeline, exchange, route, known),
     (error: unknown) => {
       if (error instanceof SandgateError && error.code === "unauthorized") failures.take(address);
       throw error;
@@ -61,18 +65,26 @@ function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallRoute, 
   );
 }
 
-function proceed(pipeline: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {
-  const limited = caller && pipeline.limits.spend(exchange, caller, route.allowance);
-  return limited ? limited.then(() => perform(pipeline, exchange, route, caller)) : perform(pipeline, exchange, route, caller);
+/** From here on a call that changes something is told of when it is over. @throws {SandgateError} `unavailable`. */
+function admit({ admission, log }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+  if (route.method !== "GET") exchange.onDone(() => audit(log, exchange, route, caller));
+  admission.refuseIfFull();
+}
+
+/** Counts a call that waits for something. */
+function held({ admission }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined, answering: Answering): Answering {
+  if (answering && !exchange.over) admission.hold(exchange, route, caller);
+  return answering;
+}
+
+function spendAndPerform({ context, limits }: Pipeline, exchange: Exchange, route: CallerRoute, caller: Caller): Answering {
+  const limited = limits.spend(exchange, caller, route.allowance);
+  return limited ? limited.then(() => route.perform(context, exchange, caller)) : route.perform(context, exchange, caller);
 }
 
 /** @throws {SandgateError} `unauthorized`, `forbidden`, or `rate_limited` for an address that fails too often. */
-function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }: CallRoute): Caller | undefined {
+function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }: CallerRoute): Caller {
   const { authenticator, failures, config } = context;
-  if (access === "anyone") {
-    authenticator.refuseForeignPage(exchange);
-    return undefined;
-  }
   try {
     const caller = authenticator.authenticate(exchange, asksWho);
     if (access === "person" && !caller.session)
@@ -82,40 +94,6 @@ function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }
   } catch (error) {
     if (error instanceof SandgateError && error.code === "unauthorized") failures.take(exchange.address(config.trustProxy));
     throw error;
-  }
-}
-
-function perform({ context }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): Promise<void> | void {
-  const query = route.query.check(parseQuery(route.query.schema, exchange.query));
-  if (route.body === "file") return route.handle(context, callOf(exchange, caller, query, undefined));
-  const { check } = route.body;
-  if (route.method === "GET") return route.handle(context, callOf(exchange, caller, query, check(nothing)));
-  return readJson(exchange, context.config.bodyBytesMax).then((body) => route.handle(context, callOf(exchange, caller, query, check(body))));
-}
-
-const nothing = Object.freeze({});
-
-function callOf(exchange: Exchange, caller: Caller | undefined, query: unknown, body: unknown): Call<never, never> {
-  return {
-    exchange,
-    // Routes for anyone have handlers whose call has no caller.
-    caller: caller as Caller,
-    query: query as never,
-    body: body as never,
-    id: exchange.params[0] ?? "",
-    by: { request_id: exchange.requestId, account_id: caller?.account.id ?? "" },
-  };
-}
-
-async function readJson(exchange: Exchange, bytesMax: number): Promise<unknown> {
-  const bytes = await exchange.body.whole(bytesMax);
-  if (bytes.length === 0) return {};
-  const type = exchange.header("content-type").split(";")[0]?.trim().toLowerCase();
-  if (type && type !== "application/json") throw new SandgateError("invalid_request", "the Content-Type must be application/json");
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw new SandgateError("invalid_request", "the request body is not valid JSON", { cause });
   }
 }
 

@@ -1,8 +1,8 @@
 /** The pipeline's rate step: spends a token of the caller, and says in headers what is left. */
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Policy } from "./bucket.ts";
-import { type RateLimiter, rateLimited, type Verdict } from "./rates.ts";
+import type { Policy } from "../limit/bucket.ts";
+import { type RateLimiter, rateLimited, type Verdict } from "../limit/rates.ts";
 
 /**
  * `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings

@@ -1,7 +1,8 @@
 /** The errors that calls have in common, and those that several name. */
-import type { CallRoute } from "../api/routes.ts";
+
 import { ids } from "./examples.ts";
 import type { Failures } from "./operation.ts";
+import type { CallFacts } from "./route.ts";
 
 const always: Failures = {
   internal_error: { when: "A defect, which is logged under the request id.", message: "an internal error occurred; the request id identifies it in the logs" },
@@ -64,7 +65,7 @@ const tooLarge: Failures = {
 };
 
 /** Those of every call of this kind; a route's own docs say more of some. */
-export function commonFailures({ access, body, method, query }: CallRoute): Failures {
+export function commonFailures({ access, body, method, query }: CallFacts): Failures {
   const takesBody = body !== "file" && Object.keys((body.schema as { properties?: object }).properties ?? {}).length > 0;
   return {
     ...(takesBody ? invalidField : Object.keys(query.schema.properties).length > 0 ? invalidQuery : unknownQuery),

@@ -1,10 +1,10 @@
 /** The reference as it is served: made once, by the build. */
 import { readFile } from "node:fs/promises";
-import type { Route } from "../api/routes.ts";
 import type { BuiltDashboard } from "../dashboard/build.ts";
 import { type Asset, assetOf } from "../dashboard/files.ts";
 import { buildDocument } from "./document.ts";
 import { renderPage } from "./page/page.ts";
+import type { RouteFacts } from "./route.ts";
 
 export interface Reference {
   /** openapi.json. */
@@ -15,7 +15,7 @@ export interface Reference {
 
 const packageFile = new URL("../../package.json", import.meta.url);
 
-export async function makeReference(routes: readonly Route[], { link }: Pick<BuiltDashboard, "link">): Promise<Reference> {
+export async function makeReference(routes: readonly RouteFacts[], { link }: Pick<BuiltDashboard, "link">): Promise<Reference> {
   const { version } = JSON.parse(await readFile(packageFile, "utf8")) as { version: string };
   const document = buildDocument(routes, version);
   return {

@@ -7,8 +7,7 @@ import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schem
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import { accountView, iso, keyView } from "../accounts/view.ts";
-import { features } from "../api/features.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Policy } from "../limit/bucket.ts";
 import { rateLimited } from "../limit/rates.ts";
@@ -17,6 +16,8 @@ import { paginate } from "./paginate.ts";
 /** Each is written to the disk of every NATS server. */
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
 
+/** The optional parts of the product that this version has, as the web page asks for them. */
+const features: readonly string[] = ["snapshots", "sessions"];
 const keyNameDefault = "API key";
 
 /** Who one is; browsers are also told the token that their changes must carry. */

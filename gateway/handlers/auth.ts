@@ -6,12 +6,12 @@ import { suspended } from "../accounts/auth.ts";
 import { knownDevice } from "../accounts/devices.ts";
 import { checkPassword, loginKeyOf } from "../accounts/login-attempts.ts";
 import { makeAccount } from "../accounts/sign-up.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";
 
 /** What the log-in page asks before anybody is logged in. */
-export function authSettings({ config }: GatewayContext, { exchange }: Call<unknown, unknown>): void {
+export function authSettings({ config }: GatewayContext, { exchange }: OpenCall<unknown, unknown>): void {
   exchange.sendJson(200, { sign_up: config.signUp });
 }
 
@@ -21,7 +21,7 @@ export function authSettings({ config }: GatewayContext, { exchange }: Call<unkn
  *
  * @throws {SandgateError} `forbidden` where signing up is closed, `rate_limited`.
  */
-export async function signUp(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof SignUpBody>>): Promise<void> {
+export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<void> {
   const { config, records, passwords, signUps } = context;
   if (!config.signUp)
     throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
@@ -35,7 +35,7 @@ export async function signUp(context: GatewayContext, { exchange, body }: Call<u
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
-export async function logIn(context: GatewayContext, { exchange, body }: Call<unknown, Static<typeof LogInBody>>): Promise<void> {
+export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof LogInBody>>): Promise<void> {
   const loginKey = loginKeyOf(body.email);
   const login = await checkPassword(context, exchange, loginKey, body.password);
   const account = login && (await context.records.accounts.find(login.account_id));

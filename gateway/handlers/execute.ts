@@ -7,7 +7,7 @@ import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { newId } from "../../shared/util/ids.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Exchange, jsonLine } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";

@@ -6,7 +6,7 @@ import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } fr
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { StreamSender } from "../../shared/stream/sender.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";

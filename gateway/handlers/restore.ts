@@ -6,11 +6,10 @@ import { SandgateError } from "../../shared/errors.ts";
 import { isFitting } from "../../shared/schemas/environment.ts";
 import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { Caller } from "../accounts/auth.ts";
-import type { Answer } from "../api/idempotency.ts";
-import type { Call } from "../api/routes.ts";
+import type { By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { onlyItsOwn, workersFor } from "../fleet/placement.ts";
+import type { Answer } from "../limit/idempotency.ts";
 import { presentJson, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 /** Another worker than the snapshot's own copies its layers from the object store first. */
@@ -33,7 +32,7 @@ export interface SandboxWanted {
 
 /** On whose behalf, and in which reserved place. */
 export interface RestoreFor {
-  readonly by: Call<unknown, unknown>["by"];
+  readonly by: By;
   readonly caller: Caller;
   readonly reservationId: string;
 }

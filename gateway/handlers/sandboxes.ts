@@ -7,10 +7,9 @@ import { type CreateBody, type DeleteBody, type FindQuery, sandboxDefaults } fro
 import { checker } from "../../shared/schemas/validate.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
-import type { Caller } from "../accounts/auth.ts";
-import type { Answer } from "../api/idempotency.ts";
-import type { Call } from "../api/routes.ts";
+import type { By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../limit/idempotency.ts";
 import { deleteAll } from "./delete-all.ts";
 import { takeSnapshot } from "./snapshots.ts";
 
@@ -151,7 +150,7 @@ export async function deleteAllSandboxes(context: GatewayContext, { exchange, by
 }
 
 /** Ends and removes a sandbox. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
-export async function deleteOne(context: GatewayContext, by: Call<unknown, unknown>["by"], entry: SandboxEntry): Promise<void> {
+export async function deleteOne(context: GatewayContext, by: By, entry: SandboxEntry): Promise<void> {
   try {
     await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);
   } catch (error) {

@@ -6,7 +6,7 @@ import type { SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
 

@@ -8,9 +8,9 @@ import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { SnapshotBody } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { iso } from "../accounts/view.ts";
-import type { Answer } from "../api/idempotency.ts";
-import type { Call } from "../api/routes.ts";
+import type { By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
+import type { Answer } from "../limit/idempotency.ts";
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 
@@ -21,8 +21,6 @@ const pollMs = 100;
 
 const checkEntry = checker(SnapshotEntry);
 const checkEmpty = checker(Empty);
-
-type By = Call<unknown, unknown>["by"];
 
 /** A snapshot as every response shows it. */
 export function presentSnapshot(entry: SnapshotEntry): object {

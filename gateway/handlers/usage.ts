@@ -5,7 +5,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { LogsQuery, StatusQuery } from "../../shared/schemas/usage.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { isId } from "../../shared/util/ids.ts";
-import type { Call } from "../api/routes.ts";
+import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { cursorText, mergePages, type Period, parseCursor } from "../fleet/log-pages.ts";
 

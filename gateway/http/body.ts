@@ -38,6 +38,19 @@ export const noBody: BodyReader = {
   dropped: async () => {},
 };
 
+/** A body as JSON; an empty one as an object without fields. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
+export async function readJson(body: BodyReader, contentType: string, bytesMax: number): Promise<unknown> {
+  const bytes = await body.whole(bytesMax);
+  if (bytes.length === 0) return {};
+  const type = contentType.split(";")[0]?.trim().toLowerCase();
+  if (type && type !== "application/json") throw new SandgateError("invalid_request", "the Content-Type must be application/json");
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new SandgateError("invalid_request", "the request body is not valid JSON", { cause });
+  }
+}
+
 /** The headers that say whether there is a body. */
 interface Framing {
   readonly length: string;

@@ -2,22 +2,21 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Route } from "../api/routes.ts";
 import { cors } from "./cors.ts";
-import { Exchange } from "./exchange.ts";
+import { type Endpoint, Exchange } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
 
-export interface ServerOptions {
-  readonly routes: readonly Route[];
+export interface ServerOptions<R extends Endpoint> {
+  readonly routes: readonly R[];
   readonly corsOrigins: readonly string[];
   readonly hosts: Hosts;
   /** The path of a Unix socket for the operator, on which the same calls are answered. */
   readonly operatorSocket: string;
   readonly log: Logger;
   /** Answers an exchange by its route; never throws. */
-  readonly handle: (exchange: Exchange, route: Route) => void;
+  readonly handle: (exchange: Exchange, route: R) => void;
   /** Answers an exchange at a path that there is not. */
   readonly notFound: (exchange: Exchange) => void;
   /** Sees every exchange at its beginning. */
@@ -37,11 +36,11 @@ export interface Server {
 const operatorSocketFailed = "the operator's Unix socket cannot be listened on (is its path longer than 107 bytes?): sandgate-admin needs SANDGATE_URL";
 
 /** @throws {Error} when the address cannot be listened on. */
-export function listen(host: string, port: number, options: ServerOptions): Promise<Server> {
+export function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
   const app = App();
-  for (const [path, routes] of byPath(options.routes)) {
+  for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
-    if (routes.some(takesSockets)) {
+    if (routes.some(({ socket }) => socket)) {
       const upgrade: typeof socketBehavior.upgrade = (response, request, context) =>
         serve(new Exchange(response, request, paramCount, options.observe, context), routes, options);
       app.ws<UserData>(path, { ...socketBehavior, upgrade });
@@ -68,14 +67,8 @@ export function listen(host: string, port: number, options: ServerOptions): Prom
   });
 }
 
-const takesSockets = ({ socket }: Route): boolean => socket === true;
-
-function byPath(routes: readonly Route[]): Map<string, Route[]> {
-  return Map.groupBy(routes, (route) => route.path) as Map<string, Route[]>;
-}
-
 /** uWS wants an answer, or somebody who waits for the client's end, before this returns. */
-function serve(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
+function serve<R extends Endpoint>(exchange: Exchange, routes: readonly R[], options: ServerOptions<R>): void {
   try {
     if (exchange.fault === undefined) dispatch(exchange, routes, options);
     else refuse(exchange, exchange.fault, options);
@@ -86,7 +79,7 @@ function serve(exchange: Exchange, routes: readonly Route[], options: ServerOpti
   exchange.detach();
 }
 
-function refuse(exchange: Exchange, fault: string, { begun }: ServerOptions): void {
+function refuse(exchange: Exchange, fault: string, { begun }: Pick<ServerOptions<Endpoint>, "begun">): void {
   begun?.(exchange);
   exchange.refuse(new SandgateError("invalid_request", fault));
 }
@@ -99,11 +92,11 @@ function refuseForeign(exchange: Exchange, hosts: Hosts): void {
     throw new SandgateError("invalid_request", "the Content-Encoding must be identity: send the body as it is");
 }
 
-function dispatch(exchange: Exchange, routes: readonly Route[], options: ServerOptions): void {
+function dispatch<R extends Endpoint>(exchange: Exchange, routes: readonly R[], options: ServerOptions<R>): void {
   const method = exchange.method === "HEAD" ? "GET" : exchange.method;
-  let route: Route | undefined;
+  let route: R | undefined;
   for (const candidate of routes) if (candidate.method === method) route = candidate;
-  exchange.route = route;
+  exchange.endpoint = route;
   options.begun?.(exchange);
   try {
     refuseForeign(exchange, options.hosts);

@@ -1,5 +1,5 @@
 /** WebSockets as uWebSockets.js has them: its limits, and whom its events go to. */
-import type { WebSocket, WebSocketBehavior } from "uWebSockets.js";
+import type { HttpRequest, us_socket_context_t, WebSocket, WebSocketBehavior } from "uWebSockets.js";
 import { controlBytesMax } from "../../shared/stream/session/protocol.ts";
 
 /** What `send` of uWebSockets.js returns when it has thrown the message away. */
@@ -57,6 +57,20 @@ export class Socket {
 }
 
 export type UserData = Holder;
+
+/** What uWebSockets.js must be given to make a WebSocket of a request. */
+export interface Upgrade {
+  readonly key: string;
+  readonly protocols: string;
+  readonly extensions: string;
+  readonly context: us_socket_context_t;
+}
+
+/** To be read before the server's handler returns. */
+export function upgradeOf(request: HttpRequest, context: us_socket_context_t): Upgrade {
+  const header = (name: string): string => request.getHeader(`sec-websocket-${name}`);
+  return { key: header("key"), protocols: header("protocol"), extensions: header("extensions"), context };
+}
 
 export const socketBehavior: WebSocketBehavior<Holder> = {
   maxPayloadLength: controlBytesMax,

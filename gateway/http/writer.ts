@@ -1,8 +1,7 @@
 /** Bodies that go out in pieces, at the client's speed: `write` resolves when the socket has room for more. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Exchange, Headers } from "./exchange.ts";
-
-const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
+import { clientGone } from "./received.ts";
 
 export class BodyWriter {
   readonly #exchange: Exchange;

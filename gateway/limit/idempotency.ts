@@ -14,7 +14,7 @@ import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { checkHeldReply } from "../limit/messages.ts";
+import { checkHeldReply } from "./messages.ts";
 
 export const IdempotencyRecord = Type.Object({
   /** SHA-256 of what was asked for. */

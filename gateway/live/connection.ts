@@ -13,7 +13,7 @@ import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
 import { readClientMessage } from "../../shared/stream/session/read.ts";
 import { newId } from "../../shared/util/ids.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker } from "./open.ts";

@@ -6,7 +6,7 @@ import { commandBytesMax } from "../../shared/schemas/executions.ts";
 import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { detachTimeoutDefaultS, terminalDefault, windowBytes } from "../../shared/stream/session/protocol.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { WorkerRef } from "../fleet/dispatch.ts";
 

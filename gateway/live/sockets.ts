@@ -1,7 +1,7 @@
 /** The open WebSockets of a gateway: how many, whether their clients are alive, and which must end. */
 import { SandgateError } from "../../shared/errors.ts";
 import { pingMs } from "../../shared/stream/session/protocol.ts";
-import type { Caller } from "../accounts/auth.ts";
+import type { Caller } from "../call.ts";
 
 /** One of them. */
 export interface OpenSocket {

@@ -1,7 +1,7 @@
 /** What accounts did in the last hour, minute by minute, for the charts. In memory: a restart begins anew. */
 
+import type { Caller } from "../call.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
-import type { Caller } from "./auth.ts";
 
 /** One minute of one account. */
 export interface Minute {

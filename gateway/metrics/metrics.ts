@@ -4,9 +4,8 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { errorCodes } from "../../shared/errors.ts";
 import { Histogram } from "../../shared/util/histogram.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Route } from "../api/routes.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Exchange } from "../http/exchange.ts";
+import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import { histogramText } from "./histogram-text.ts";
 import { tellOfWorkers } from "./workers.ts";
@@ -21,7 +20,7 @@ interface Series {
 export class Metrics {
   readonly #registry = new Registry();
   /** By route and status: few, and found without making a text. HEAD counts as GET. */
-  readonly #series = new Map<Route | undefined, Map<number, Series>>();
+  readonly #series = new Map<Endpoint | undefined, Map<number, Series>>();
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
   readonly #workers: () => string;
@@ -68,7 +67,7 @@ export class Metrics {
 
   /** Counts an exchange that is over. */
   observe(exchange: Exchange): void {
-    const series = this.#seriesOf(exchange.route, exchange.status);
+    const series = this.#seriesOf(exchange.endpoint, exchange.status);
     series.count++;
     series.durations.observe((performance.now() - exchange.startedAtMs) / 1_000);
     const code = exchange.errorCode;
@@ -102,7 +101,7 @@ export class Metrics {
     return [...this.#series.values()].flatMap((ofRoute) => [...ofRoute.values()]);
   }
 
-  #seriesOf(route: Route | undefined, status: number): Series {
+  #seriesOf(route: Endpoint | undefined, status: number): Series {
     const ofRoute = this.#series.get(route) ?? new Map<number, Series>();
     this.#series.set(route, ofRoute);
     let series = ofRoute.get(status);

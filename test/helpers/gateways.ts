@@ -1,13 +1,14 @@
 /** Gateways as far as they count: limits, reservations and what they say to each other, without HTTP, in the test's process. */
-import { Activity } from "../../gateway/accounts/activity.ts";
-import { Idempotency, IdempotencyRecord } from "../../gateway/api/idempotency.ts";
+
 import { servePeers } from "../../gateway/api/peers.ts";
 import { SandboxDirectory } from "../../gateway/fleet/directory.ts";
 import { EntryMirror } from "../../gateway/fleet/entries.ts";
+import { Idempotency, IdempotencyRecord } from "../../gateway/limit/idempotency.ts";
 import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";
 import { Reservations } from "../../gateway/limit/reservations.ts";
 import { SessionTokens } from "../../gateway/live/tokens.ts";
+import { Activity } from "../../gateway/metrics/activity.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
 import { SandboxEntry } from "../../shared/bus/messages.ts";
 import type { Bus } from "../../shared/bus/nats.ts";

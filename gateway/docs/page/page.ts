@@ -1,9 +1,9 @@
 /** The reference as a page: the same document as openapi.json, for people. Works without scripts, and on paper. */
 import { type ErrorCode, errorCodes, statusOf } from "../../../shared/errors.ts";
-import type { Route } from "../../api/routes.ts";
 import { meanings } from "../common.ts";
 import type { Document, DocumentedRoute } from "../document.ts";
 import { isDocumented } from "../document.ts";
+import type { RouteFacts } from "../route.ts";
 import { coloured, snippet } from "./code.ts";
 import { environment } from "./curl.ts";
 import { fieldsTable } from "./fields.ts";
@@ -13,7 +13,7 @@ import { badge, idOf, renderOperation } from "./operation.ts";
 const mark = html`<svg class="mark" viewBox="0 0 32 32" width="22" height="22" aria-hidden="true"><rect class="mark-ground" width="32" height="32" rx="7"/><path class="mark-arch" d="M8 25V15a8 8 0 0 1 16 0v10h-4.5V15a3.5 3.5 0 0 0-7 0v10z"/><path class="mark-post" d="M14.75 25v-6.5h2.5V25z"/></svg>`;
 
 /** The page of the document that was made of these routes. */
-export function renderPage(document: Document, routes: readonly Route[]): string {
+export function renderPage(document: Document, routes: readonly RouteFacts[]): string {
   const documented = routes.filter(isDocumented);
   const groups = document.tags.map((tag) => ({ ...tag, id: slug(tag.name), routes: documented.filter(({ docs }) => docs.tag === tag.name) }));
   const page = html`<!doctype html>

@@ -5,7 +5,7 @@ import type { AccountChange, AccountsQuery } from "../../../shared/schemas/admin
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { accountView, newestFirst } from "../../accounts/view.ts";
-import type { Call } from "../../api/routes.ts";
+import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";
 import { adminKeyView } from "./keys.ts";

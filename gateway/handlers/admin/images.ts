@@ -4,7 +4,7 @@ import { Empty, type ImageEntry, ImagesReply } from "../../../shared/bus/message
 import { SandgateError } from "../../../shared/errors.ts";
 import type { ImagesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
-import type { Call } from "../../api/routes.ts";
+import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import type { WorkerRef } from "../../fleet/dispatch.ts";
 

@@ -5,7 +5,7 @@ import type { KeyChange, KeysQuery } from "../../../shared/schemas/admin/account
 import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import { iso, keyView, newestFirst } from "../../accounts/view.ts";
-import type { Call } from "../../api/routes.ts";
+import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";
 

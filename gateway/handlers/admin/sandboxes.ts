@@ -3,7 +3,7 @@ import type { Static } from "typebox";
 import type { SandboxEntry } from "../../../shared/bus/messages.ts";
 import type { SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { newestFirst } from "../../accounts/view.ts";
-import type { Call } from "../../api/routes.ts";
+import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";
 import { deleteOne, present } from "../sandboxes.ts";

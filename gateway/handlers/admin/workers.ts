@@ -4,7 +4,7 @@ import { Empty, type WorkerPresence } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { DrainBody } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
-import type { Call } from "../../api/routes.ts";
+import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 
 const drainTimeoutMs = 10_000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
-import { IdempotencyRecord, idempotencyMs } from "../../../gateway/api/idempotency.ts";
+import { IdempotencyRecord, idempotencyMs } from "../../../gateway/limit/idempotency.ts";
 import { BucketWriter } from "../../../shared/bus/kv.ts";
 import type { Bus } from "../../../shared/bus/nats.ts";
 import { buckets, peers } from "../../../shared/bus/subjects.ts";

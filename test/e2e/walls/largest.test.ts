@@ -4,7 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type CallRoute, type Route, routes } from "../../../gateway/api/routes.ts";
+import type { CallRoute, Route } from "../../../gateway/api/route.ts";
+import { routes } from "../../../gateway/api/routes.ts";
 import { readHeaders } from "../../../gateway/http/head.ts";
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
 import { clientMessages } from "../../../shared/schemas/session-messages.ts";

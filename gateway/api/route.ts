@@ -1,0 +1,118 @@
+/** A route: who may call it, what it takes, who answers. Its constructors tie handlers to the schemas of what they are given. */
+import Type, { type Static, type TObject, type TSchema } from "typebox";
+import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
+import type { Call, Caller, OpenCall } from "../call.ts";
+import type { GatewayContext } from "../context.ts";
+import type { OperationDocs } from "../docs/operation.ts";
+import type { CallFacts, OpenFacts } from "../docs/route.ts";
+import { readJson } from "../http/body.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { parseQuery } from "../http/query.ts";
+import type { Allowance } from "./rate.ts";
+
+/** Nothing to wait for, no promise. */
+export type Answering = Promise<void> | void;
+type Method = CallFacts["method"];
+
+/** Answered without the pipeline. */
+export interface OpenRoute extends OpenFacts {
+  readonly answer: (context: GatewayContext, exchange: Exchange) => Answering;
+}
+
+interface Limited extends CallFacts {
+  /** Whose tokens a call spends. */
+  readonly allowance: Allowance;
+  /** Whether it is answered by a WebSocket, for which a token may stand in place of the key. */
+  readonly socket: boolean;
+}
+
+/** A call of somebody who is known. `perform` checks what it takes and hands it to the handler. */
+export interface CallerRoute extends Limited {
+  readonly access: "account" | "person" | "operator";
+  readonly perform: (context: GatewayContext, exchange: Exchange, caller: Caller) => Answering;
+}
+
+/** A call of whoever it is. */
+export interface AnyoneRoute extends Limited {
+  readonly access: "anyone";
+  readonly perform: (context: GatewayContext, exchange: Exchange) => Answering;
+}
+
+export type CallRoute = CallerRoute | AnyoneRoute;
+export type Route = OpenRoute | CallRoute;
+
+/** What a call takes. */
+interface Input<Query, Body> {
+  readonly query: { readonly schema: TObject; readonly check: Check<Query> };
+  readonly body: { readonly schema: TSchema; readonly check: Check<Body> } | { readonly schema?: undefined; readonly left: Body };
+}
+
+type Handler<C> = (context: GatewayContext, call: C) => Answering;
+
+const empty = inputChecker(Type.Object({}));
+const emptyBody = Object.freeze({});
+
+export const nothing: Input<object, object> = { query: empty, body: empty };
+export const queryOf = <Q extends TObject>(query: Q): Input<Static<Q>, object> => ({ query: inputChecker(query), body: empty });
+export const bodyOf = <B extends TSchema>(body: B): Input<object, Static<B>> => ({ query: empty, body: inputChecker(body) });
+/** A file, which the handler reads itself. */
+export const fileWith = <Q extends TObject>(query: Q): Input<Static<Q>, undefined> => ({ query: inputChecker(query), body: { left: undefined } });
+
+interface Options {
+  readonly access?: CallerRoute["access"];
+  readonly allowance?: Allowance;
+  readonly asksWho?: boolean;
+  readonly socket?: boolean;
+}
+
+/** A call of somebody who is known. */
+export function route<Query, Body>(
+  method: Method,
+  path: string,
+  input: Input<Query, Body>,
+  docs: OperationDocs,
+  handle: Handler<Call<Query, Body>>,
+  { access = "account", allowance = "requests", asksWho = false, socket = false }: Options = {},
+): CallerRoute {
+  return {
+    ...{ access, docs, method, path, allowance, asksWho, socket, ...schemasOf(input) },
+    perform: (context, exchange, caller) =>
+      wellFormed(context, exchange, method, input, (call) => {
+        const by = { request_id: exchange.requestId, account_id: caller.account.id };
+        return handle(context, { ...call, caller, id: exchange.params[0] ?? "", by });
+      }),
+  };
+}
+
+/** A call of whoever it is. */
+export function forAnyone<Query, Body>(
+  method: Method,
+  path: string,
+  input: Input<Query, Body>,
+  docs: OperationDocs,
+  handle: Handler<OpenCall<Query, Body>>,
+): AnyoneRoute {
+  return {
+    ...{ access: "anyone", docs, method, path, allowance: "requests", asksWho: false, socket: false, ...schemasOf(input) },
+    perform: (context, exchange) => wellFormed(context, exchange, method, input, (call) => handle(context, call)),
+  };
+}
+
+function schemasOf({ query, body }: Input<unknown, unknown>): Pick<CallFacts, "query" | "body"> {
+  return { query, body: body.schema ? body : "file" };
+}
+
+/** Checks what a call brings, and goes on. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
+function wellFormed<Query, Body>(
+  { config }: GatewayContext,
+  exchange: Exchange,
+  method: Method,
+  input: Input<Query, Body>,
+  goOn: (call: OpenCall<Query, Body>) => Answering,
+): Answering {
+  const query = input.query.check(parseQuery(input.query.schema, exchange.query));
+  if (!input.body.schema) return goOn({ exchange, query, body: input.body.left });
+  const { check } = input.body;
+  if (method === "GET") return goOn({ exchange, query, body: check(emptyBody) });
+  return readJson(exchange.body, exchange.header("content-type"), config.bodyBytesMax).then((body) => goOn({ exchange, query, body: check(body) }));
+}
