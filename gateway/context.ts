@@ -6,6 +6,7 @@ import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Logger } from "../shared/util/log.ts";
 import type { Semaphore } from "../shared/util/mutex.ts";
 import type { Authenticator } from "./accounts/auth.ts";
+import type { LoginAttempts } from "./accounts/login-attempts.ts";
 import type { Passwords } from "./accounts/passwords.ts";
 import type { Records } from "./accounts/records.ts";
 import type { Sessions } from "./accounts/sessions.ts";
@@ -34,6 +35,7 @@ export interface GatewayContext {
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly authenticator: Authenticator;
+  readonly loginAttempts: LoginAttempts;
   readonly rates: RateLimiter;
   /** Failed authentications, by key, cookie or password. */
   readonly failures: AddressLimit;

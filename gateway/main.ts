@@ -20,6 +20,7 @@ import { Semaphore } from "../shared/util/mutex.ts";
 import { Authenticator } from "./accounts/auth.ts";
 import { bootstrap } from "./accounts/bootstrap.ts";
 import { KeyUses } from "./accounts/key-uses.ts";
+import { LoginAttempts } from "./accounts/login-attempts.ts";
 import { Passwords } from "./accounts/passwords.ts";
 import { openRecords } from "./accounts/records.ts";
 import { RevokedKeys } from "./accounts/revoked-keys.ts";
@@ -96,6 +97,8 @@ async function main(): Promise<void> {
   const dashboard = await loading;
   const tokens = new SessionTokens(bus, id);
   const sockets = new Sockets(config.sessionSocketsMax);
+  const failures = new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address");
+  const passwords = new Passwords();
   const context: GatewayContext = {
     config,
     log,
@@ -106,10 +109,11 @@ async function main(): Promise<void> {
     snapshots: new SnapshotDirectory(snapshotMirror, layers),
     records,
     sessions,
-    passwords: new Passwords(),
+    passwords,
+    loginAttempts: new LoginAttempts({ config, records, passwords, rates, failures }),
     authenticator: new Authenticator(records, sessions, config),
     rates,
-    failures: new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address"),
+    failures,
     signUps: new AddressLimit(config.signUpsPerAddress, 60 * minuteMs, "too many new accounts from this address"),
     reservations,
     idempotency,
@@ -129,7 +133,13 @@ async function main(): Promise<void> {
   const { accounts, keys, keyUse, logins } = records;
   lifecycle.onStop(
     "sweep",
-    startSweeping({ ownership, layers, log, snapshots: snapshotMirror, buckets: [mirror, snapshotMirror, accounts, keys, keyUse, logins] }),
+    startSweeping({
+      isMine: () => ownership.ownerOf("sweep") === peer,
+      layers,
+      log,
+      snapshots: snapshotMirror,
+      buckets: [mirror, snapshotMirror, accounts, keys, keyUse, logins],
+    }),
   );
   lifecycle.onStop("presence", () => {
     ownership.leave();
@@ -142,7 +152,7 @@ async function main(): Promise<void> {
     use.note(caller);
   });
   const hosts = new Hosts(config);
-  const metrics = new Metrics(context, () => admission.inProgress);
+  const metrics = new Metrics({ ...context, inProgress: () => admission.inProgress });
   if (config.metricsPort) {
     const metricsServer = await metrics.listen(config.metricsHost, config.metricsPort, hosts);
     if (!isLoopback(config.metricsHost)) {

@@ -1,5 +1,4 @@
 /** Who calls: an API key or a logged-in browser, from memory. */
-import { hash } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
@@ -9,18 +8,9 @@ import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "../limit/bucket.ts";
 import type { Grant } from "../live/tokens.ts";
+import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
 import { hasCsrfToken, type Sessions } from "./sessions.ts";
-
-/** What is stored instead of a key: its SHA-256 in hex. */
-export function hashKey(apiKey: string): string {
-  return hash("sha256", apiKey, "hex");
-}
-
-/** The part of a key that may be shown and logged. */
-export function keyPrefix(apiKey: string): string {
-  return apiKey.slice(0, 10);
-}
 
 const minuteMs = 60_000;
 /** To somebody whose browser was logged in before. */

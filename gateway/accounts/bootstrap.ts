@@ -3,7 +3,7 @@ import type { Config } from "../../shared/config.ts";
 import { ConfigError } from "../../shared/config.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { hashKey, keyPrefix } from "./auth.ts";
+import { hashKey, keyPrefix } from "./keys.ts";
 import type { Records } from "./records.ts";
 
 /** Fixed, so that gateways which start at the same time make one account and not several. */

@@ -1,16 +1,25 @@
 /** The API keys of accounts: made, found, revoked. */
-import { randomBytes } from "node:crypto";
+import { hash as digest, randomBytes } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
 import type { KeyRecord } from "../../shared/schemas/records.ts";
 import { newId } from "../../shared/util/ids.ts";
-import { hashKey, keyPrefix } from "./auth.ts";
+import { newestFirst } from "../../shared/util/newest-first.ts";
 import type { Records } from "./records.ts";
-import { newestFirst } from "./view.ts";
 
 /** Revoked keys that an account may leave behind; of more, those that were revoked first are forgotten before their time. */
 export const revokedMax = 100;
 /** 36 bytes are 48 characters of base64url. */
 const keyBytes = 36;
+
+/** What is stored instead of a key: its SHA-256 in hex. */
+export function hashKey(apiKey: string): string {
+  return digest("sha256", apiKey, "hex");
+}
+
+/** The part of a key that may be shown and logged. */
+export function keyPrefix(apiKey: string): string {
+  return apiKey.slice(0, 10);
+}
 
 /** All keys of an account, newest first, also the revoked ones. */
 export function keysOf({ keys }: Records, accountId: string): KeyRecord[] {

@@ -3,7 +3,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { cookieLine, cookieOf } from "../http/cookies.ts";
-import { hashKey } from "./auth.ts";
+import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
 
 const cookieName = "sandgate_session";

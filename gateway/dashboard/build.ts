@@ -1,21 +1,8 @@
-/** The web pages as files, with the reference of the API among them: made once, by the build. */
+/** The dashboard as files. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { routes } from "../api/routes.ts";
-import { makeReference } from "../docs/reference.ts";
 import { bundle, type Entry } from "./bundle.ts";
 import { assetsFolder, fileNames } from "./files.ts";
-
-const sources = fileURLToPath(new URL("app", import.meta.url));
-const allEntryPoints = ["main.ts", "main.css", "docs.ts", "docs.css", "theme-boot.ts"];
-
-/** All files by their names below the folder of the pages. @throws {Error} when one is missing or not valid. */
-export async function buildPages(): Promise<Map<string, string>> {
-  const { files, link } = await buildDashboard(sources, allEntryPoints);
-  const { document, page } = await makeReference(routes, { link });
-  return new Map([...files, [fileNames.document, document.body], [fileNames.reference, page.body]]);
-}
 
 export interface BuiltDashboard {
   readonly files: ReadonlyMap<string, string>;

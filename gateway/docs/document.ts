@@ -1,10 +1,10 @@
 /** openapi.json, made of the table of routes and the schemas that calls are checked by. */
 
 import { components, introduction, securitySchemes } from "./common.ts";
-import { type OperationDocs, tags } from "./operation.ts";
+import { tags } from "./operation.ts";
 import { operationOf } from "./paths.ts";
 import { Responses } from "./responses.ts";
-import type { RouteFacts } from "./route.ts";
+import { isDocumented, type RouteFacts, templateOf } from "./route.ts";
 import { type Json, Schemas } from "./schema.ts";
 
 export interface Server {
@@ -21,15 +21,6 @@ export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, Json>>>>;
 }
-
-/** A route that the document tells of. */
-export type DocumentedRoute = RouteFacts & { readonly docs: OperationDocs };
-
-/** Routes for browsers that load the pages are no calls. */
-export const isDocumented = <R extends RouteFacts>(route: R): route is R & { readonly docs: OperationDocs } => typeof route.docs === "object";
-
-/** The path as OpenAPI writes it. */
-export const templateOf = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}");
 
 export function buildDocument(routes: readonly RouteFacts[], version: string): Document {
   const schemas = new Schemas();

@@ -1,9 +1,9 @@
 /** One operation of openapi.json. */
 import type { TSchema } from "typebox";
-import type { DocumentedRoute } from "./document.ts";
 import { ids } from "./examples.ts";
 import type { OperationDocs } from "./operation.ts";
 import type { Responses } from "./responses.ts";
+import type { DocumentedRoute } from "./route.ts";
 import type { Json, Schemas } from "./schema.ts";
 
 type Properties = Readonly<Record<string, TSchema>>;

@@ -1,10 +1,10 @@
 /** The answers of an operation: its success, and its errors by status. */
 import { type ErrorCode, statusOf } from "../../shared/errors.ts";
 import { ErrorAnswer } from "../../shared/schemas/errors.ts";
-import type { DocumentedRoute } from "./document.ts";
 import { ids } from "./examples.ts";
 import { commonFailures, openFailures } from "./failures.ts";
 import type { Content, Failure, Failures } from "./operation.ts";
+import type { DocumentedRoute } from "./route.ts";
 import type { Json, Schemas } from "./schema.ts";
 
 /** Errors that say when to come back. */

@@ -28,3 +28,12 @@ export interface CallFacts extends Told {
 }
 
 export type RouteFacts = OpenFacts | CallFacts;
+
+/** A route that the document tells of. */
+export type DocumentedRoute = RouteFacts & { readonly docs: OperationDocs };
+
+/** Routes for browsers that load the pages are no calls. */
+export const isDocumented = <R extends RouteFacts>(route: R): route is R & { readonly docs: OperationDocs } => typeof route.docs === "object";
+
+/** The path as OpenAPI writes it. */
+export const templateOf = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}");

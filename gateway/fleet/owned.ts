@@ -1,5 +1,5 @@
 /** What accounts own, by account, so that whatever is asked of one costs what that one has. */
-import { newestFirst } from "../accounts/view.ts";
+import { newestFirst } from "../../shared/util/newest-first.ts";
 
 interface Ownable {
   readonly id: string;

@@ -4,7 +4,6 @@ import type { BucketWriter } from "../../shared/bus/kv.ts";
 import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Ownership } from "../limit/ownership.ts";
 import type { EntryMirror } from "./entries.ts";
 import type { LayerCollector } from "./layers.ts";
 
@@ -13,7 +12,8 @@ const everyMs = 3_600_000;
 const forgetAfterMs = 1_800_000;
 
 interface Parts {
-  readonly ownership: Ownership;
+  /** Whether this is the gateway that does it. */
+  readonly isMine: () => boolean;
   /** In which deletions leave marks. */
   readonly buckets: readonly Pick<BucketWriter<never>, "forgetDeleted">[];
   readonly snapshots: EntryMirror<SnapshotEntry>;
@@ -23,14 +23,13 @@ interface Parts {
 
 /** Returns what ends it. */
 export function startSweeping(parts: Parts): () => void {
-  const { ownership, log } = parts;
-  const isMine = (): boolean => ownership.ownerOf("sweep") === ownership.self;
+  const { isMine, log } = parts;
   const timer = every(everyMs, log, "what is of no use any more could not be removed from the storage", () => (isMine() ? sweep(parts) : undefined));
   return () => clearInterval(timer);
 }
 
 /** @throws {SandgateError} `unavailable`; the next one goes on. */
-export async function sweep({ buckets, snapshots, layers }: Omit<Parts, "ownership" | "log">, ageMs = forgetAfterMs): Promise<void> {
+export async function sweep({ buckets, snapshots, layers }: Omit<Parts, "isMine" | "log">, ageMs = forgetAfterMs): Promise<void> {
   for (const bucket of buckets) await bucket.forgetDeleted(ageMs);
   await layers.sweep(async () => {
     await snapshots.caughtUp();

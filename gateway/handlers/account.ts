@@ -6,12 +6,12 @@ import { ownKeysDefault } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
-import { accountView, iso, keyView } from "../accounts/view.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Policy } from "../limit/bucket.ts";
 import { rateLimited } from "../limit/rates.ts";
 import { paginate } from "./paginate.ts";
+import { accountView, iso, keyView } from "./views.ts";
 
 /** Each is written to the disk of every NATS server. */
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };

@@ -7,12 +7,12 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { SnapshotBody } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { iso } from "../accounts/view.ts";
 import type { By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../limit/idempotency.ts";
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
+import { iso } from "./views.ts";
 
 /** Gigabytes of changed files are copied while the caller waits. */
 export const snapshotTimeoutMs = 600_000;

@@ -13,12 +13,13 @@ import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
 import { readClientMessage } from "../../shared/stream/session/read.ts";
 import { newId } from "../../shared/util/ids.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
-import type { GatewayContext } from "../context.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
-import { type Ask, openOnWorker } from "./open.ts";
+import { type Ask, openOnWorker, type Parts } from "./open.ts";
 import { Outbox } from "./outbox.ts";
-import type { OpenSocket } from "./sockets.ts";
+import type { Pace } from "./pace.ts";
+import type { OpenSocket, Sockets } from "./sockets.ts";
 
 /** A close frame has room for 123 bytes. */
 const closeReasonMax = 120;
@@ -27,10 +28,16 @@ const unansweredMax = 10_000;
 
 const checkNotice = checker(SessionNoticeSchema);
 
+interface ConnectionParts extends Parts {
+  readonly sockets: Sockets;
+  readonly pace: Pace;
+  readonly log: Logger;
+}
+
 export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   readonly caller: Caller;
   readonly remotePeer: string;
-  readonly #context: GatewayContext;
+  readonly #parts: ConnectionParts;
   readonly #ask: Ask;
   readonly #streamId: string;
   #socket: Socket | undefined;
@@ -45,14 +52,14 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   /** Bytes of input that this client has sent, and that the command has been given of them. */
   #input = { sent: 0, taken: 0, base: 0 };
 
-  constructor(context: GatewayContext, ask: Ask) {
-    this.#context = context;
+  constructor(parts: ConnectionParts, ask: Ask) {
+    this.#parts = parts;
     this.#ask = ask;
     this.caller = ask.caller;
     this.remotePeer = ask.worker.peer;
-    this.#streamId = context.hub.newStreamId();
+    this.#streamId = parts.hub.newStreamId();
     this.#outbox = new Outbox({
-      send: (header, ...payload) => context.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload),
+      send: (header, ...payload) => parts.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload),
       failed: (error) => this.fail(error),
     });
   }
@@ -60,7 +67,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   opened(socket: Socket): void {
     this.#socket = socket;
     this.#timer = setTimeout(() => this.fail(new SandgateError("invalid_request", "no start or attach came")), firstMessageMs);
-    this.#context.sockets.add(this);
+    this.#parts.sockets.add(this);
   }
 
   message(bytes: Buffer, isBinary: boolean): void {
@@ -120,7 +127,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   /** One acknowledgement for each piece of output is free: a client cannot help how small the pieces are that a command writes. */
   #count(type: ClientMessage["type"] | "input"): void {
     if (type === "ack" && this.#unanswered > 0) this.#unanswered--;
-    else this.#context.pace.take(this, this.caller.limitKey, type);
+    else this.#parts.pace.take(this, this.caller.limitKey, type);
   }
 
   #takeInput(frame: Buffer): void {
@@ -153,9 +160,9 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   #begin(message: ClientMessage & { type: "start" | "attach" }): void {
     this.#phase = "opening";
     clearTimeout(this.#timer);
-    this.#context.hub.add(this.#streamId, this);
+    this.#parts.hub.add(this.#streamId, this);
     this.#ask.sessionId = message.type === "attach" ? message.session_id : newId("session");
-    openOnWorker(this.#context, this.#ask, message, this.#streamId).catch((error: unknown) => {
+    openOnWorker(this.#parts, this.#ask, message, this.#streamId).catch((error: unknown) => {
       if (this.#phase === "over") return;
       this.#audit(message.type, SandgateError.from(error));
       this.fail(SandgateError.from(error));
@@ -201,14 +208,14 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#phase = "over";
     clearTimeout(this.#timer);
     this.#outbox.close();
-    this.#context.sockets.delete(this);
-    this.#context.hub.remove(this.#streamId);
+    this.#parts.sockets.delete(this);
+    this.#parts.hub.remove(this.#streamId);
     if (wasOpen) this.#leave();
   }
 
   #leave(): void {
     try {
-      this.#context.hub.send(this.remotePeer, this.#streamId, { cancel: { code: "unavailable", message: "the client went away" } });
+      this.#parts.hub.send(this.remotePeer, this.#streamId, { cancel: { code: "unavailable", message: "the client went away" } });
     } catch {
       // The bus is gone, which the worker notices as well.
     }
@@ -218,6 +225,6 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     const { by, sandboxId, sessionId, readOnly } = this.#ask;
     const who = { account: by.account_id, by: this.caller.label, request_id: by.request_id, target: sandboxId, session: sessionId };
     const line = { event: "audit", action: `session ${action}`, ...who, ...(readOnly ? { read_only: true } : {}), result: error?.code ?? "ok" };
-    this.#context.log.info(line, "a session");
+    this.#parts.log.info(line, "a session");
   }
 }

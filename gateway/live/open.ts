@@ -1,22 +1,30 @@
 /** The first message of a client as a call to the worker. */
 
 import { Empty } from "../../shared/bus/messages.ts";
+import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax } from "../../shared/schemas/executions.ts";
 import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
 import { detachTimeoutDefaultS, terminalDefault, windowBytes } from "../../shared/stream/session/protocol.ts";
-import type { Caller } from "../call.ts";
-import type { GatewayContext } from "../context.ts";
-import type { WorkerRef } from "../fleet/dispatch.ts";
+import type { By, Caller } from "../call.ts";
+import type { Dispatcher, WorkerRef } from "../fleet/dispatch.ts";
 
 const callTimeoutMs = 30_000;
 const checkEmpty = checker(Empty);
 
+/** What a client's connection works with. */
+export interface Parts {
+  readonly config: Config;
+  readonly hub: StreamHub;
+  readonly workers: Dispatcher;
+}
+
 /** Who wants what of which sandbox. */
 export interface Ask {
   readonly caller: Caller;
-  readonly by: { readonly request_id: string; readonly account_id: string };
+  readonly by: By;
   readonly sandboxId: string;
   readonly worker: WorkerRef;
   /** The client may never write. */
@@ -27,15 +35,14 @@ export interface Ask {
 }
 
 /** Resolves when the worker has begun to talk on the stream. @throws {SandgateError} why it cannot. */
-export async function openOnWorker(context: GatewayContext, ask: Ask, message: StartMessage | AttachMessage, streamId: string): Promise<void> {
-  const to = { peer: context.hub.peer, stream_id: streamId, window_bytes: windowBytes };
+export async function openOnWorker(parts: Parts, ask: Ask, message: StartMessage | AttachMessage, streamId: string): Promise<void> {
+  const to = { peer: parts.hub.peer, stream_id: streamId, window_bytes: windowBytes };
   const common = { ...ask.by, sandbox_id: ask.sandboxId, to };
-  if (message.type === "start")
-    await context.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(context, ask, message) }, checkEmpty, callTimeoutMs);
-  else await context.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) }, checkEmpty, callTimeoutMs);
+  if (message.type === "start") await parts.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(parts, ask, message) }, checkEmpty, callTimeoutMs);
+  else await parts.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) }, checkEmpty, callTimeoutMs);
 }
 
-function startOf({ config }: GatewayContext, { caller, readOnly, sessionId }: Ask, message: StartMessage): object {
+function startOf({ config }: Parts, { caller, readOnly, sessionId }: Ask, message: StartMessage): object {
   if (readOnly || caller.grant?.session_id) throw new SandgateError("forbidden", "this token cannot start a session", { reason: "token_scope" });
   const { command, env, working_dir, cols, rows, tty = command === undefined } = message;
   if (command && Buffer.byteLength(command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);

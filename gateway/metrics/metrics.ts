@@ -2,11 +2,13 @@
 import { createServer, type Server } from "node:http";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { errorCodes } from "../../shared/errors.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Histogram } from "../../shared/util/histogram.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { GatewayContext } from "../context.ts";
+import type { Dispatcher } from "../fleet/dispatch.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
+import type { Sockets } from "../live/sockets.ts";
 import { histogramText } from "./histogram-text.ts";
 import { tellOfWorkers } from "./workers.ts";
 
@@ -15,6 +17,15 @@ interface Series {
   readonly labels: Readonly<Record<"method" | "path" | "status", string>>;
   readonly durations: Histogram;
   count: number;
+}
+
+interface Parts {
+  readonly log: Logger;
+  readonly hub: StreamHub;
+  readonly sockets: Sockets;
+  readonly workers: Dispatcher;
+  /** How many calls are being answered now. */
+  readonly inProgress: () => number;
 }
 
 export class Metrics {
@@ -26,9 +37,8 @@ export class Metrics {
   readonly #workers: () => string;
   readonly #log: Logger;
 
-  /** @param inProgress how many calls are being answered now. */
-  constructor(context: GatewayContext, inProgress: () => number) {
-    this.#log = context.log;
+  constructor({ log, hub, sockets, workers, inProgress }: Parts) {
+    this.#log = log;
     const registers = [this.#registry];
     this.#collectProcess();
     const gauge = (name: string, help: string, value: () => number): void => {
@@ -42,8 +52,8 @@ export class Metrics {
       });
     };
     gauge("sandgate_calls_in_progress", "Calls being answered now.", inProgress);
-    gauge("sandgate_streams_open", "Streams between this gateway and workers.", () => context.hub.open);
-    gauge("sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => context.sockets.size);
+    gauge("sandgate_streams_open", "Streams between this gateway and workers.", () => hub.open);
+    gauge("sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => sockets.size);
     const counter = (name: string, help: string, labelNames: string[], read: () => Iterable<readonly [Record<string, string>, number]>): void => {
       new Counter({
         name,
@@ -62,7 +72,7 @@ export class Metrics {
     counter("sandgate_http_errors_total", "Calls refused or failed, by the code of their error.", ["code"], () =>
       [...this.#errors].map(([code, count]) => [{ code }, count]),
     );
-    this.#workers = tellOfWorkers(this.#registry, () => context.workers.workers().map(({ worker }) => worker));
+    this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 
   /** Counts an exchange that is over. */

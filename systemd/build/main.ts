@@ -1,7 +1,7 @@
 /** Makes all that is in `build/`. Its arguments are the file that says of which sources it is made, written last, and what it says. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { buildPages } from "../../gateway/dashboard/build.ts";
+import { buildPages } from "../../gateway/pages.ts";
 import { buildDir } from "../../shared/programs.mjs";
 import { replace } from "../../shared/util/made.mjs";
 import { bundlePrograms } from "./programs.ts";

@@ -1,6 +1,6 @@
 /** Accounts and keys as an operator would make them: records in the buckets that every gateway watches. */
 import { randomBytes } from "node:crypto";
-import { hashKey, keyPrefix } from "../../gateway/accounts/auth.ts";
+import { hashKey, keyPrefix } from "../../gateway/accounts/keys.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { buckets } from "../../shared/bus/subjects.ts";

@@ -19,13 +19,6 @@ test("the linter and the formatter find nothing", async () => {
   assert.equal(exitCode, 0, stdout + stderr);
 });
 
-test("gateway and worker do not import each other", () => {
-  for (const file of sources) {
-    const other = file.startsWith("gateway/") ? "worker" : file.startsWith("worker/") ? "gateway" : undefined;
-    if (other) assert.doesNotMatch(readFileSync(file, "utf8"), new RegExp(`from "(\\.\\./)+${other}/`), `${file} imports ${other}/`);
-  }
-});
-
 test("only the settings and the start-up scripts read the environment", () => {
   for (const file of sources) {
     if (file === "shared/config.ts" || file.startsWith("systemd/")) continue;

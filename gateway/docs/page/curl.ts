@@ -1,6 +1,7 @@
 /** Lines for curl that can be pasted: the address, the key and ids of earlier answers come from the environment. */
-import type { DocumentedRoute } from "../document.ts";
+
 import { ids, times, variables } from "../examples.ts";
+import type { DocumentedRoute } from "../route.ts";
 
 /** Where a gateway is by default. The page's script puts the address there under which it was reached. */
 const usualAddress = "http://127.0.0.1:8080";

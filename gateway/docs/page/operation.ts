@@ -1,7 +1,8 @@
 /** One call in the reference. */
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
-import { type Document, type DocumentedRoute, templateOf } from "../document.ts";
+import type { Document } from "../document.ts";
 import { failuresOf } from "../responses.ts";
+import { type DocumentedRoute, templateOf } from "../route.ts";
 import type { Json } from "../schema.ts";
 import { coloured, snippet } from "./code.ts";
 import { curlOf } from "./curl.ts";

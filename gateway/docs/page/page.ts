@@ -1,9 +1,8 @@
 /** The reference as a page: the same document as openapi.json, for people. Works without scripts, and on paper. */
 import { type ErrorCode, errorCodes, statusOf } from "../../../shared/errors.ts";
 import { meanings } from "../common.ts";
-import type { Document, DocumentedRoute } from "../document.ts";
-import { isDocumented } from "../document.ts";
-import type { RouteFacts } from "../route.ts";
+import type { Document } from "../document.ts";
+import { type DocumentedRoute, isDocumented, type RouteFacts } from "../route.ts";
 import { coloured, snippet } from "./code.ts";
 import { environment } from "./curl.ts";
 import { fieldsTable } from "./fields.ts";

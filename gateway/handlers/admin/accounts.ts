@@ -3,11 +3,12 @@ import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { AccountChange, AccountsQuery } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
+import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
-import { accountView, newestFirst } from "../../accounts/view.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";
+import { accountView } from "../views.ts";
 import { adminKeyView } from "./keys.ts";
 
 /** How many of something each account has. */

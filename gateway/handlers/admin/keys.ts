@@ -3,11 +3,12 @@ import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { KeyChange, KeysQuery } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
+import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
-import { iso, keyView, newestFirst } from "../../accounts/view.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";
+import { iso, keyView } from "../views.ts";
 
 /** A key as operators see it. */
 export function adminKeyView(context: GatewayContext, account: AccountRecord, key: KeyRecord): object {

@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../../shared/bus/messages.ts";
 import type { SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
-import { newestFirst } from "../../accounts/view.ts";
+import { newestFirst } from "../../../shared/util/newest-first.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { paginate } from "../paginate.ts";

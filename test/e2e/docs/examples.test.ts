@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { routes } from "../../../gateway/api/routes.ts";
-import { isDocumented } from "../../../gateway/docs/document.ts";
 import { ids } from "../../../gateway/docs/examples.ts";
+import { isDocumented } from "../../../gateway/docs/route.ts";
 import { appDir } from "../../../shared/programs.mjs";
 import { type Stack, startStack } from "../../helpers/stack.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { hashKey } from "../../../gateway/accounts/auth.ts";
+import { hashKey } from "../../../gateway/accounts/keys.ts";
 import type { CallRoute } from "../../../gateway/api/route.ts";
 import { routes } from "../../../gateway/api/routes.ts";
 import { idempotencyMs } from "../../../gateway/limit/idempotency.ts";

@@ -1,8 +1,7 @@
 /** Revoked keys are forgotten after their time, on a real nats-server. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hashKey } from "../../../../gateway/accounts/auth.ts";
-import { createKey, forgetKey, keysOf, revokedMax, revokeKey } from "../../../../gateway/accounts/keys.ts";
+import { createKey, forgetKey, hashKey, keysOf, revokedMax, revokeKey } from "../../../../gateway/accounts/keys.ts";
 import { openRecords, type Records } from "../../../../gateway/accounts/records.ts";
 import { RevokedKeys } from "../../../../gateway/accounts/revoked-keys.ts";
 import { loadConfig } from "../../../../shared/config.ts";
