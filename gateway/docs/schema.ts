@@ -1,5 +1,6 @@
 /** TypeBox schemas as openapi.json has them: our own annotations turned into words, named objects into components. */
 import type { TSchema } from "typebox";
+import { wordsOf } from "../../shared/schemas/words.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -28,11 +29,9 @@ export class Schemas {
   }
 
   #plain(schema: Record<string, unknown>): Json {
-    const { takes, takesEntry, "~refine": _refine, ...rest } = schema;
-    const words = describe(rest.description, takes, takesEntry);
+    const { takes: _takes, takesEntry: _takesEntry, "~refine": _refine, ...rest } = schema;
+    const words = wordsOf(schema);
     const { anyOf, ...others } = { ...rest, ...(words ? { description: words } : {}) } as Record<string, unknown>;
-    const values = constantsOf(anyOf);
-    if (values) return { type: "string", enum: values, ...others };
     if (Array.isArray(others.enum) && !others.type) others.type = "string";
     const nested = Object.entries(others).map(([name, value]) => [name, this.#nested(name, value)]);
     return { ...Object.fromEntries(nested), ...(anyOf ? { anyOf: (anyOf as TSchema[]).map((one) => this.of(one)) } : {}) };
@@ -44,15 +43,4 @@ export class Schemas {
     }
     return name === "items" ? this.of(value as TSchema) : value;
   }
-}
-
-/** A union of literals is an enumeration. */
-function constantsOf(alternatives: unknown): unknown[] | undefined {
-  if (!Array.isArray(alternatives) || !alternatives.every((one: Json) => "const" in one)) return undefined;
-  return alternatives.map((one: Json) => one.const);
-}
-
-/** The bounds in the words of the message that refuses what is beyond them. */
-function describe(description: unknown, takes: unknown, takesEntry: unknown): string {
-  return [description, takes ? `Must be ${takes}.` : "", takesEntry ? `Each must be ${takesEntry}.` : ""].filter(Boolean).join(" ");
 }

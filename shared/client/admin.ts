@@ -1,8 +1,9 @@
 /** The operator's calls: all accounts, keys, sandboxes, workers and images of the installation. */
-import type * as Api from "./admin-types.ts";
+
 import { type CallOptions, split } from "./call-options.ts";
 import type { Connection, Query } from "./connection.ts";
 import { List } from "./pages.ts";
+import type * as Api from "./types.ts";
 import type { PageOf } from "./types.ts";
 
 /** Longer than the server takes to delete a sandbox. */

@@ -47,19 +47,25 @@ export async function build() {
   replace(stamp, made);
 }
 
-/** Makes the type declarations. Needs the development packages. */
-export function declare() {
+/** Makes the type declarations; those of the schemas are made of the schemas. Needs the development packages. */
+export async function declare() {
   const types = join(dist, "client/types");
   const own = join(dist, `.types-${randomBytes(4).toString("hex")}`);
   const tsc = join(appDir, "node_modules/typescript/bin/tsc");
   const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", "shared/client", "--outDir", own], { cwd: appDir, encoding: "utf8" });
   if (status !== 0) throw new Error(stdout);
+  const wanted = new Set();
   for (const name of readdirSync(own, { recursive: true })) {
-    // Their types are in what is checked, but not in what programs see.
     if (name.startsWith("schemas") || !name.endsWith(".d.ts")) continue;
-    replace(join(types, name), readFileSync(join(own, name), "utf8").replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));
+    const text = readFileSync(join(own, name), "utf8");
+    for (const [, names] of text.matchAll(/\{([^{}]*)\} from "[./]+\/schemas\/.*"/g))
+      for (const [name] of names.matchAll(/\w+(?= as|,|\s*$)/g)) wanted.add(name);
+    replace(join(types, name), text.replaceAll(/(from "[./]+\/schemas)\/[^"]*"/g, '$1.js"').replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));
   }
   rmSync(own, { recursive: true });
+  const { tsImport } = await import("tsx/esm/api");
+  const { declarations } = await tsImport("./declarations.ts", import.meta.url);
+  replace(join(types, "schemas.d.ts"), await declarations([...wanted]));
 }
 
 /** The package in `dist/`. */
@@ -80,6 +86,6 @@ function manifest() {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await build();
-  declare();
+  await declare();
   cpSync(join(appDir, "LICENSE"), join(dist, "LICENSE"));
 }

@@ -1,7 +1,6 @@
 /** What `sandgate/client` has in Node and in browsers. */
 export type { ErrorCode, ErrorReason } from "../errors.ts";
 export type { Admin } from "./admin.ts";
-export type * from "./admin-types.ts";
 export type { CallOptions, MakeOptions } from "./call-options.ts";
 export type { ClientOptions } from "./client.ts";
 export {

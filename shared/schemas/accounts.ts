@@ -73,11 +73,14 @@ export const UsageMinute = Type.Object({
 });
 export type UsageMinute = Static<typeof UsageMinute>;
 
-/** What an account uses of its limits. */
-export const AccountUsage = component("Usage", {
-  timestamp: time("Now."),
-  sandboxes: Type.Object({ running: count("Running."), creating: count("Being made."), error: count("Broken."), total: count("All.") }),
-  keys: Type.Array(KeyUsage),
-  history: Type.Array(UsageMinute, { description: "The last hour, minute by minute." }),
-});
+export const AccountUsage = component(
+  "Usage",
+  {
+    timestamp: time("Now."),
+    sandboxes: Type.Object({ running: count("Running."), creating: count("Being made."), error: count("Broken."), total: count("All.") }),
+    keys: Type.Array(KeyUsage),
+    history: Type.Array(UsageMinute, { description: "The last hour, minute by minute." }),
+  },
+  "What an account uses of its limits.",
+);
 export type AccountUsage = Static<typeof AccountUsage>;

@@ -52,20 +52,23 @@ export const ExecutionStatus = oneOf(["running", "completed", "timeout", "error"
 export type ExecutionStatus = Static<typeof ExecutionStatus>;
 
 const truncated = Type.Optional(flag("There was more than is kept (10 MiB of each stream by default)."));
-/** How a command went. One that failed is no error: look at `exit_code`. */
-export const ExecutionResult = component("Execution", {
-  id: text("The execution's id."),
-  status: ExecutionStatus,
-  exit_code: Type.Integer({ description: "The command's; 128+n when signal n ended it, 124 with status `timeout`, -1 with status `error`." }),
-  stdout: text("Standard output, as UTF-8."),
-  stderr: text("Standard error, as UTF-8."),
-  stdout_truncated: truncated,
-  stderr_truncated: truncated,
-  error: Type.Optional(text("What ended the command, where that was not the command itself.")),
-  execution_time_ms: Type.Number({ description: "Milliseconds.", minimum: 0 }),
-  created_at: time("When it began."),
-  completed_at: time("When it ended."),
-});
+export const ExecutionResult = component(
+  "Execution",
+  {
+    id: text("The execution's id."),
+    status: ExecutionStatus,
+    exit_code: Type.Integer({ description: "The command's; 128+n when signal n ended it, 124 with status `timeout`, -1 with status `error`." }),
+    stdout: text("Standard output, as UTF-8."),
+    stderr: text("Standard error, as UTF-8."),
+    stdout_truncated: truncated,
+    stderr_truncated: truncated,
+    error: Type.Optional(text("What ended the command, where that was not the command itself.")),
+    execution_time_ms: Type.Number({ description: "Milliseconds.", minimum: 0 }),
+    created_at: time("When it began."),
+    completed_at: time("When it ended."),
+  },
+  "How a command went. One that failed is no error: look at `exit_code`.",
+);
 export type ExecutionResult = Static<typeof ExecutionResult>;
 
 /** A line of `execute_async`. */

@@ -45,12 +45,15 @@ export type UploadResult = Static<typeof UploadResult>;
 export const StatQuery = Type.Object({ path: FilePath });
 export type StatQuery = Static<typeof StatQuery>;
 export const FileType = oneOf(["file", "directory", "other"], { description: "Links are followed." });
-/** What stands at a path in a sandbox. */
-export const FileInfo = component("File", {
-  path: text("The path that was asked for."),
-  type: FileType,
-  size: count("Bytes of a file."),
-  mode: text("In octal."),
-  modified_at: time("When it was last changed."),
-});
+export const FileInfo = component(
+  "File",
+  {
+    path: text("The path that was asked for."),
+    type: FileType,
+    size: count("Bytes of a file."),
+    mode: text("In octal."),
+    modified_at: time("When it was last changed."),
+  },
+  "What stands at a path in a sandbox.",
+);
 export type FileInfo = Static<typeof FileInfo>;

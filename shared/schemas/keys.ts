@@ -23,8 +23,7 @@ export const keyMembers = {
   tier: Tier,
   limits: Limits,
 };
-/** An API key without its secret. */
-export const ApiKey = component("ApiKey", keyMembers);
+export const ApiKey = component("ApiKey", keyMembers, "An API key without its secret.");
 export type ApiKey = Static<typeof ApiKey>;
 export const ApiKeyPage = pageOf("ApiKeyPage", ApiKey, { active: count("Active keys of the account, on whatever page.") });
 export type ApiKeyPage = Static<typeof ApiKeyPage>;

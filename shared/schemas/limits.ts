@@ -9,12 +9,15 @@ export const Tier = oneOf(tiers, {
   takes: '"beta", "pro" or "enterprise"',
 });
 
-/** What a key may do at most. */
-export const Limits = component("Limits", {
-  requests_per_minute: count("Requests in any minute."),
-  burst: count("Requests at once."),
-  sandboxes: count("Sandboxes at the same time."),
-});
+export const Limits = component(
+  "Limits",
+  {
+    requests_per_minute: count("Requests in any minute."),
+    burst: count("Requests at once."),
+    sandboxes: count("Sandboxes at the same time."),
+  },
+  "What a key may do at most.",
+);
 export type Limits = Static<typeof Limits>;
 
 /** Numbers that an operator has given in place of the tier's. */

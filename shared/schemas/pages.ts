@@ -23,12 +23,6 @@ export const Pagination = component("Pagination", {
 });
 export type Pagination = Static<typeof Pagination>;
 
-/** One page of a list. */
-export interface PageOf<T> {
-  data: T[];
-  pagination: Pagination;
-}
-
 /** The schema of one page of a list. @param more what the answer says beside it */
 export const pageOf = <T extends TSchema, M extends TProperties = Record<never, never>>(name: string, item: T, more: M = {} as M) =>
   component(name, { data: Type.Array(item), pagination: Pagination, ...more });

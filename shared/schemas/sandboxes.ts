@@ -6,7 +6,7 @@ import { component, count, flag, message, Name, oneOf, text, time } from "./fiel
 import { pageOf } from "./pages.ts";
 
 /** What a reference is, `shared/util/image.ts` says: one that is none is not a malformed request, and gets a reason. */
-export const Image = Type.String({
+export const ImageName = Type.String({
   description: 'A container image; "default" is a general-purpose Linux. Without a registry it is one of Docker Hub.',
   takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',
 });
@@ -35,7 +35,7 @@ export const wait_for_ready = Type.Optional(
 );
 
 export const CreateBody = Type.Object({
-  image: Image,
+  image: ImageName,
   name: Type.Optional(Name),
   resources: Type.Optional(Resources),
   env_vars: Type.Optional(EnvVars),
@@ -77,7 +77,7 @@ export const sandboxMembers = {
   network: Network,
 };
 const error = Type.Optional(text("Why the sandbox cannot be used; only with status `error`."));
-export const SandboxInfo = component("Sandbox", { ...sandboxMembers, error });
+export const SandboxInfo = component("Sandbox", { ...sandboxMembers, error }, "A sandbox as the API shows it.");
 export type SandboxInfo = Static<typeof SandboxInfo>;
 export const SandboxPage = pageOf("SandboxPage", SandboxInfo);
 export type SandboxPage = Static<typeof SandboxPage>;

@@ -55,18 +55,9 @@ export const KillMessage = Type.Object({ type: Type.Literal("kill") });
 /** Closes this socket; the session goes on for its `detach_timeout`. */
 export const DetachMessage = Type.Object({ type: Type.Literal("detach") });
 
-/** What a client may send, by type. The first one must be `start` or `attach`, and no later one. */
-export const clientMessages = {
-  start: StartMessage,
-  attach: AttachMessage,
-  resize: ResizeMessage,
-  signal: SignalMessage,
-  stdin_close: StdinCloseMessage,
-  ack: AckMessage,
-  kill: KillMessage,
-  detach: DetachMessage,
-} as const;
-export type ClientMessage = { [K in keyof typeof clientMessages]: Static<(typeof clientMessages)[K]> }[keyof typeof clientMessages];
+/** What a client may send. The first one must be `start` or `attach`, and no later one. */
+export const ClientMessage = Type.Union([StartMessage, AttachMessage, ResizeMessage, SignalMessage, StdinCloseMessage, AckMessage, KillMessage, DetachMessage]);
+export type ClientMessage = Static<typeof ClientMessage>;
 
 /** The session runs, or this client is attached to it. */
 export const StartedMessage = Type.Object({
@@ -121,4 +112,5 @@ export type InputAckMessage = Static<typeof InputAckMessage>;
 export type ResizeMessage = Static<typeof ResizeMessage>;
 
 /** What the server sends. */
-export type ServerMessage = StartedMessage | ExitMessage | ErrorMessage | GapMessage | InputAckMessage | ResizeMessage;
+export const ServerMessage = Type.Union([StartedMessage, ExitMessage, ErrorMessage, GapMessage, InputAckMessage, ResizeMessage]);
+export type ServerMessage = Static<typeof ServerMessage>;

@@ -22,20 +22,26 @@ export const SessionTokenBody = Type.Object({
 });
 export type SessionTokenBody = Static<typeof SessionTokenBody>;
 
-/** For one WebSocket, such as that of a browser, which must not have the key. */
-export const SessionToken = component("SessionToken", { token: text("Good for one WebSocket."), expires_at: time("When it is no longer good.") });
+export const SessionToken = component(
+  "SessionToken",
+  { token: text("Good for one WebSocket."), expires_at: time("When it is no longer good.") },
+  "For one WebSocket, such as that of a browser, which must not have the key.",
+);
 export type SessionToken = Static<typeof SessionToken>;
 
-/** A live session of a sandbox. */
-export const SessionInfo = component("Session", {
-  session_id: text("To attach by."),
-  command: textOrNull("What runs, its beginning where it is longer than 4 KiB; null for the login shell."),
-  command_bytes: Type.Optional(count("The length of the command where `command` is only its beginning.")),
-  tty: flag("Whether it has a terminal."),
-  created_at: time("When it was started."),
-  attached: count("Clients now."),
-  status: oneOf(["running", "ended"], { description: "`ended`: its last output and its exit code can still be had." }),
-});
+export const SessionInfo = component(
+  "Session",
+  {
+    session_id: text("To attach by."),
+    command: textOrNull("What runs, its beginning where it is longer than 4 KiB; null for the login shell."),
+    command_bytes: Type.Optional(count("The length of the command where `command` is only its beginning.")),
+    tty: flag("Whether it has a terminal."),
+    created_at: time("When it was started."),
+    attached: count("Clients now."),
+    status: oneOf(["running", "ended"], { description: "`ended`: its last output and its exit code can still be had." }),
+  },
+  "A live session of a sandbox.",
+);
 export type SessionInfo = Static<typeof SessionInfo>;
 export const Sessions = component("Sessions", { data: Type.Array(SessionInfo, { description: "Newest first." }) });
 export type Sessions = Static<typeof Sessions>;

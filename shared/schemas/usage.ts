@@ -19,18 +19,21 @@ const use = {
 };
 export const UsageSample = Type.Object({ timestamp: time("When."), ...use });
 export type UsageSample = Static<typeof UsageSample>;
-/** What a sandbox uses now and has used. */
-export const SandboxUsage = component("SandboxStatus", {
-  sandbox_name: text("The sandbox's name."),
-  timestamp: time("Now."),
-  current: Type.Object({
-    ...use,
-    memory_percent: Type.Number({ description: "Of the sandbox's memory." }),
-    disk_mb: Type.Number({ description: "MiB of changed files." }),
-    processes: count("How many run."),
-  }),
-  history: Type.Array(UsageSample, { description: "A sample every 10 seconds, kept for 24 hours." }),
-});
+export const SandboxUsage = component(
+  "SandboxStatus",
+  {
+    sandbox_name: text("The sandbox's name."),
+    timestamp: time("Now."),
+    current: Type.Object({
+      ...use,
+      memory_percent: Type.Number({ description: "Of the sandbox's memory." }),
+      disk_mb: Type.Number({ description: "MiB of changed files." }),
+      processes: count("How many run."),
+    }),
+    history: Type.Array(UsageSample, { description: "A sample every 10 seconds, kept for 24 hours." }),
+  },
+  "What a sandbox uses now and has used.",
+);
 export type SandboxUsage = Static<typeof SandboxUsage>;
 
 /** Entries on a page of the log where the caller says nothing. */
@@ -59,31 +62,37 @@ export const LogsQuery = Type.Object({
 export type LogsQuery = Static<typeof LogsQuery>;
 
 const cut = Type.Optional(flag("There was more than is kept here (4 KiB)."));
-/** One command in the log. */
-export const LogEntry = component("LogEntry", {
-  request_id: text("Of the call that started it."),
-  execution_id: Type.Optional(text("The execution's id.")),
-  sandbox_id: text("Where it ran."),
-  command: text("What ran; its beginning, where it is longer than 4 KiB."),
-  command_truncated: cut,
-  command_bytes: Type.Optional(count("Bytes of the whole command, where it is cut.")),
-  working_dir: Type.Optional(text("Where it ran, if the call said so.")),
-  source: oneOf(["sync", "stream", "session"], { description: "`execute`, `execute_async` or a live session." }),
-  status: ExecutionStatus,
-  exit_code: Type.Integer({ description: "As in the result." }),
-  execution_time_ms: Type.Number({ description: "Milliseconds." }),
-  timestamp: time("When it began."),
-  stdout: Type.Optional(text("The beginning of standard output.")),
-  stderr: Type.Optional(text("The beginning of standard error.")),
-  stdout_truncated: cut,
-  stderr_truncated: cut,
-  error: Type.Optional(text("What ended it, where that was not the command itself.")),
-});
+export const LogEntry = component(
+  "LogEntry",
+  {
+    request_id: text("Of the call that started it."),
+    execution_id: Type.Optional(text("The execution's id.")),
+    sandbox_id: text("Where it ran."),
+    command: text("What ran; its beginning, where it is longer than 4 KiB."),
+    command_truncated: cut,
+    command_bytes: Type.Optional(count("Bytes of the whole command, where it is cut.")),
+    working_dir: Type.Optional(text("Where it ran, if the call said so.")),
+    source: oneOf(["sync", "stream", "session"], { description: "`execute`, `execute_async` or a live session." }),
+    status: ExecutionStatus,
+    exit_code: Type.Integer({ description: "As in the result." }),
+    execution_time_ms: Type.Number({ description: "Milliseconds." }),
+    timestamp: time("When it began."),
+    stdout: Type.Optional(text("The beginning of standard output.")),
+    stderr: Type.Optional(text("The beginning of standard error.")),
+    stdout_truncated: cut,
+    stderr_truncated: cut,
+    error: Type.Optional(text("What ended it, where that was not the command itself.")),
+  },
+  "One command in the log.",
+);
 export type LogEntry = Static<typeof LogEntry>;
-/** A page of the log of what ran. */
-export const Logs = component("Logs", {
-  logs: Type.Array(LogEntry, { description: "Newest first." }),
-  total: count("How many there are in that time, on all pages."),
-  next_cursor: Type.Optional(text("Where there are more: the `cursor` of the next page.")),
-});
+export const Logs = component(
+  "Logs",
+  {
+    logs: Type.Array(LogEntry, { description: "Newest first." }),
+    total: count("How many there are in that time, on all pages."),
+    next_cursor: Type.Optional(text("Where there are more: the `cursor` of the next page.")),
+  },
+  "A page of the log of what ran.",
+);
 export type Logs = Static<typeof Logs>;

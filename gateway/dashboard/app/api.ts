@@ -2,8 +2,12 @@
  * Calls to the server that served this page. The browser sends the session's cookie by itself: the one of whoever has
  * logged in last, in whatever tab. So every call names the account of this page, and the server refuses it for another.
  */
+
+import type { CurrentAccount } from "../../../shared/schemas/accounts.ts";
 import { connectionLost, connectionWorks } from "./connection.ts";
-import type { Session } from "./types.ts";
+
+/** Who is logged in, as a browser is told. */
+export type Session = Required<CurrentAccount>;
 
 /** The server answered, and the answer is an error. */
 export class ApiError extends Error {

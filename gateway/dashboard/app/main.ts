@@ -1,4 +1,5 @@
 /** Starts the pages: finds out who is logged in, then shows what the address asks for. */
+import type { Session } from "./api.ts";
 import { ApiError, call, isSuspension, reactWith } from "./api.ts";
 import { keepTimesTrue } from "./components/bits.ts";
 import { createShell, type Shell } from "./components/shell.ts";
@@ -15,7 +16,6 @@ import { terminalPage } from "./pages/terminal.ts";
 import { loginPath, navigate, type Route, safePath, startRouter, stopRouter, type View, type Visit } from "./router.ts";
 import { account, checkSession, forget, isLoggedIn, loadSession } from "./session.ts";
 import { createToasts, toast } from "./toast.ts";
-import type { Session } from "./types.ts";
 
 const app = document.getElementById("app") as HTMLElement;
 let shell: Shell | undefined;

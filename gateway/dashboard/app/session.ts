@@ -1,6 +1,7 @@
 /** Who is logged in. */
+import type { Account } from "../../../shared/schemas/accounts.ts";
+import type { Session } from "./api.ts";
 import { call, callAs } from "./api.ts";
-import type { Account, Session } from "./types.ts";
 
 let current: Session | undefined;
 

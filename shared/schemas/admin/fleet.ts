@@ -9,7 +9,7 @@ const worker_id = Type.Optional(idOf("Only on this worker."));
 export const DrainBody = Type.Object({ on: Type.Optional(flag("`false` lets the worker take new sandboxes again. True when absent.")) });
 export type DrainBody = Static<typeof DrainBody>;
 
-const PresentWorker = component("Worker", {
+export const Worker = component("Worker", {
   id: text("The worker."),
   present: Type.Literal(true, { description: "It is there." }),
   draining: flag("It is stopping."),
@@ -21,12 +21,14 @@ const PresentWorker = component("Worker", {
   load_per_cpu: Type.Number({ description: "Of its host." }),
   not_enforced: Type.Array(Type.String(), { description: "Limits that its host lacks." }),
 });
-const GoneWorker = component("GoneWorker", {
+export type Worker = Static<typeof Worker>;
+export const GoneWorker = component("GoneWorker", {
   id: text("The worker."),
   present: Type.Literal(false, { description: "It is gone." }),
   sandboxes: count("In the directory."),
 });
-export const WorkerInfo = Type.Union([PresentWorker, GoneWorker]);
+export type GoneWorker = Static<typeof GoneWorker>;
+export const WorkerInfo = Type.Union([Worker, GoneWorker]);
 export type WorkerInfo = Static<typeof WorkerInfo>;
 export const Workers = component("Workers", { data: Type.Array(WorkerInfo) });
 export type Workers = Static<typeof Workers>;

@@ -1,12 +1,10 @@
 /** What a client has sent, checked. */
 import type { TSchema } from "typebox";
 import { SandgateError } from "../../errors.ts";
-import { type ClientMessage, clientMessages } from "../../schemas/session-messages.ts";
+import { ClientMessage } from "../../schemas/session-messages.ts";
 import { inputChecker } from "../../schemas/validate.ts";
 
-const checks = new Map(
-  Object.entries(clientMessages).map(([type, schema]) => [type, inputChecker(schema as TSchema).check as (value: unknown) => ClientMessage]),
-);
+const checks = new Map(ClientMessage.anyOf.map((schema) => [schema.properties.type.const as string, inputChecker(schema as TSchema).check]));
 
 /** A text frame as a message. @throws {SandgateError} `invalid_request` naming what is wrong. */
 export function readClientMessage(text: string): ClientMessage {
@@ -15,7 +13,7 @@ export function readClientMessage(text: string): ClientMessage {
   if (typeof type !== "string") throw new SandgateError("invalid_request", "a text frame must be a JSON object with a type");
   const check = checks.get(type);
   if (!check) throw new SandgateError("invalid_request", `unknown message type: ${type.slice(0, 64)}`);
-  return check(value);
+  return check(value) as ClientMessage;
 }
 
 function parse(text: string): unknown {

@@ -1,8 +1,8 @@
 /** Making an API key and showing it, once. */
+import type { NewApiKey } from "../../../../shared/schemas/keys.ts";
 import { call } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
-import type { CreatedKey } from "../types.ts";
 import { copyButton } from "./button.ts";
 import { field } from "./field.ts";
 import { icon } from "./icons.ts";
@@ -17,7 +17,7 @@ export function openCreateKey(created: () => void): void {
     submit: { label: "Create key" },
     onSubmit: async () => {
       const given = name.value.trim();
-      const key = await call<CreatedKey>("POST", "/v1/account/keys", { body: given ? { name: given } : {} });
+      const key = await call<NewApiKey>("POST", "/v1/account/keys", { body: given ? { name: given } : {} });
       created();
       dialog.close();
       // The browser gives the focus back to what had it when a dialog opened.
@@ -28,7 +28,7 @@ export function openCreateKey(created: () => void): void {
 }
 
 /** Before the key has been copied, only Done closes it. */
-function showKey({ name, key }: CreatedKey): void {
+function showKey({ name, key }: NewApiKey): void {
   let isCopied = false;
   const copy = copyButton(
     () => key,

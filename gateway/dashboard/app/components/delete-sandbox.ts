@@ -1,10 +1,10 @@
 /** The dialog that deletes a sandbox, with a snapshot of it first for who wants one. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { call } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 import { hasFeature } from "../session.ts";
 import { toast } from "../toast.ts";
-import type { Sandbox } from "../types.ts";
 import { checkbox, field } from "./field.ts";
 import { filled } from "./snapshot-dialogs.ts";
 
@@ -13,7 +13,7 @@ interface Deleted {
 }
 
 /** Asks, deletes, and says so. */
-export function confirmDelete({ id, name, status }: Pick<Sandbox, "id" | "name" | "status">, then: () => void): void {
+export function confirmDelete({ id, name, status }: Pick<SandboxInfo, "id" | "name" | "status">, then: () => void): void {
   const keep = checkbox("Take a snapshot first");
   const snapshotName = field({ label: "Name of the snapshot", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });
   snapshotName.element.hidden = true;

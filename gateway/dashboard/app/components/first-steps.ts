@@ -1,16 +1,16 @@
 /** What to do first, until it is done. */
+import type { AccountUsage } from "../../../../shared/schemas/accounts.ts";
 import { fill, h } from "../dom.ts";
-import type { Usage } from "../types.ts";
 import { snippet } from "./bits.ts";
 import { button, linkButton } from "./button.ts";
 import { openCreateKey } from "./create-key.ts";
 import { icon } from "./icons.ts";
 
 /** A panel for accounts without a key or a sandbox; hidden for all others. */
-export function firstSteps(changed: () => void): { readonly element: HTMLElement; show(usage: Usage): void } {
+export function firstSteps(changed: () => void): { readonly element: HTMLElement; show(usage: AccountUsage): void } {
   const element = h("section", { class: "steps card", "aria-label": "First steps", hidden: true });
   let shown = "";
-  const show = (usage: Usage): void => {
+  const show = (usage: AccountUsage): void => {
     const hasKey = usage.keys.some(({ dashboard }) => !dashboard);
     const hasSandbox = usage.sandboxes.total > 0 || usage.history.some(({ sandboxes }) => sandboxes > 0);
     element.hidden = hasKey && hasSandbox;

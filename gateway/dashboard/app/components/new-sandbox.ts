@@ -1,8 +1,8 @@
 /** The dialog that makes a sandbox. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { toast } from "../toast.ts";
-import type { Sandbox } from "../types.ts";
 import { choice, field, focusProblem } from "./field.ts";
 import { resourceFields } from "./resources.ts";
 import { variableRows } from "./variables.ts";
@@ -25,7 +25,7 @@ export function openNewSandbox(created: () => void): void {
     "outbound",
   );
   const variables = variableRows();
-  const make = maker<Sandbox>("/v1/sandboxes/create");
+  const make = maker<SandboxInfo>("/v1/sandboxes/create");
   openDialog({
     title: "New sandbox",
     wide: true,

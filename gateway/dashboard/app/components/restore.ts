@@ -1,10 +1,11 @@
 /** The dialog that makes a sandbox from a snapshot. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
+import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 import { navigate } from "../router.ts";
 import { toast } from "../toast.ts";
-import type { Sandbox, Snapshot } from "../types.ts";
 import { field, focusProblem } from "./field.ts";
 import { resourceFields } from "./resources.ts";
 import { filled, nameField, sandboxLink } from "./snapshot-dialogs.ts";
@@ -13,13 +14,13 @@ import { variableRows } from "./variables.ts";
 const asBefore = "As in the snapshot";
 
 /** Asks for what is to be different, and goes to the new sandbox, which may still be in the making. */
-export function openRestore({ id, name: snapshotName }: Snapshot): void {
+export function openRestore({ id, name: snapshotName }: SnapshotInfo): void {
   const name = nameField();
   const resources = resourceFields({ cpus: "", memory: "", storage: "" }, asBefore);
   const hint = "What was changed in the sandbox is laid over another image.";
   const image = field({ label: "Image", optional: true, hint, attributes: { placeholder: asBefore } });
   const variables = variableRows("Added to those of the snapshot, or in place of them.");
-  const make = maker<Sandbox>(`/v1/snapshots/${encodeURIComponent(id)}/restore`);
+  const make = maker<SandboxInfo>(`/v1/snapshots/${encodeURIComponent(id)}/restore`);
   const dialog = openDialog({
     title: "Restore a snapshot",
     words: h("span", {}, "Makes another sandbox with the files of ", h("strong", {}, snapshotName), "."),

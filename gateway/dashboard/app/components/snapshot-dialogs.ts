@@ -1,9 +1,10 @@
 /** Taking a snapshot of a sandbox, and a clone. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
+import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 import { toast } from "../toast.ts";
-import type { Sandbox, Snapshot } from "../types.ts";
 import { explainedChoice, type Field, field, focusProblem } from "./field.ts";
 import { resourceFields } from "./resources.ts";
 
@@ -15,9 +16,10 @@ export function filled<K extends string>(fields: Readonly<Record<K, Field>>): Pa
   return Object.fromEntries(entries.filter(([, value]) => value !== "")) as Partial<Record<K, string>>;
 }
 
-export const snapshotLink = ({ id, name }: Pick<Snapshot, "id" | "name">): HTMLElement => h("a", { href: `/snapshots?show=${encodeURIComponent(id)}` }, name);
+export const snapshotLink = ({ id, name }: Pick<SnapshotInfo, "id" | "name">): HTMLElement =>
+  h("a", { href: `/snapshots?show=${encodeURIComponent(id)}` }, name);
 
-export const sandboxLink = ({ id, name }: Pick<Sandbox, "id" | "name">): HTMLElement => h("a", { href: `/sandboxes/${encodeURIComponent(id)}` }, name);
+export const sandboxLink = ({ id, name }: Pick<SandboxInfo, "id" | "name">): HTMLElement => h("a", { href: `/sandboxes/${encodeURIComponent(id)}` }, name);
 
 export function openSnapshot(id: string): void {
   const name = nameField();
@@ -29,7 +31,7 @@ export function openSnapshot(id: string): void {
     ],
     "application",
   );
-  const take = maker<Snapshot>(`/v1/sandboxes/${encodeURIComponent(id)}/snapshot`);
+  const take = maker<SnapshotInfo>(`/v1/sandboxes/${encodeURIComponent(id)}/snapshot`);
   openDialog({
     title: "Take a snapshot",
     words: "Keeps the files of this sandbox as they are now, to start others from.",
@@ -40,7 +42,7 @@ export function openSnapshot(id: string): void {
   });
 }
 
-export function openClone({ id, cpu, memory }: Sandbox): void {
+export function openClone({ id, cpu, memory }: SandboxInfo): void {
   const name = nameField();
   const resources = resourceFields({ cpus: cpu, memory });
   const image = field({
@@ -49,7 +51,7 @@ export function openClone({ id, cpu, memory }: Sandbox): void {
     hint: "What was changed in this sandbox is laid over another image.",
     attributes: { placeholder: "The same" },
   });
-  const make = maker<{ readonly sandbox: Sandbox }>(`/v1/sandboxes/${encodeURIComponent(id)}/clone`);
+  const make = maker<{ readonly sandbox: SandboxInfo }>(`/v1/sandboxes/${encodeURIComponent(id)}/clone`);
   openDialog({
     title: "Clone this sandbox",
     words: "Takes a snapshot, which is kept, and makes another sandbox from it, with as much storage.",

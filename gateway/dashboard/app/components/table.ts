@@ -1,6 +1,6 @@
 /** Tables whose rows stay the same elements while their contents change, so that focus and selection survive a refresh. */
+import type { Pagination } from "../../../../shared/schemas/pages.ts";
 import { type Child, fill, h } from "../dom.ts";
-import type { Pagination } from "../types.ts";
 import { iconButton } from "./button.ts";
 
 export interface Column<T> {

@@ -1,4 +1,5 @@
 /** Logging in and signing up. */
+import type { Session } from "../api.ts";
 import { ApiError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";
@@ -8,7 +9,6 @@ import { themeChoice } from "../components/shell.ts";
 import { type Child, fill, h } from "../dom.ts";
 import { navigate, safePath, type View, type Visit } from "../router.ts";
 import { begin } from "../session.ts";
-import type { Session } from "../types.ts";
 
 export const passwordCharactersMin = 10;
 

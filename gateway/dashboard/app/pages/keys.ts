@@ -1,4 +1,5 @@
 /** API keys: making, seeing and revoking them. */
+import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/keys.ts";
 import { call } from "../api.ts";
 import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button } from "../components/button.ts";
@@ -10,7 +11,6 @@ import { type Child, fill, h } from "../dom.ts";
 import type { View, Visit } from "../router.ts";
 import { session } from "../session.ts";
 import { toast } from "../toast.ts";
-import type { ApiKey, KeysPage } from "../types.ts";
 
 const pageSize = 20;
 
@@ -26,7 +26,7 @@ export function keysPage({ signal }: Visit): View {
   });
   const load = async (): Promise<void> => {
     try {
-      show(await call<KeysPage>("GET", `/v1/account/keys?page=${page}&page_size=${pageSize}`, { signal }));
+      show(await call<ApiKeyPage>("GET", `/v1/account/keys?page=${page}&page_size=${pageSize}`, { signal }));
     } catch (error) {
       if (!signal.aborted)
         fill(
@@ -35,7 +35,7 @@ export function keysPage({ signal }: Visit): View {
         );
     }
   };
-  const show = ({ data, pagination, active: used }: KeysPage): void => {
+  const show = ({ data, pagination, active: used }: ApiKeyPage): void => {
     const max = session().keys_max;
     active.textContent = `${used} of ${max} active`;
     create.disabled = used >= max;

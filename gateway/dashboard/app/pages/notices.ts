@@ -1,11 +1,11 @@
 /** Pages that stand for one that cannot be shown. */
+import type { Account } from "../../../../shared/schemas/accounts.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
 import { mark } from "../components/icons.ts";
 import { type Child, h } from "../dom.ts";
 import type { View } from "../router.ts";
 import { isLoggedIn } from "../session.ts";
-import type { Account } from "../types.ts";
 
 export function notFoundPage(): View {
   const way = isLoggedIn() ? linkButton("Go to the overview", "/") : linkButton("Log in", "/login");

@@ -1,4 +1,5 @@
 /** What the account uses now, and what it did in the last hour. */
+import type { AccountUsage, KeyUsage } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
 import { chart, type Point } from "../charts.ts";
 import { errorNotice, meter, pageHeader, skeleton } from "../components/bits.ts";
@@ -9,7 +10,6 @@ import { fill, h } from "../dom.ts";
 import { clockTime, count, plural } from "../format.ts";
 import { poll } from "../poll.ts";
 import type { View, Visit } from "../router.ts";
-import type { KeyUsage, Usage } from "../types.ts";
 
 const everyMs = 10_000;
 const hourMs = 3_600_000;
@@ -21,7 +21,7 @@ export function overviewPage({ signal }: Visit): View {
     everyMs,
     signal,
     work: async () => {
-      body.show(await call<Usage>("GET", "/v1/account/usage", { signal }));
+      body.show(await call<AccountUsage>("GET", "/v1/account/usage", { signal }));
       if (!body.element.isConnected) fill(place, body.element);
     },
     failed: (error) => {
@@ -36,7 +36,7 @@ export function overviewPage({ signal }: Visit): View {
   return { title: "Overview", element: h("div", { class: "page" }, header, place) };
 }
 
-function overview(refresh: () => void): { readonly element: HTMLElement; show(usage: Usage): void } {
+function overview(refresh: () => void): { readonly element: HTMLElement; show(usage: AccountUsage): void } {
   const steps = firstSteps(refresh);
   const figures = h("div", { class: "figures" });
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
@@ -50,9 +50,9 @@ function overview(refresh: () => void): { readonly element: HTMLElement; show(us
   const sandboxes = chart({ ...common, title: "Sandboxes", kind: "line", read: ({ at, value }) => `${clockOf(at)}  ${plural(value, "sandbox")}` });
   const keys = keyTable();
   const element = h("div", { class: "stack" }, steps.element, figures, h("div", { class: "charts" }, requests.element, sandboxes.element), keys.element);
-  const show = (usage: Usage): void => {
+  const show = (usage: AccountUsage): void => {
     const to = Date.parse(usage.timestamp);
-    const points = (pick: (minute: Usage["history"][number]) => Omit<Point, "at">): Point[] =>
+    const points = (pick: (minute: AccountUsage["history"][number]) => Omit<Point, "at">): Point[] =>
       usage.history.map((minute) => ({ at: Date.parse(minute.timestamp), ...pick(minute) }));
     steps.show(usage);
     fill(figures, ...figuresOf(usage));
@@ -71,7 +71,7 @@ function overview(refresh: () => void): { readonly element: HTMLElement; show(us
   return { element, show };
 }
 
-function figuresOf({ keys, sandboxes, history }: Usage): HTMLElement[] {
+function figuresOf({ keys, sandboxes, history }: AccountUsage): HTMLElement[] {
   const sum = (pick: (key: KeyUsage) => number): number => keys.reduce((total, key) => total + pick(key), 0);
   const limit = sum(({ requests }) => requests.limit);
   const remaining = sum(({ requests }) => requests.remaining);

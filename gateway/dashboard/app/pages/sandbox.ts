@@ -1,4 +1,5 @@
 /** One sandbox: its state, a console, its use, its files, what ran in it. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { ApiError, call } from "../api.ts";
 import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, linkButton } from "../components/button.ts";
@@ -11,7 +12,6 @@ import { mebibytes } from "../format.ts";
 import { poll } from "../poll.ts";
 import { navigate, type View, type Visit } from "../router.ts";
 import { hasFeature } from "../session.ts";
-import type { Sandbox } from "../types.ts";
 import { consolePanel } from "./sandbox/console.ts";
 import { filesPanel } from "./sandbox/files.ts";
 import { logsPanel } from "./sandbox/logs.ts";
@@ -27,8 +27,8 @@ export function sandboxPage(visit: Visit): View {
   const place = h("div", { class: "stack" }, skeleton(6));
   const heading = h("h1", { tabindex: -1 }, "Sandbox");
   const head = h("div", { class: "sandbox-head" }, h("div", { class: "title-line" }, heading));
-  let status: Sandbox["status"] | undefined;
-  const show = (sandbox: Sandbox): void => {
+  let status: SandboxInfo["status"] | undefined;
+  const show = (sandbox: SandboxInfo): void => {
     if (status !== sandbox.status) {
       const hadParts = status !== undefined && status !== "creating";
       if (sandbox.status === "creating") fill(place, inTheMaking());
@@ -42,7 +42,7 @@ export function sandboxPage(visit: Visit): View {
   const turns = poll({
     everyMs: () => (status === "creating" || status === "deleting" ? soonMs : everyMs),
     signal,
-    work: async () => show(await call<Sandbox>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
+    work: async () => show(await call<SandboxInfo>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
     failed: (error) => {
       if (error instanceof ApiError && error.status === 404) return fill(place, gone(status));
       if (status === undefined)
@@ -56,7 +56,7 @@ export function sandboxPage(visit: Visit): View {
   return { title: "Sandbox", element: h("div", { class: "page" }, crumbs, head, place) };
 }
 
-function headOf(sandbox: Sandbox, heading: HTMLElement, signal: AbortSignal): Child[] {
+function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal): Child[] {
   const { id, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
   // Whoever has gone to another page in the meantime stays there.
   const leave = (): void => void (signal.aborted || navigate("/sandboxes"));
@@ -105,7 +105,7 @@ function inTheMaking(): HTMLElement {
   return h("div", { class: "empty", role: "status" }, h("h2", {}, "The sandbox is being made"), h("p", {}, "This page goes on by itself as soon as it runs."));
 }
 
-function gone(status: Sandbox["status"] | undefined): HTMLElement {
+function gone(status: SandboxInfo["status"] | undefined): HTMLElement {
   const words = status === undefined ? "There is no such sandbox. It may have been deleted." : "This sandbox has been deleted.";
   return h("div", { class: "empty" }, h("h2", {}, words), linkButton("All sandboxes", "/sandboxes"));
 }

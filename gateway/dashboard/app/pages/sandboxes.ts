@@ -1,4 +1,5 @@
 /** All sandboxes of the account, as they come and go. */
+import type { SandboxInfo, SandboxPage } from "../../../../shared/schemas/sandboxes.ts";
 import { ApiError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, iconButton } from "../components/button.ts";
@@ -11,7 +12,6 @@ import { mebibytes, plural, shortId } from "../format.ts";
 import { poll } from "../poll.ts";
 import type { View, Visit } from "../router.ts";
 import { toast } from "../toast.ts";
-import type { PageOf, Sandbox } from "../types.ts";
 
 const everyMs = 5_000;
 /** A sandbox that is being made is ready in a moment. */
@@ -24,7 +24,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
   const place = h("div", { class: "stack" }, skeleton());
   const pausedWords = h("p", { class: "quiet", role: "status" });
   const create = () => openNewSandbox(refresh);
-  const list = table("Sandboxes", columns(askToDelete), ({ id }: Sandbox) => id);
+  const list = table("Sandboxes", columns(askToDelete), ({ id }: SandboxInfo) => id);
   const pages = pager((wanted) => {
     page = wanted;
     refresh();
@@ -33,7 +33,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
   const deleteAll = button({ label: "Delete all", kind: "danger-quiet", onClick: () => askToDeleteAll() });
   deleteAll.hidden = true;
   let total = 0;
-  const show = ({ data, pagination }: PageOf<Sandbox>): void => {
+  const show = ({ data, pagination }: SandboxPage): void => {
     total = pagination.total_items;
     soon = data.some(({ status }) => status === "creating" || status === "deleting");
     deleteAll.hidden = total === 0;
@@ -47,7 +47,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
     everyMs: () => (soon ? soonMs : everyMs),
     signal,
     work: async () => {
-      const answer = await call<PageOf<Sandbox>>("GET", `/v1/sandboxes/list?page=${page}&page_size=${pageSize}`, { signal });
+      const answer = await call<SandboxPage>("GET", `/v1/sandboxes/list?page=${page}&page_size=${pageSize}`, { signal });
       // The last one of the last page may be gone.
       if (answer.data.length || page === 1) return show(answer);
       page = Math.max(1, answer.pagination.total_pages);
@@ -62,7 +62,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
   function refresh(): void {
     turns.now();
   }
-  function askToDelete(sandbox: Sandbox): void {
+  function askToDelete(sandbox: SandboxInfo): void {
     confirmDelete(sandbox, refresh);
   }
   function askToDeleteAll(): void {
@@ -86,7 +86,7 @@ function nothingYet(create: () => void): HTMLElement {
   return emptyState("sandboxes", "No sandboxes", words, button({ label: "New sandbox", icon: "plus", kind: "primary", onClick: create }));
 }
 
-function columns(askToDelete: (sandbox: Sandbox) => void): readonly Column<Sandbox>[] {
+function columns(askToDelete: (sandbox: SandboxInfo) => void): readonly Column<SandboxInfo>[] {
   return [
     { title: "Name", cell: nameCell },
     { title: "Status", cell: ({ status, error }) => h("span", { title: error ?? false }, pill(status)) },
@@ -98,7 +98,7 @@ function columns(askToDelete: (sandbox: Sandbox) => void): readonly Column<Sandb
   ];
 }
 
-function nameCell({ id, name }: Sandbox): HTMLElement {
+function nameCell({ id, name }: SandboxInfo): HTMLElement {
   const path = `/sandboxes/${encodeURIComponent(id)}`;
   const short = h(
     "span",
@@ -114,6 +114,6 @@ export const imageName = (image: string): string => image.replace(/^localhost\/s
 
 export const networkWords = (access: string): string => (access === "none" ? "None" : "Outbound");
 
-export function sizeWords({ cpu, memory, storage }: Pick<Sandbox, "cpu" | "memory" | "storage">): string {
+export function sizeWords({ cpu, memory, storage }: Pick<SandboxInfo, "cpu" | "memory" | "storage">): string {
   return `${cpu} CPU · ${mebibytes(memory)} · ${storage} GB`;
 }

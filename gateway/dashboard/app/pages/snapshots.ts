@@ -1,4 +1,5 @@
 /** All snapshots of the account, where the server has them. */
+import type { SnapshotInfo, SnapshotPage } from "../../../../shared/schemas/snapshots.ts";
 import { ApiError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, skeleton } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
@@ -10,7 +11,6 @@ import { poll } from "../poll.ts";
 import type { View, Visit } from "../router.ts";
 import { hasFeature } from "../session.ts";
 import { toast } from "../toast.ts";
-import type { PageOf, Snapshot } from "../types.ts";
 import { columns, existing, type ShownSnapshot } from "./snapshots/rows.ts";
 
 const everyMs = 10_000;
@@ -42,7 +42,7 @@ function list({ signal, query }: Visit): HTMLElement {
   });
   const deleteAll = button({ label: "Delete all", kind: "danger-quiet", onClick: () => confirmDeleteAll(total, refresh) });
   deleteAll.hidden = true;
-  const show = ({ data, pagination }: PageOf<Snapshot>): void => {
+  const show = ({ data, pagination }: SnapshotPage): void => {
     total = pagination.total_items;
     deleteAll.hidden = total === 0;
     pausedWords.textContent = "";
@@ -55,7 +55,7 @@ function list({ signal, query }: Visit): HTMLElement {
     everyMs,
     signal,
     work: async () => {
-      const answer = await call<PageOf<Snapshot>>("GET", `/v1/snapshots/list?page=${page}&page_size=${pageSize}`, { signal });
+      const answer = await call<SnapshotPage>("GET", `/v1/snapshots/list?page=${page}&page_size=${pageSize}`, { signal });
       const isPastEnd = answer.data.length === 0 && page > 1;
       // The last one of the last page may be gone.
       if (isPastEnd) page = Math.max(1, answer.pagination.total_pages);
@@ -76,7 +76,7 @@ function list({ signal, query }: Visit): HTMLElement {
   return h("div", { class: "page" }, pageHeader("Snapshots", h("span", {}, words, pausedWords), deleteAll), place);
 }
 
-function confirmDelete({ id, name }: Snapshot, then: () => void): void {
+function confirmDelete({ id, name }: SnapshotInfo, then: () => void): void {
   const asks = h("span", {}, h("strong", {}, name), " cannot be restored any more. Sandboxes that were made from it live on.");
   confirmDialog("Delete this snapshot?", asks, "Delete snapshot", async () => {
     await call("DELETE", `/v1/snapshots/${encodeURIComponent(id)}`);

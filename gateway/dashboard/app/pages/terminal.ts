@@ -1,4 +1,5 @@
 /** The terminals of a sandbox. With `?session=` one of them, to be watched. */
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { ApiError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { linkButton } from "../components/button.ts";
@@ -6,7 +7,6 @@ import { icon } from "../components/icons.ts";
 import { fill, h } from "../dom.ts";
 import type { View, Visit } from "../router.ts";
 import { followSeenHeight } from "../terminal/seen-height.ts";
-import type { Sandbox } from "../types.ts";
 
 export function terminalPage({ params, query, signal }: Visit): View {
   const id = params.id ?? "";
@@ -16,7 +16,7 @@ export function terminalPage({ params, query, signal }: Visit): View {
   const begin = async (): Promise<void> => {
     // Only who opens a terminal waits for its emulator, which is larger than all of the pages together.
     const emulator = import("../terminal/workplace.ts").catch(() => Promise.reject(new Error("The terminal could not be loaded.")));
-    const [sandbox, { openWorkplace }] = await Promise.all([call<Sandbox>("GET", `/v1${path}`, { signal }), emulator]);
+    const [sandbox, { openWorkplace }] = await Promise.all([call<SandboxInfo>("GET", `/v1${path}`, { signal }), emulator]);
     if (signal.aborted) return;
     name.textContent = sandbox.name;
     document.title = `Terminal · ${sandbox.name} · Sandgate`;

@@ -1,10 +1,10 @@
 /** All that the page of terminals shows once its sandbox is known. */
+import type { SessionInfo } from "../../../../shared/schemas/sessions.ts";
 import { call } from "../api.ts";
 import { emptyState } from "../components/bits.ts";
 import { button } from "../components/button.ts";
 import { fill, h } from "../dom.ts";
 import { toastError } from "../toast.ts";
-import type { LiveSession } from "../types.ts";
 import { Desk } from "./desk.ts";
 import { toolsOf } from "./tools.ts";
 import { touchKeys } from "./touch-keys.ts";
@@ -22,12 +22,12 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
   const path = `/sandboxes/${encodeURIComponent(sandboxId)}`;
   const desk = new Desk({ sandboxId, onChange: () => changed() });
   signal.addEventListener("abort", () => desk.dispose());
-  const running = async (): Promise<LiveSession[]> => {
-    const { data } = await call<{ data: LiveSession[] }>("GET", `/v1${path}/sessions`, { signal });
+  const running = async (): Promise<SessionInfo[]> => {
+    const { data } = await call<{ data: SessionInfo[] }>("GET", `/v1${path}/sessions`, { signal });
     const shown = data.filter(({ session_id, tty, status }) => tty && status === "running" && !desk.sessionIds.includes(session_id));
     return shown.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
   };
-  const open = (sessions: readonly LiveSession[]): void => {
+  const open = (sessions: readonly SessionInfo[]): void => {
     for (const { session_id } of sessions) void desk.join(session_id, "write");
   };
   const more = moreButton(running, open);
@@ -63,7 +63,7 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
 }
 
 /** Opens what was left running, and says how much that is. */
-function moreButton(left: () => Promise<LiveSession[]>, open: (sessions: readonly LiveSession[]) => void) {
+function moreButton(left: () => Promise<SessionInfo[]>, open: (sessions: readonly SessionInfo[]) => void) {
   const element = button({
     label: "",
     size: "small",

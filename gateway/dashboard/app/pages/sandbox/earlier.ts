@@ -1,10 +1,10 @@
 /** Commands that ran before the page was opened, as the log of the sandbox has them. */
+import type { LogEntry, Logs } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { timeAgo } from "../../components/bits.ts";
 import { copyButton } from "../../components/button.ts";
 import { fill, h } from "../../dom.ts";
 import { duration } from "../../format.ts";
-import type { LogEntry, Logs } from "../../types.ts";
 import { mark, outcomeOf } from "./outcome.ts";
 import { runHead } from "./run.ts";
 

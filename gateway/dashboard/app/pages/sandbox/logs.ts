@@ -1,4 +1,5 @@
 /** What ran in a sandbox, from here and from everywhere else. */
+import type { LogEntry, Logs } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../../components/bits.ts";
 import { button, whileBusy } from "../../components/button.ts";
@@ -7,7 +8,6 @@ import type { Panel } from "../../components/tabs.ts";
 import { fill, h } from "../../dom.ts";
 import { count, duration } from "../../format.ts";
 import { toastError } from "../../toast.ts";
-import type { LogEntry, Logs } from "../../types.ts";
 
 const dayMs = 86_400_000;
 const entriesMax = 100;

@@ -1,4 +1,5 @@
 /** What a sandbox uses, now and over the last hours. */
+import type { SandboxUsage, UsageSample } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { chart, type Point } from "../../charts.ts";
 import { errorNotice, meter } from "../../components/bits.ts";
@@ -7,7 +8,6 @@ import type { Panel } from "../../components/tabs.ts";
 import { fill, h } from "../../dom.ts";
 import { clockTime, count, mebibytes } from "../../format.ts";
 import { type Poll, poll } from "../../poll.ts";
-import type { Sample, SandboxStatus } from "../../types.ts";
 
 const everyMs = 10_000;
 const hourMs = 3_600_000;
@@ -18,7 +18,7 @@ type Hours = "1" | "6" | "24";
 
 export function usagePanel(id: string, signal: AbortSignal): Panel {
   let hours: Hours = "1";
-  let samples: readonly Sample[] = [];
+  let samples: readonly UsageSample[] = [];
   let turns: Poll | undefined;
   let stop = new AbortController();
   const figures = h("div", { class: "figures" });
@@ -78,7 +78,7 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
     const last = samples.at(-1)?.timestamp;
     const from = last ? new Date(Date.parse(last) + 1) : new Date(Date.now() - Number(asked) * hourMs);
     const path = `/v1/sandboxes/${encodeURIComponent(id)}/status?from=${encodeURIComponent(from.toISOString())}`;
-    const { current, history } = await call<SandboxStatus>("GET", path, { signal: stop.signal });
+    const { current, history } = await call<SandboxUsage>("GET", path, { signal: stop.signal });
     if (asked !== hours) return;
     samples = [...samples, ...history];
     fill(trouble);
@@ -106,7 +106,7 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   };
 }
 
-function figuresOf({ cpu_percent, memory_mb, memory_percent, disk_mb, processes }: SandboxStatus["current"]): HTMLElement[] {
+function figuresOf({ cpu_percent, memory_mb, memory_percent, disk_mb, processes }: SandboxUsage["current"]): HTMLElement[] {
   return [
     figure("CPU", percent(cpu_percent), meter("CPU", cpu_percent, 100)),
     figure("Memory", mebibytes(memory_mb), meter("Memory", memory_percent, 100)),
@@ -122,7 +122,7 @@ function figure(title: string, value: string, bar?: HTMLElement): HTMLElement {
 const percent = (value: number): string => `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)}%`;
 
 /** Averages of neighbours, as many as a chart can show. */
-function thinned(samples: readonly Sample[], pick: (sample: Sample) => number): Point[] {
+function thinned(samples: readonly UsageSample[], pick: (sample: UsageSample) => number): Point[] {
   const size = Math.max(1, Math.ceil(samples.length / pointsMax));
   const points: Point[] = [];
   for (let at = 0; at < samples.length; at += size) {

@@ -1,4 +1,6 @@
 /** What the list says of each snapshot. */
+import type { SandboxPage } from "../../../../../shared/schemas/sandboxes.ts";
+import type { SnapshotInfo } from "../../../../../shared/schemas/snapshots.ts";
 import { call } from "../../api.ts";
 import { timeAgo } from "../../components/bits.ts";
 import { button, copyButton, iconButton } from "../../components/button.ts";
@@ -7,7 +9,6 @@ import { sandboxLink } from "../../components/snapshot-dialogs.ts";
 import type { Column } from "../../components/table.ts";
 import { h } from "../../dom.ts";
 import { bytes, shortId } from "../../format.ts";
-import type { PageOf, Sandbox, Snapshot } from "../../types.ts";
 
 /** Whoever has more sandboxes than are on these pages does without some links. */
 const pagesMax = 3;
@@ -17,12 +18,12 @@ const ways = {
   crash: ["Quick", "It was taken while processes went on"],
 } as const;
 
-export interface ShownSnapshot extends Snapshot {
+export interface ShownSnapshot extends SnapshotInfo {
   /** Whether the sandbox that it was taken of is still there. */
   readonly has_source: boolean;
 }
 
-export function columns(remove: (snapshot: Snapshot) => void): readonly Column<ShownSnapshot>[] {
+export function columns(remove: (snapshot: SnapshotInfo) => void): readonly Column<ShownSnapshot>[] {
   return [
     { title: "Name", cell: nameCell },
     { title: "Taken of", cell: sourceCell, wide: true },
@@ -34,11 +35,11 @@ export function columns(remove: (snapshot: Snapshot) => void): readonly Column<S
 }
 
 /** Which of the sandboxes that these were taken of are still there. */
-export async function existing(snapshots: readonly Snapshot[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+export async function existing(snapshots: readonly SnapshotInfo[], signal: AbortSignal): Promise<ReadonlySet<string>> {
   const wanted = new Set(snapshots.map(({ source_sandbox_id }) => source_sandbox_id));
   const found = new Set<string>();
   for (let page = 1, pages = 1; page <= Math.min(pages, pagesMax) && found.size < wanted.size; page++) {
-    const { data, pagination } = await call<PageOf<Sandbox>>("GET", `/v1/sandboxes/list?page=${page}&page_size=100`, { signal });
+    const { data, pagination } = await call<SandboxPage>("GET", `/v1/sandboxes/list?page=${page}&page_size=100`, { signal });
     pages = pagination.total_pages;
     for (const { id } of data) if (wanted.has(id)) found.add(id);
   }
@@ -46,7 +47,7 @@ export async function existing(snapshots: readonly Snapshot[], signal: AbortSign
 }
 
 /** On narrow screens some columns are left out, and what they say stands here. */
-function nameCell({ id, name, size_bytes, consistency }: Snapshot): HTMLElement {
+function nameCell({ id, name, size_bytes, consistency }: SnapshotInfo): HTMLElement {
   const short = h(
     "span",
     { class: "id" },
@@ -63,12 +64,12 @@ function sourceCell({ source_sandbox_id: id, source_sandbox_name: name, has_sour
   return h("div", { class: "two-lines" }, source);
 }
 
-function consistencyCell({ consistency }: Snapshot): HTMLElement {
+function consistencyCell({ consistency }: SnapshotInfo): HTMLElement {
   const [words, explanation] = ways[consistency];
   return h("span", { title: explanation }, words);
 }
 
-function actions(snapshot: Snapshot, remove: (snapshot: Snapshot) => void): HTMLElement {
+function actions(snapshot: SnapshotInfo, remove: (snapshot: SnapshotInfo) => void): HTMLElement {
   return h(
     "div",
     { class: "row-actions" },
