@@ -8,9 +8,9 @@ import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "../limit/bucket.ts";
 import type { Grant } from "../live/tokens.ts";
+import { type BrowserSessions, hasCsrfToken } from "./browser-sessions.ts";
 import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
-import { hasCsrfToken, type Sessions } from "./sessions.ts";
 
 const minuteMs = 60_000;
 /** To somebody whose browser was logged in before. */
@@ -27,14 +27,14 @@ export function policyOf({ requestsPerMinute, burst }: KeyLimits): Policy {
 
 export class Authenticator {
   readonly #records: Records;
-  readonly #sessions: Sessions;
+  readonly #sessions: BrowserSessions;
   readonly #numbers: TierNumbers;
   readonly #publicOrigin: string;
   readonly #hashes = new Map<string, string>();
   /** Callers by the record that they are made from, as long as that and the account's record are the same. */
   readonly #callers = new WeakMap<KeyRecord | SessionRecord, Caller>();
 
-  constructor(records: Records, sessions: Sessions, config: Config) {
+  constructor(records: Records, sessions: BrowserSessions, config: Config) {
     this.#records = records;
     this.#sessions = sessions;
     this.#numbers = tierNumbers(config);

@@ -9,7 +9,7 @@ import type { Ownership } from "../limit/ownership.ts";
 import type { RateLimiter } from "../limit/rates.ts";
 import type { Reservations } from "../limit/reservations.ts";
 import type { SessionTokens } from "../live/tokens.ts";
-import type { Activity } from "../metrics/activity.ts";
+import type { AccountActivity } from "../metrics/activity.ts";
 import { answerActivity } from "../metrics/usage.ts";
 
 interface Answerers {
@@ -17,7 +17,7 @@ interface Answerers {
   readonly rates: RateLimiter;
   readonly reservations: Reservations;
   readonly idempotency: Idempotency;
-  readonly activity: Activity;
+  readonly activity: AccountActivity;
   readonly tokens: SessionTokens;
 }
 

@@ -17,7 +17,7 @@ export const minuteMs = 60_000;
 const minutesKept = 60;
 const sampleMs = 10_000;
 
-export class Activity {
+export class AccountActivity {
   readonly #directory: SandboxDirectory;
   readonly #accounts = new Map<string, Minute[]>();
   readonly #timer = setInterval(() => this.#sample(), sampleMs);

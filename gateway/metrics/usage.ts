@@ -4,7 +4,7 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import { subjects } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Ownership } from "../limit/ownership.ts";
-import { type Activity, type Minute, minuteMs } from "./activity.ts";
+import { type AccountActivity, type Minute, minuteMs } from "./activity.ts";
 
 const Count = Type.Integer({ minimum: 0 });
 const checkAsked = checker(Type.Object({ account_id: Type.String() }));
@@ -22,16 +22,16 @@ export interface UsageMinute {
   readonly sandboxes: number;
 }
 
-export function answerActivity(activity: Activity, body: unknown): Static<typeof Reply> {
+export function answerActivity(activity: AccountActivity, body: unknown): Static<typeof Reply> {
   return { minutes: [...activity.minutesOf(checkAsked(body).account_id)] };
 }
 
 export class AccountUsage {
   readonly #bus: Bus;
   readonly #ownership: Ownership;
-  readonly #activity: Activity;
+  readonly #activity: AccountActivity;
 
-  constructor(bus: Bus, ownership: Ownership, activity: Activity) {
+  constructor(bus: Bus, ownership: Ownership, activity: AccountActivity) {
     this.#bus = bus;
     this.#ownership = ownership;
     this.#activity = activity;

@@ -8,7 +8,7 @@ import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";
 import { Reservations } from "../../gateway/limit/reservations.ts";
 import { SessionTokens } from "../../gateway/live/tokens.ts";
-import { Activity } from "../../gateway/metrics/activity.ts";
+import { AccountActivity } from "../../gateway/metrics/activity.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
 import { SandboxEntry } from "../../shared/bus/messages.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
@@ -42,7 +42,7 @@ export class TestGateway {
       rates: this.rates,
       reservations: this.reservations,
       idempotency: new Idempotency(bus, this.peers, records),
-      activity: new Activity(directory),
+      activity: new AccountActivity(directory),
       tokens: new SessionTokens(bus, this.id.slice(peers.gateway("").length)),
     };
   }

@@ -12,7 +12,7 @@ const sweepMs = 600_000;
 /** Browsers in which one account may be logged in; of more, those that have logged in first are logged out. */
 const browsersMax = 100;
 
-export class Sessions {
+export class BrowserSessions {
   readonly #records: Records;
   readonly #lifeMs: number;
   readonly #publicUrl: string;
