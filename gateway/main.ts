@@ -1,6 +1,6 @@
 /** Starts a gateway: connect, bring accounts, keys and the directory into memory, then listen. */
+
 import { flushCompileCache } from "node:module";
-import { setTimeout as sleep } from "node:timers/promises";
 import { gatewayAccess } from "../shared/bus/access.ts";
 import { BucketWriter } from "../shared/bus/kv.ts";
 import { SandboxEntry, SnapshotEntry } from "../shared/bus/messages.ts";
@@ -17,6 +17,7 @@ import { newId } from "../shared/util/ids.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
 import { Semaphore } from "../shared/util/mutex.ts";
+import { pause, until } from "../shared/waiting.ts";
 import { Authenticator } from "./accounts/auth.ts";
 import { bootstrap } from "./accounts/bootstrap.ts";
 import { BrowserSessions } from "./accounts/browser-sessions.ts";
@@ -92,11 +93,11 @@ async function main(): Promise<void> {
   const reservations = new Reservations(bus, peers, ownership, sandboxes, log);
   const answers = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
   const idempotency = new Idempotency(bus, peers, answers);
-  const activity = new AccountActivity(sandboxes);
-  const sessions = new BrowserSessions(records, config);
+  const activity = new AccountActivity(sandboxes, log);
+  const sessions = new BrowserSessions(records, config, log);
   const dashboard = await loading;
   const tokens = new SessionTokens(bus, id);
-  const sockets = new Sockets(config.sessionSocketsMax);
+  const sockets = new Sockets(config.sessionSocketsMax, log);
   const failures = new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address");
   const passwords = new Passwords();
   const context: GatewayContext = {
@@ -127,7 +128,7 @@ async function main(): Promise<void> {
   };
   servePeers(bus, { ownership, rates, reservations, idempotency, activity, tokens });
   const admission = new Admission(config.requestsMax);
-  endWithTheirRights(records, context.authenticator, admission, sockets);
+  endWithTheirRights(records, context.authenticator, admission, sockets, log);
   new RevokedKeys(records, config.revokedKeysMs, () => ownership.ownerOf("revoked-keys") === peer, log).start();
   await meetPeers(bus, peers);
   const { accounts, keys, keyUse, logins } = records;
@@ -189,15 +190,13 @@ const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(h
 async function meetPeers(bus: Bus, peers: PeerWatch): Promise<void> {
   peers.start();
   await bus.connection.flush();
-  await sleep(meetMs);
+  await pause(meetMs);
 }
 
 /** New calls get 503; running ones finish, or end with an error when their time is up. */
 async function drain(admission: Admission, hub: StreamHub, drainMs: number): Promise<void> {
   admission.drain();
-  const idle = async (timeoutMs: number): Promise<void> => {
-    for (const deadline = Date.now() + timeoutMs; admission.inProgress > 0 && Date.now() < deadline; ) await sleep(pollMs);
-  };
+  const idle = (timeoutMs: number): Promise<boolean> => until(() => admission.inProgress === 0, { timeoutMs, pollMs });
   await idle(drainMs);
   hub.abortAll(new SandgateError("unavailable", "the gateway is shutting down"));
   await idle(endMs);

@@ -1,7 +1,8 @@
 /** The end of a worker: no new calls, running commands get their time, then an explicit end. Sessions are not waited for: a shell has no end. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import type { PeerWatch } from "../shared/bus/presence.ts";
 import { SandgateError } from "../shared/errors.ts";
+import { until } from "../shared/waiting.ts";
 import type { WorkerContext } from "./context.ts";
 
 const pollMs = 50;
@@ -27,7 +28,6 @@ export async function drain(context: WorkerContext, peers: PeerWatch): Promise<v
   );
 }
 
-async function idle({ sandboxes, sessions, counters }: WorkerContext, timeoutMs: number): Promise<void> {
-  const busy = (): number => sandboxes.activities - sessions.running + counters.calls;
-  for (const deadline = Date.now() + timeoutMs; busy() > 0 && Date.now() < deadline; ) await sleep(pollMs);
+function idle({ sandboxes, sessions, counters }: WorkerContext, timeoutMs: number): Promise<boolean> {
+  return until(() => sandboxes.activities - sessions.running + counters.calls === 0, { timeoutMs, pollMs });
 }

@@ -1,5 +1,5 @@
 /** Work that somebody waits for, so that other work can give way to it. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../shared/waiting.ts";
 
 /** What was urgent is often followed by more of it. */
 const quietMs = 200;
@@ -24,9 +24,7 @@ export class Urgent {
    * @throws the reason of the signal.
    */
   async whenQuiet(waitMsMax: number, signal: AbortSignal): Promise<void> {
-    const deadlineMs = performance.now() + waitMsMax;
-    while ((this.#running > 0 || performance.now() - this.#lastEndMs < quietMs) && performance.now() < deadlineMs) {
-      await sleep(quietMs / 4, undefined, { signal });
-    }
+    const isQuiet = (): boolean => this.#running === 0 && performance.now() - this.#lastEndMs >= quietMs;
+    await until(isQuiet, { timeoutMs: waitMsMax, pollMs: quietMs / 4, signal });
   }
 }

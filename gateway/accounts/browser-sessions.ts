@@ -2,6 +2,8 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { cookieLine, cookieOf } from "../http/cookies.ts";
 import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
@@ -16,13 +18,12 @@ export class BrowserSessions {
   readonly #records: Records;
   readonly #lifeMs: number;
   readonly #publicUrl: string;
-  readonly #timer = setInterval(() => this.#sweep(), sweepMs);
 
-  constructor(records: Records, { sessionMs, publicUrl }: Config) {
+  constructor(records: Records, { sessionMs, publicUrl }: Config, log: Logger) {
     this.#records = records;
     this.#lifeMs = sessionMs;
     this.#publicUrl = publicUrl;
-    this.#timer.unref();
+    every(sweepMs, log, "sessions of browsers that are over could not be dropped", () => this.#sweep()).unref();
   }
 
   /** The session of a `Cookie` header, unless it is over, and what it is kept under. */

@@ -1,6 +1,8 @@
 /** Calls and WebSockets end with what has let them in: the key, the account, the log-in. */
 
 import { SandgateError } from "../../shared/errors.ts";
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { type Authenticator, loggedOut, suspended } from "../accounts/auth.ts";
 import type { Records } from "../accounts/records.ts";
 import type { Caller } from "../call.ts";
@@ -11,7 +13,7 @@ import type { Admission } from "./admission.ts";
 const lookMs = 1_000;
 
 /** From now on; until the process ends. */
-export function endWithTheirRights(records: Records, authenticator: Authenticator, admission: Admission, sockets: Sockets): void {
+export function endWithTheirRights(records: Records, authenticator: Authenticator, admission: Admission, sockets: Sockets, log: Logger): void {
   const { accounts, keys, sessions, logins } = records;
   const cancel = (isMeant: (caller: Caller) => boolean, reason: SandgateError): void => {
     for (const held of [admission, sockets]) held.cancel(isMeant, reason);
@@ -30,5 +32,5 @@ export function endWithTheirRights(records: Records, authenticator: Authenticato
   };
   sessions.onChange((_id, session) => session === undefined && endLoggedOut());
   logins.onChange(endLoggedOut);
-  setInterval(endLoggedOut, lookMs).unref();
+  every(lookMs, log, "log-ins that have expired could not be looked for", endLoggedOut).unref();
 }

@@ -1,8 +1,9 @@
 /** The sandboxes of all workers, from the directory in memory. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import type { SandboxEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isId } from "../../shared/util/ids.ts";
+import { until } from "../../shared/waiting.ts";
 import type { EntryMirror } from "./entries.ts";
 import { Owned } from "./owned.ts";
 
@@ -93,7 +94,7 @@ export class SandboxDirectory {
   async settled(reservationId: string, timeoutMs: number): Promise<SandboxEntry | undefined> {
     await this.caughtUp();
     const find = (): SandboxEntry | undefined => this.#entries.get(this.#reservations.get(reservationId) ?? "");
-    for (const deadline = Date.now() + timeoutMs; find()?.status === "creating" && Date.now() < deadline; ) await sleep(pollMs);
+    await until(() => find()?.status !== "creating", { timeoutMs, pollMs });
     return find();
   }
 

@@ -1,5 +1,5 @@
 /** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import type { Static } from "typebox";
 import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -7,6 +7,7 @@ import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../
 import { checker } from "../../shared/schemas/validate.ts";
 import { StreamReceiver } from "../../shared/stream/receiver.ts";
 import { newId } from "../../shared/util/ids.ts";
+import { within } from "../../shared/waiting.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Exchange, jsonLine } from "../http/exchange.ts";
@@ -117,7 +118,7 @@ async function writeLines(receiver: StreamReceiver, writer: BodyWriter): Promise
     const lines = receiver.read();
     const first = lines.next();
     // uWS sends the headers with the first byte of the body: a client must not wait for those of a quiet command.
-    if ((await Promise.race([first, sleep(quietMs)])) === undefined) await writer.write(ndjson({ stdout: "" }));
+    if ((await within(first, quietMs)) === undefined) await writer.write(ndjson({ stdout: "" }));
     let next = await first;
     for (; !next.done; next = await lines.next()) await writer.write(next.value);
     for (const line of lastLines(checkEnd(next.value))) await writer.write(line);

@@ -1,5 +1,5 @@
 /** Snapshots: take, list, get, delete, delete-all. What is made from them is in restore.ts and clone.ts. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import type { Static } from "typebox";
 import { Empty, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { NoResponder } from "../../shared/bus/nats.ts";
@@ -7,6 +7,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { SnapshotBody } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import { until } from "../../shared/waiting.ts";
 import type { By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Answer } from "../limit/idempotency.ts";
@@ -75,7 +76,7 @@ export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId,
 export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, attemptId: string): Promise<SnapshotEntry | undefined> {
   await snapshots.caughtUp();
   const isInTheMaking = (entry: SnapshotEntry | undefined): boolean => entry?.status === "creating" && workers.has(entry.worker_id);
-  for (const deadline = Date.now() + snapshotTimeoutMs; isInTheMaking(snapshots.byAttempt(attemptId)) && Date.now() < deadline; ) await sleep(pollMs);
+  await until(() => !isInTheMaking(snapshots.byAttempt(attemptId)), { timeoutMs: snapshotTimeoutMs, pollMs });
   const entry = snapshots.byAttempt(attemptId);
   if (entry?.status === "creating") throw new SandgateError("unavailable", "the snapshot is not ready and its worker is gone or busy; try again");
   return entry?.status === "ready" ? entry : undefined;

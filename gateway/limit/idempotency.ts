@@ -5,7 +5,6 @@
  * the thing that it made carries.
  */
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import Type, { type Static } from "typebox";
 import type { BucketWriter, Versioned } from "../../shared/bus/kv.ts";
 import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
@@ -13,6 +12,7 @@ import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";
+import { pause } from "../../shared/waiting.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { checkHeldReply } from "./messages.ts";
 
@@ -104,7 +104,7 @@ export class Idempotency {
         this.#working.delete(mine.attempt_id);
       }
       if (exchange.unwanted) throw exchange.unwanted;
-      await sleep(pollMs);
+      await pause(pollMs);
     }
   }
 
@@ -133,7 +133,7 @@ export class Idempotency {
     this.#working.add(taken.attempt_id);
     try {
       if (!(await this.#bucket.replace(name, taken, left.revision))) return undefined;
-      await sleep(arrivalMs);
+      await pause(arrivalMs);
       const answer = await task.recover(taken.attempt_id);
       if (!answer) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
       await this.#bucket.put(name, { ...taken, answer });

@@ -9,6 +9,7 @@ import { hash } from "node:crypto";
 import { type Bus, inTime } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { subjects } from "../../shared/bus/subjects.ts";
+import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
@@ -51,13 +52,13 @@ export class Ownership {
   heldOf: (key: string) => readonly string[] = () => [];
   /** What this gateway has let through without its owner for a key, and has told nobody yet; told once. */
   untoldOf: (key: string) => Spent = () => [];
-  readonly #timer = setInterval(() => this.#sweep(), sweepMs);
+  readonly #timer: NodeJS.Timeout;
 
   constructor(bus: Bus, peers: PeerWatch, log: Logger) {
     this.#bus = bus;
     this.#peers = peers;
     this.#log = log;
-    this.#timer.unref();
+    this.#timer = every(sweepMs, log, "limits that nobody has used for long could not be forgotten", () => this.#sweep()).unref();
     peers.onCome(({ gateway }) => gateway && this.#passOn());
     peers.onGone(() => this.#passOn());
   }

@@ -3,7 +3,7 @@
  * of the key. A reservation ends when its sandbox is in the directory, when the gateway says that it was not made,
  * or when the gateway that held it is gone.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import { Empty } from "../../shared/bus/messages.ts";
 import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
 import { PeerGone, type PeerWatch } from "../../shared/bus/presence.ts";
@@ -12,6 +12,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { pause } from "../../shared/waiting.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
 import { checkHeldReply, checkReserve, checkReserved, checkSettle, type Reserved } from "./messages.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
@@ -108,7 +109,7 @@ export class Reservations {
     let owner = this.#ownership.ownerOf(key);
     const untilMs = performance.now() + reserveMs;
     for (let hop = 0; performance.now() < untilMs; hop++) {
-      if (hop >= hopsAtOnce) await sleep(askAgainMs);
+      if (hop >= hopsAtOnce) await pause(askAgainMs);
       if (owner === self) {
         const granted = await this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
         if (granted !== undefined) return granted;

@@ -1,6 +1,9 @@
 /** The open WebSockets of a gateway: how many, whether their clients are alive, and which must end. */
+
 import { SandgateError } from "../../shared/errors.ts";
 import { pingMs } from "../../shared/stream/session/protocol.ts";
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 
 /** One of them. */
@@ -17,12 +20,12 @@ export interface OpenSocket {
 export class Sockets {
   readonly #max: number;
   readonly #open = new Set<OpenSocket>();
-  readonly #timer = setInterval(() => this.#check(), pingMs);
+  readonly #timer: NodeJS.Timeout;
   #draining = false;
 
-  constructor(max: number) {
+  constructor(max: number, log: Logger) {
     this.#max = max;
-    this.#timer.unref();
+    this.#timer = every(pingMs, log, "the clients of WebSockets could not be looked at", () => this.#check()).unref();
   }
 
   get size(): number {

@@ -1,5 +1,7 @@
 /** What accounts did in the last hour, minute by minute, for the charts. In memory: a restart begins anew. */
 
+import { every } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
 
@@ -20,11 +22,11 @@ const sampleMs = 10_000;
 export class AccountActivity {
   readonly #directory: SandboxDirectory;
   readonly #accounts = new Map<string, Minute[]>();
-  readonly #timer = setInterval(() => this.#sample(), sampleMs);
+  readonly #timer: NodeJS.Timeout;
 
-  constructor(directory: SandboxDirectory) {
+  constructor(directory: SandboxDirectory, log: Logger) {
     this.#directory = directory;
-    this.#timer.unref();
+    this.#timer = every(sampleMs, log, "the sandboxes of accounts could not be counted", () => this.#sample()).unref();
   }
 
   stop(): void {

@@ -4,18 +4,20 @@ import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
+import { backoffMs, Condition, retry } from "../waiting.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
 import { type Bus, decodeJson } from "./nats.ts";
 import type { Bucket } from "./subjects.ts";
 
 const catchUpMs = 2_000;
+const retries = { firstMs: 100, maxMs: 5_000 };
 
 /** A bucket with its whole content in memory. */
 export class BucketMirror<T> extends BucketWriter<T> {
   readonly #entries = new Map<string, T>();
   readonly #log: Logger;
   readonly #changed = new Set<(key: string, value: T | undefined) => void>();
-  readonly #waiting = new Set<() => void>();
+  readonly #arrival = new Condition();
   #generation = 0;
   #stopped = false;
   /** The last change of the bucket that has arrived here. */
@@ -81,19 +83,8 @@ export class BucketMirror<T> extends BucketWriter<T> {
   }
 
   /** Whether the change has arrived, within two seconds. */
-  async #until(revision: number): Promise<boolean> {
-    const deadline = Date.now() + catchUpMs;
-    while (this.#revision < revision) {
-      if (Date.now() >= deadline) return false;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadline - Date.now());
-        this.#waiting.add(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
-    }
-    return true;
+  #until(revision: number): Promise<boolean> {
+    return this.#arrival.until(() => this.#revision >= revision, catchUpMs);
   }
 
   stop(): void {
@@ -102,14 +93,13 @@ export class BucketMirror<T> extends BucketWriter<T> {
   }
 
   async #followAgain(): Promise<void> {
-    for (let delayMs = 100; !this.#stopped && this.bus.connected; delayMs = Math.min(delayMs * 2, 5_000)) {
-      try {
-        return await this.#follow();
-      } catch (error) {
-        this.#log.warn({ err: error }, "watching a bucket failed; trying again");
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
-      }
-    }
+    const followUnlessOver = async (): Promise<void> => {
+      if (!this.#stopped && this.bus.connected) await this.#follow();
+    };
+    await retry(followUnlessOver, (err, attempt) => {
+      this.#log.warn({ err }, "watching a bucket failed; trying again");
+      return backoffMs(attempt, retries);
+    });
   }
 
   async #follow(): Promise<void> {
@@ -154,8 +144,7 @@ export class BucketMirror<T> extends BucketWriter<T> {
   #arrived(revision: number): void {
     if (revision <= this.#revision) return;
     this.#revision = revision;
-    for (const wake of this.#waiting) wake();
-    this.#waiting.clear();
+    this.#arrival.notify();
   }
 
   #take(entry: KvEntry): void {

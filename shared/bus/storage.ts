@@ -1,8 +1,9 @@
 /** What there is in JetStream and how large it may become. Gateways make it; workers only use it, and may do no more. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import { DiscardPolicy, JetStreamApiError, type JetStreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream";
 import { SandgateError } from "../errors.ts";
 import type { Logger } from "../util/log.ts";
+import { pause } from "../waiting.ts";
 import { openStorage } from "./kv.ts";
 import type { Bus } from "./nats.ts";
 import { bucketStream, entryBuckets, layerSubjects } from "./subjects.ts";
@@ -51,7 +52,7 @@ export async function untilStorageIsThere(bus: Bus, log: Logger): Promise<void> 
     );
   for (let untoldMs = nudgeMs; !(await areThere()); untoldMs -= pollMs) {
     if (untoldMs === 0) log.warn({ event: "storage_awaited" }, "the storage is not there yet; a gateway makes it at its start");
-    await sleep(pollMs);
+    await pause(pollMs);
   }
 }
 

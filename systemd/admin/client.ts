@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { text } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../shared/waiting.ts";
 import { messageOf } from "../failure.ts";
 import { AdminError } from "./failures.ts";
 
@@ -69,7 +69,7 @@ export class AdminClient {
       if (isOk(answer)) return answer.body as PageOf<T>;
       const { status, retryAfterS } = answer;
       if (status !== 429 || !(retryAfterS > 0 && retryAfterS <= waitMaxS)) throw refused(answer);
-      await sleep(retryAfterS * 1_000);
+      await pause(retryAfterS * 1_000);
     }
   }
 

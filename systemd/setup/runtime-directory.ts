@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../shared/waiting.ts";
 import { asAccount } from "../as-account.ts";
 import { StartFailure } from "../failure.ts";
 import { type Account, type Instance, runtimeBase, sessionBusOf } from "../instance.ts";
@@ -69,12 +69,13 @@ async function linger(account: Account, administrator: Administrator): Promise<v
   if (!isLingering(account)) await administrator.run(`keep ${runtimeBase(account)} (lingering)`, ["loginctl", "enable-linger", account.name]);
   // One that was killed does not come back by itself.
   else await administrator.run(`start the service manager of ${account.name}`, ["systemctl", "start", `user@${account.uid}.service`]);
-  const deadline = Date.now() + lingerTimeoutMs;
-  while (!(await isReady(account))) {
-    if (Date.now() > deadline) throw new StartFailure(`systemd has not made ${sessionBusOf(account)}; see: systemctl status user@${account.uid}`);
+  const isThere = async (): Promise<boolean> => {
+    if (await isReady(account)) return true;
     await startSessionBus(account);
-    await sleep(200);
-  }
+    return false;
+  };
+  if (await until(isThere, { timeoutMs: lingerTimeoutMs, pollMs: 200 })) return;
+  throw new StartFailure(`systemd has not made ${sessionBusOf(account)}; see: systemctl status user@${account.uid}`);
 }
 
 /** A session that is older than the package of the bus does not know it yet. */

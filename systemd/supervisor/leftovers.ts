@@ -1,7 +1,7 @@
 /** Notes on disk of the running parts, and the end of those whose supervisor was killed before it could stop them. */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../shared/waiting.ts";
 import type { Terminal } from "../terminal.ts";
 import { readIfThere, replaceFile } from "../write-file.ts";
 import { isRunning, type ProcessId, parseProcessId, signalProcess } from "./processes.ts";
@@ -40,11 +40,10 @@ export async function runningParts(folder: string): Promise<string[]> {
 
 async function end(processes: readonly ProcessId[], patienceMs: number): Promise<void> {
   for (const process of processes) signalProcess(process, "SIGTERM");
-  const deadline = Date.now() + patienceMs;
-  while (processes.some(isRunning)) {
-    if (Date.now() > deadline) for (const process of processes) signalProcess(process, "SIGKILL");
-    await sleep(50);
-  }
+  const areGone = (): boolean => !processes.some(isRunning);
+  if (await until(areGone, { timeoutMs: patienceMs, pollMs: 50 })) return;
+  for (const process of processes) signalProcess(process, "SIGKILL");
+  await until(areGone, { pollMs: 50 });
 }
 
 async function readNotes(folder: string): Promise<{ name: string; process: ProcessId }[]> {

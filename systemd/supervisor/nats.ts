@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import Type from "typebox";
 import { accountsOf, type WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { bucketBytesMax } from "../../shared/bus/subjects.ts";
 import { type Config, fileVariable } from "../../shared/config.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import { until } from "../../shared/waiting.ts";
 import { asAccount, partEnvironment } from "../as-account.ts";
 import { messageOf, StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
@@ -108,12 +108,8 @@ async function furtherWorkers({ paths }: Instance, workerIds: readonly string[])
 
 /** @throws {StartFailure} when the server does not answer in time, or `aborted` is. */
 export async function waitForNats(port: number, aborted: AbortSignal): Promise<void> {
-  const deadline = Date.now() + startTimeoutMs;
-  while (!(await greets(port))) {
-    aborted.throwIfAborted();
-    if (Date.now() > deadline) throw new StartFailure(`nats-server does not answer on port ${port} after ${startTimeoutMs / 1_000} s`);
-    await sleep(50);
-  }
+  if (await until(() => greets(port), { timeoutMs: startTimeoutMs, pollMs: 50, signal: aborted })) return;
+  throw new StartFailure(`nats-server does not answer on port ${port} after ${startTimeoutMs / 1_000} s`);
 }
 
 interface ServerSettings {

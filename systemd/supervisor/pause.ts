@@ -1,7 +1,7 @@
 /** Podman's pause process, which keeps the account's namespace open between commands. */
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../shared/waiting.ts";
 import { asAccount, readAsAccount } from "../as-account.ts";
 import type { Instance } from "../instance.ts";
 import { succeeds } from "../run.ts";
@@ -22,12 +22,8 @@ export async function endUnusedPause({ account, runtimeDir }: Instance): Promise
   const namespace = pause && namespaceOf(pid);
   // Our own namespace would mean that the number has been given to another process since.
   if (!pause || !namespace || namespace === namespaceOf("self")) return;
-  const deadline = Date.now() + settleMs;
-  while (isShared(namespace, pid)) {
-    if (Date.now() > deadline) return;
-    await sleep(100);
-  }
-  if (isRunning(pause)) await succeeds(asAccount(account, ["sh", "-c", `kill -s KILL ${pid}`]), { cwd: "/", timeoutMs });
+  const isUnused = await until(() => !isShared(namespace, pid), { timeoutMs: settleMs, pollMs: 100 });
+  if (isUnused && isRunning(pause)) await succeeds(asAccount(account, ["sh", "-c", `kill -s KILL ${pid}`]), { cwd: "/", timeoutMs });
 }
 
 function isShared(namespace: string, pid: number): boolean {

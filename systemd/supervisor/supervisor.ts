@@ -1,5 +1,6 @@
 /** Starts the parts in the order in which they need each other, keeps them running, and stops them in reverse. */
 
+import { onAbort, unlessAborted } from "../../shared/abort.ts";
 import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { defaultImageId } from "../setup/default-image.ts";
@@ -50,7 +51,7 @@ export class Supervisor {
   async run(): Promise<void> {
     try {
       await this.#startAll();
-      await aborted(this.#stop.signal);
+      await unlessAborted(this.#stop.signal, new Promise<never>(() => {}));
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
@@ -103,7 +104,7 @@ export class Supervisor {
     const nudge = setTimeout(() => this.#terminal.warn(`${spec.name} is not ready yet; see ${spec.logFile}`), patienceMs);
     const ready = new Promise<LogLine>((resolve) => this.#waiting.set(spec.name, resolve));
     try {
-      return await Promise.race([ready, aborted(this.#stop.signal)]);
+      return await unlessAborted(this.#stop.signal, ready);
     } finally {
       clearTimeout(nudge);
     }
@@ -133,17 +134,7 @@ export class Supervisor {
   async #stopAll(): Promise<void> {
     if (this.#stop.signal.aborted) this.#terminal.line("Stopping…");
     const killAll = () => this.#parts.forEach((part) => part.kill());
-    if (this.#stop.again.aborted) killAll();
-    this.#stop.again.addEventListener("abort", killAll);
+    onAbort(this.#stop.again, killAll);
     for (const part of this.#parts.toReversed()) await part.stop(this.#plan.instance.config.drainMs + graceMs);
   }
-}
-
-/** Rejects when the signal is given. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const give = () => reject(new Error(String(signal.reason)));
-    if (signal.aborted) give();
-    else signal.addEventListener("abort", give, { once: true });
-  });
 }

@@ -42,7 +42,7 @@ export class TestGateway {
       rates: this.rates,
       reservations: this.reservations,
       idempotency: new Idempotency(bus, this.peers, records),
-      activity: new AccountActivity(directory),
+      activity: new AccountActivity(directory, quiet),
       tokens: new SessionTokens(bus, this.id.slice(peers.gateway("").length)),
     };
   }

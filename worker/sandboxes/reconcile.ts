@@ -1,7 +1,8 @@
 /** After a start: makes records and containers agree, whatever the last process was in the middle of. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { backoffMs, retry } from "../../shared/waiting.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import { endedByRestart } from "../log/execution-log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -11,8 +12,7 @@ import type { Store } from "../store/store.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 
-const retryFirstMs = 100;
-const retryMaxMs = 5_000;
+const retries = { firstMs: 100, maxMs: 5_000 };
 
 interface Parts {
   readonly sandboxes: Sandboxes;
@@ -96,15 +96,13 @@ async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<voi
 
 /** After the bus was away: the directory is made to agree, deletions that the outage interrupted are finished. */
 export async function catchUp(parts: Parts): Promise<void> {
-  for (let delayMs = retryFirstMs; ; delayMs = Math.min(2 * delayMs, retryMaxMs)) {
-    try {
-      await parts.sandboxes.synchronise();
-      break;
-    } catch (error) {
-      parts.log.warn({ err: error }, "the directory could not be brought up to date; trying again");
-      await sleep(delayMs);
-    }
-  }
+  await retry(
+    () => parts.sandboxes.synchronise(),
+    (err, attempt) => {
+      parts.log.warn({ err }, "the directory could not be brought up to date; trying again");
+      return backoffMs(attempt, retries);
+    },
+  );
   await Promise.all([...parts.sandboxes.all()].map((sandbox) => finishDeletion(parts, sandbox)));
 }
 

@@ -3,6 +3,7 @@
  * object into memory when its reader is slow, and what a killed writer leaves in the store could not be found again.
  */
 import { createHash } from "node:crypto";
+import { unlessAborted } from "../../shared/abort.ts";
 import type { LayerContent, LayerRecords } from "../../shared/bus/layer-records.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -118,16 +119,3 @@ async function* inPiecesOf(length: number, bytes: AsyncIterable<Uint8Array>): As
 }
 
 const damaged = (why: string): SandgateError => new SandgateError("internal_error", "the archive of a snapshot's files is damaged", { cause: new Error(why) });
-
-/** What `promise` brings, or the signal's reason as soon as it is aborted. */
-async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
-}

@@ -1,5 +1,5 @@
 /** Keeps what passes below so many bytes a second. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../shared/waiting.ts";
 
 export class ByteRate {
   readonly #bytesPerS: number;
@@ -13,7 +13,7 @@ export class ByteRate {
   /** Resolves when the next `bytes` may pass. Time in which nothing was asked for is not saved up. */
   async take(bytes: number, signal: AbortSignal): Promise<void> {
     const waitMs = this.#paidUntilMs - performance.now();
-    if (waitMs > 0) await sleep(waitMs, undefined, { signal });
+    if (waitMs > 0) await pause(waitMs, signal);
     this.#paidUntilMs = Math.max(performance.now() - 1, this.#paidUntilMs) + (bytes / this.#bytesPerS) * 1_000;
   }
 }

@@ -3,10 +3,10 @@
 import type { Layer, SnapshotEntry } from "../../shared/bus/messages.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { backoffMs, Condition } from "../../shared/waiting.ts";
 import type { LayerArchive } from "./archive.ts";
 
-const retryMinMs = 1_000;
-const retryMaxMs = 60_000;
+const retries = { firstMs: 1_000, maxMs: 60_000 };
 
 interface ReplicatorParts {
   readonly archive: LayerArchive;
@@ -40,11 +40,11 @@ export class Replicator {
   readonly #unsubscribe: () => void;
   #current: { readonly snapshotId: string; readonly abort: AbortController; readonly ended: Promise<void> } | undefined;
   #loop: Promise<void> | undefined;
-  #wake = (): void => {};
+  readonly #news = new Condition();
 
   constructor(parts: ReplicatorParts) {
     this.#parts = parts;
-    this.#unsubscribe = parts.bus.onRestored(() => this.#wake());
+    this.#unsubscribe = parts.bus.onRestored(() => this.#news.notify());
   }
 
   /** Bytes on disk of the layers that are still to be stored. */
@@ -60,7 +60,7 @@ export class Replicator {
     if (this.#stopping.signal.aborted || this.#jobs.has(id)) return;
     this.#jobs.set(id, { snapshotId: id, layers: this.#parts.layersOf(snapshot), failures: 0, dueMs: 0 });
     this.#loop ??= this.#work();
-    this.#wake();
+    this.#news.notify();
   }
 
   /** Takes a snapshot out of the queue. Resolves when nothing more of its layers is being stored on its behalf. */
@@ -75,14 +75,14 @@ export class Replicator {
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stopping.abort();
-    this.#wake();
+    this.#news.notify();
     await this.#loop;
   }
 
   async #work(): Promise<void> {
     for (let job = this.#next(); job && !this.#stopping.signal.aborted; job = this.#next()) {
-      const waitMs = this.#parts.bus.connected ? job.dueMs - performance.now() : retryMaxMs;
-      if (waitMs > 0) await this.#sleep(waitMs);
+      const waitMs = this.#parts.bus.connected ? job.dueMs - performance.now() : retries.maxMs;
+      if (waitMs > 0) await this.#news.wait(waitMs);
       else await this.#attempt(job);
     }
     this.#archived.clear();
@@ -105,7 +105,7 @@ export class Replicator {
       this.#jobs.delete(job.snapshotId);
     } catch (error) {
       if (abort.signal.aborted || this.#stopping.signal.aborted) return;
-      const delayMs = Math.min(retryMaxMs, retryMinMs * 2 ** job.failures++);
+      const delayMs = backoffMs(job.failures++, retries);
       job.dueMs = performance.now() + delayMs;
       this.#parts.log.warn({ err: error, snapshot: job.snapshotId, retry_ms: delayMs }, "a snapshot could not be copied to the archive; trying again");
     } finally {
@@ -126,15 +126,5 @@ export class Replicator {
       signal.throwIfAborted();
     }
     await onDone(snapshotId);
-  }
-
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

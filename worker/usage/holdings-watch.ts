@@ -3,7 +3,7 @@
  * spread out so that all together take a small part of one CPU; those that decide whether a sandbox is over its memory come
  * first and at once.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { Condition } from "../../shared/waiting.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { segmentBytes } from "../runtime/container/segments.ts";
 import type { Holdings } from "./holdings.ts";
@@ -35,7 +35,8 @@ export class HoldingsWatch {
   readonly #reader = new HoldingsReader();
   readonly #waiting = new Map<Track, Waiting>();
   readonly #descriptorsMax: number;
-  readonly #rest = { wake: () => {} };
+  /** Something urgent ends a rest. */
+  readonly #urgency = new Condition();
   #running = false;
   /** When shared memory of the machine has last grown. */
   #sharedGrewAtMs = 0;
@@ -59,7 +60,7 @@ export class HoldingsWatch {
     waiting.look = look;
     waiting.urgent ||= urgent;
     this.#waiting.set(look.track, waiting);
-    if (urgent) this.#rest.wake();
+    if (urgent) this.#urgency.notify();
     if (!this.#running) void this.#run();
     return waiting.done.promise;
   }
@@ -73,7 +74,7 @@ export class HoldingsWatch {
       const tookMs = performance.now() - startedAtMs;
       next.look.track.lookDueAtMs = Date.now() + againFactor * tookMs;
       next.done.resolve(found);
-      if (![...this.#waiting.values()].some(({ urgent }) => urgent)) await this.#pause(restFactor * tookMs);
+      if (![...this.#waiting.values()].some(({ urgent }) => urgent)) await this.#urgency.wait(restFactor * tookMs);
     }
     this.#running = false;
   }
@@ -81,13 +82,6 @@ export class HoldingsWatch {
   #next(): Waiting | undefined {
     const all = [...this.#waiting.values()];
     return all.find(({ urgent }) => urgent) ?? all[0];
-  }
-
-  /** Shorter when something urgent comes. */
-  async #pause(ms: number): Promise<void> {
-    const woken = Promise.withResolvers<void>();
-    this.#rest.wake = woken.resolve;
-    await Promise.race([sleep(ms, undefined, { ref: false }), woken.promise]);
   }
 
   async #take({ track, container, members, memory }: Look): Promise<Holdings | undefined> {

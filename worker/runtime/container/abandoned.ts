@@ -1,6 +1,7 @@
 /** Podman commands that an earlier process of this worker started and that go on after its end. */
-import { setTimeout as sleep } from "node:timers/promises";
+
 import { settings } from "../../../shared/config.ts";
+import { until } from "../../../shared/waiting.ts";
 import { commandLineOf, environmentOf, processIds } from "../process/proc.ts";
 
 const waitMsMax = 30_000;
@@ -13,10 +14,7 @@ const pollMs = 20;
  * @returns how many did not end by themselves and were killed: they hung, or fetched an image.
  */
 export async function untilAbandonedEnd(workerId: string): Promise<number> {
-  for (const deadline = Date.now() + waitMsMax; Date.now() < deadline; await sleep(pollMs)) {
-    const left = abandoned(workerId);
-    if (left.every(({ isPull }) => isPull)) return kill(left);
-  }
+  await until(() => abandoned(workerId).every(({ isPull }) => isPull), { timeoutMs: waitMsMax, pollMs });
   return kill(abandoned(workerId));
 }
 

@@ -5,8 +5,8 @@
  */
 import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { SandgateError } from "../../../shared/errors.ts";
+import { pause, until } from "../../../shared/waiting.ts";
 import { isStopped, parentOf, processesByNamespace, signal } from "../process/proc.ts";
 import type { Container } from "./container.ts";
 
@@ -95,16 +95,15 @@ async function stopFromTheTop(container: Container): Promise<boolean> {
     for (const pid of level) if (!isStopped(pid)) signal(pid, "SIGSTOP", container.pidNamespace);
     for (let polls = 0; !level.every(isStopped); polls++) {
       if (polls === levelPollsMax) return false;
-      await sleep(pollMs);
+      await pause(pollMs);
     }
   }
   return false; // Others may have been started before their parents stood.
 }
 
 async function untilStill(isStill: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = performance.now() + stillMs; !(await isStill()); await sleep(pollMs)) {
-    if (performance.now() > deadline) throw new SandgateError("conflict", "a process of the sandbox cannot be stopped now; try again");
-  }
+  if (await until(isStill, { timeoutMs: stillMs, pollMs })) return;
+  throw new SandgateError("conflict", "a process of the sandbox cannot be stopped now; try again");
 }
 
 /** Children before their parents, for the same reason. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { execa } from "execa";
 import { SandgateError } from "../../../shared/errors.ts";
+import { within } from "../../../shared/waiting.ts";
 import type { Host } from "../host.ts";
 import { type Interactive, type InteractiveSpec, streamsOf } from "../process/interactive.ts";
 import type { PipePool, PipeReader } from "../process/pipes.ts";
@@ -161,16 +162,12 @@ export class OciRuntime {
   async #kill(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
     if (runtimePid === undefined) return;
     // The runtime has one child, the subreaper in the container, as soon as it has forked.
-    for (let ended = false; !ended; ) {
-      await Promise.all(childrenOf(runtimePid).map((pid) => this.standstills.endTree(pid)));
-      ended = await Promise.race([
-        exited.then(
-          () => true,
-          () => true,
-        ),
-        new Promise<false>((resolve) => setTimeout(resolve, 20, false)),
-      ]);
-    }
+    const ended = exited.then(
+      () => true,
+      () => true,
+    );
+    do await Promise.all(childrenOf(runtimePid).map((pid) => this.standstills.endTree(pid)));
+    while (!(await within(ended, 20)));
   }
 }
 

@@ -1,5 +1,6 @@
 /** How the state of a sandbox is captured: the files always, the memory of its processes where a driver can. */
 
+import { pause } from "../../../shared/waiting.ts";
 import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
@@ -67,7 +68,7 @@ export class FilesystemDriver implements SnapshotDriver {
 async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
   const before = await fingerprintOf(layer);
   await syncTree(layer);
-  await new Promise((resolve) => setTimeout(resolve, tickMs));
+  await pause(tickMs);
   const isWhole = await copyAnew(layer, dir).catch(unlessTooLong);
   return isWhole && before === (await fingerprintOf(layer));
 }

@@ -1,6 +1,7 @@
 /** The start of a command by the OCI runtime: what it is told, how one knows that the command runs, why it could not. */
 import { readFileSync, rmSync } from "node:fs";
 import { SandgateError } from "../../../shared/errors.ts";
+import { backoffMs, pause } from "../../../shared/waiting.ts";
 import { childrenOf, commandLineOf, pidNamespaceOf } from "../process/proc.ts";
 import { type Container, notRunning } from "./container.ts";
 import { initPath, reaperPath } from "./podman.ts";
@@ -34,6 +35,9 @@ export function processOf(container: Container, spec: ProcessSpec, argv: readonl
   };
 }
 
+/** The first looks come soon after each other: a start takes a few milliseconds. */
+const looks = { firstMs: 3, maxMs: 50 };
+
 /**
  * Resolves once the runtime's child has become the subreaper, which means that the working directory,
  * user and limits were accepted. The runtime itself says nothing until the command has ended.
@@ -44,8 +48,8 @@ export async function watchStart(runtimePid: number | undefined, exited: Promise
     over = true;
   };
   exited.then(end, end);
-  for (let waitMs = 3; runtimePid !== undefined && !over; waitMs = Math.min(waitMs * 2, 50)) {
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
+  for (let look = 0; runtimePid !== undefined && !over; look++) {
+    await pause(backoffMs(look, looks));
     if (childrenOf(runtimePid).some(isReaper)) return;
   }
 }

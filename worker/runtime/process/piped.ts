@@ -1,6 +1,7 @@
 /** Host programs whose input or output passes through us piece by piece, at the speed of the slower side. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { StallClock } from "../../../shared/waiting.ts";
 
 const stderrCharsMax = 4_096;
 
@@ -106,15 +107,12 @@ export class PipedProgram {
   }
 
   /** Kills the program when it makes us wait for too long; then what we wait for ends by itself. */
-  async #inTime<T>(wait: Promise<T>): Promise<T> {
-    const timer = setTimeout(() => {
-      this.#note(`no progress for ${this.#options.stallMs} ms`);
+  #inTime<T>(wait: Promise<T>): Promise<T> {
+    const { stallMs } = this.#options;
+    const stall = new StallClock(stallMs, () => {
+      this.#note(`no progress for ${stallMs} ms`);
       this.kill();
-    }, this.#options.stallMs);
-    try {
-      return await wait;
-    } finally {
-      clearTimeout(timer);
-    }
+    });
+    return stall.during(wait);
   }
 }

@@ -1,6 +1,6 @@
 /** What /proc tells about the processes of sandboxes, and how a tree of them is ended for good. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
 /** Processes that a kernel call keeps from dying are waited for this often. */
@@ -100,7 +100,7 @@ export async function killTree(root: number): Promise<void> {
     const living = stopDescendants(root, space).filter((pid) => !isGone(pid));
     if (living.length === 0) break;
     for (const pid of living) signal(pid, "SIGKILL", space);
-    await sleep(killPauseMs);
+    await pause(killPauseMs);
   }
   signal(root, "SIGKILL", space);
 }
