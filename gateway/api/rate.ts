@@ -1,8 +1,10 @@
 /** The pipeline's rate step: spends a token of the caller, and says in headers what is left. */
+import type { KeyUses } from "../accounts/key-uses.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Policy } from "../limit/bucket.ts";
 import { type RateLimiter, rateLimited, type Verdict } from "../limit/rates.ts";
+import type { AccountActivity } from "../metrics/activity.ts";
 
 /**
  * `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings
@@ -14,12 +16,13 @@ const ownPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
 
 export class CallLimits {
   readonly #rates: RateLimiter;
-  /** What happens to calls, for the charts. */
-  readonly #count: (caller: Caller, granted: boolean) => void;
+  readonly #activity: AccountActivity;
+  readonly #keyUses: KeyUses;
 
-  constructor(rates: RateLimiter, count: (caller: Caller, granted: boolean) => void) {
+  constructor(rates: RateLimiter, activity: AccountActivity, keyUses: KeyUses) {
     this.#rates = rates;
-    this.#count = count;
+    this.#activity = activity;
+    this.#keyUses = keyUses;
   }
 
   /** Lets the call through, at once where nobody has to be asked. @throws {SandgateError} `rate_limited`. */
@@ -33,7 +36,10 @@ export class CallLimits {
 
   #apply(exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict, isOwn: boolean): void {
     exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
-    if (!isOwn) this.#count(caller, verdict.granted);
+    if (!isOwn) {
+      this.#activity.count(caller, verdict.granted);
+      this.#keyUses.note(caller);
+    }
     if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
   }
 }

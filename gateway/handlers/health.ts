@@ -7,7 +7,7 @@ export function health(_context: GatewayContext, exchange: Exchange): void {
 }
 
 export function readiness(context: GatewayContext, exchange: Exchange): void {
-  const nats = context.isConnected();
+  const nats = context.bus.connected;
   const workers = context.workers.workers().map(({ worker }) => ({
     id: worker.id,
     draining: worker.draining,

@@ -14,6 +14,7 @@ import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
 import { checkAdopt, checkState, checkTakeover, type State } from "./messages.ts";
+import { Shares } from "./shares.ts";
 
 /** A reservation that has not become a sandbox yet. */
 export interface Pending {
@@ -48,10 +49,10 @@ export class Ownership {
   readonly #owners = new Map<string, string>();
   #ownersVersion = -1;
   #leaving = false;
-  /** Reservations of a key that this gateway has been granted and is making sandboxes for. */
-  heldOf: (key: string) => readonly string[] = () => [];
-  /** What this gateway has let through without its owner for a key, and has told nobody yet; told once. */
-  untoldOf: (key: string) => Spent = () => [];
+  /** The reservations that this gateway has asked for, by their ids; what is not granted is nobody's place yet. */
+  readonly held = new Map<string, { readonly key: string; granted: boolean }>();
+  /** What this gateway has let through without the owners of keys. */
+  readonly shares = new Shares();
   readonly #timer: NodeJS.Timeout;
 
   constructor(bus: Bus, peers: PeerWatch, log: Logger) {
@@ -174,9 +175,9 @@ export class Ownership {
     const now = performance.now();
     const state = this.#states.get(key);
     this.#states.delete(key);
-    const spent = [...(state?.bucket.export(now) ?? []), ...this.untoldOf(key)].map((tokens): [number, number, number] => [...tokens]);
+    const spent = [...(state?.bucket.export(now) ?? []), ...this.shares.tell(key)].map((tokens): [number, number, number] => [...tokens]);
     const burst = state?.bucket.exportBurst(now);
-    const held = this.heldOf(key).map((id) => ({ id, peer: this.self }));
+    const held = [...this.held].flatMap(([id, place]) => (place.key === key && place.granted ? [{ id, peer: this.self }] : []));
     const pending = [...[...(state?.pending.values() ?? [])].map(({ id, peer }) => ({ id, peer })), ...held];
     return { spent, ...(burst ? { burst } : {}), pending };
   }

@@ -10,7 +10,6 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Level, Policy, TokenBucket } from "./bucket.ts";
 import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
 import type { KeyState, Ownership } from "./ownership.ts";
-import { Shares } from "./shares.ts";
 
 /** Whether a call may go on, and what is left for the next ones. */
 export interface Verdict extends Level {
@@ -42,13 +41,11 @@ export class RateLimiter {
   readonly #ownership: Ownership;
   readonly #leases = new Map<string, Lease>();
   readonly #asking = new Map<string, Asking>();
-  readonly #shares = new Shares();
   readonly #silentUntil = new Map<string, number>();
 
   constructor(bus: Bus, ownership: Ownership) {
     this.#bus = bus;
     this.#ownership = ownership;
-    ownership.untoldOf = (key) => this.#shares.tell(key);
   }
 
   /** Spends one token of the key. At once on the key's owner and within a lease, else after one round trip. */
@@ -168,11 +165,11 @@ export class RateLimiter {
       }
       owner = taken.moved_to;
     }
-    return this.#shares.take(key, policy, want, this.#ownership.gateways().length);
+    return this.#ownership.shares.take(key, policy, want, this.#ownership.gateways().length);
   }
 
   #tellShare(owner: string, key: string): void {
-    const spent = this.#shares.tell(key);
+    const spent = this.#ownership.shares.tell(key);
     if (spent.length > 0) this.#bus.tell(subjects.gateway(owner, "adopt"), { key, state: { spent, pending: [] } });
   }
 

@@ -41,8 +41,6 @@ export class Reservations {
   readonly #ownership: Ownership;
   readonly #directory: SandboxDirectory;
   readonly #log: Logger;
-  /** What this gateway is making now or has asked for. What is only asked for is nobody's place yet. */
-  readonly #held = new Map<string, { readonly key: string; granted: boolean }>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(bus: Bus, peers: PeerWatch, ownership: Ownership, directory: SandboxDirectory, log: Logger) {
@@ -51,7 +49,6 @@ export class Reservations {
     this.#ownership = ownership;
     this.#directory = directory;
     this.#log = log;
-    ownership.heldOf = (key) => [...this.#held].flatMap(([id, held]) => (held.key === key && held.granted ? [id] : []));
     this.#timer = every(sweepMs, log, "reservations that nobody holds could not be looked for", () => this.#sweep());
     this.#timer.unref();
   }
@@ -72,7 +69,7 @@ export class Reservations {
    */
   async reserve(id: string, key: string, limit: number): Promise<Reservation> {
     const held = { key, granted: false };
-    this.#held.set(id, held);
+    this.#ownership.held.set(id, held);
     try {
       held.granted = await this.#ask(key, id, limit);
     } finally {
@@ -101,7 +98,7 @@ export class Reservations {
 
   /** Whether this gateway still works on the reservation. */
   holds(id: string): boolean {
-    return this.#held.has(id);
+    return this.#ownership.held.has(id);
   }
 
   async #ask(key: string, id: string, limit: number): Promise<boolean> {
@@ -159,7 +156,7 @@ export class Reservations {
   }
 
   async #settle(key: string, id: string): Promise<void> {
-    this.#held.delete(id);
+    this.#ownership.held.delete(id);
     const owner = this.#ownership.ownerOf(key);
     try {
       if (owner === this.#ownership.self) await this.#settleHere(key, id);
@@ -197,7 +194,7 @@ export class Reservations {
   }
 
   async #stillHeld(peer: string, ids: string[]): Promise<readonly string[]> {
-    if (peer === this.#ownership.self) return ids.filter((id) => this.#held.has(id));
+    if (peer === this.#ownership.self) return ids.filter((id) => this.#ownership.held.has(id));
     if (!this.#ownership.gateways().includes(peer)) return [];
     try {
       return (await this.#bus.call(subjects.gateway(peer, "held"), { ids }, checkHeldReply, heldMs)).ids;

@@ -1,6 +1,7 @@
 /** Prometheus metrics of the gateway and of the workers it hears from, on a listener of their own. */
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { Config } from "../../shared/config.ts";
 import { errorCodes } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Histogram } from "../../shared/util/histogram.ts";
@@ -18,6 +19,8 @@ interface Series {
   readonly durations: Histogram;
   count: number;
 }
+
+const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
 
 interface Parts {
   readonly log: Logger;
@@ -84,8 +87,12 @@ export class Metrics {
     if (code !== undefined) this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
   }
 
-  /** Serves /metrics. */
-  async listen(host: string, port: number, hosts: Hosts): Promise<Server> {
+  /** Serves /metrics, where the settings ask for it. Returns what ends that. */
+  async listen({ metricsHost: host, metricsPort: port }: Config, hosts: Hosts): Promise<() => void> {
+    if (!port) return () => {};
+    if (!isLoopback(host)) {
+      this.#log.warn({ event: "metrics_exposed", host }, "/metrics asks for no key: whoever reaches SANDGATE_METRICS_HOST can read it");
+    }
     const server = createServer(async (request, response) => {
       try {
         hosts.refuseForeign(request.headers.host ?? "");
@@ -98,7 +105,7 @@ export class Metrics {
       response.writeHead(200, { "content-type": this.#registry.contentType }).end(text);
     });
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-    return server;
+    return () => void server.close();
   }
 
   async #text(): Promise<string> {

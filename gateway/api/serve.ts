@@ -1,0 +1,58 @@
+/** The API behind its port: from here on calls are answered. */
+import { type Config, operatorSocketOf } from "../../shared/config.ts";
+import { SandgateError } from "../../shared/errors.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
+import { until } from "../../shared/waiting.ts";
+import type { GatewayContext } from "../context.ts";
+import { notFound } from "../handlers/pages.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { Hosts } from "../http/hosts.ts";
+import { listen } from "../http/server.ts";
+import { Metrics } from "../metrics/metrics.ts";
+import { Admission } from "./admission.ts";
+import { logWhenOver } from "./audit.ts";
+import { endWithTheirRights } from "./ended.ts";
+import { handle, type Pipeline } from "./pipeline.ts";
+import { CallLimits } from "./rate.ts";
+import { routes } from "./routes.ts";
+
+const pollMs = 50;
+const endMs = 1_000;
+
+/** Listens. @returns the port. @throws {Error} when an address cannot be listened on. */
+export async function serve(context: GatewayContext): Promise<number> {
+  const { config, log, lifecycle, hub, sockets } = context;
+  const admission = new Admission(config.requestsMax);
+  endWithTheirRights(context.records, context.authenticator, admission, sockets, log);
+  const hosts = new Hosts(config);
+  const metrics = new Metrics({ ...context, inProgress: () => admission.inProgress });
+  lifecycle.onStop("metrics", await metrics.listen(config, hosts));
+  const pipeline: Pipeline = { context, admission, limits: new CallLimits(context.rates, context.activity, context.keyUses), log };
+  const server = await listen(config.host, config.port, {
+    routes,
+    corsOrigins: config.corsOrigins,
+    hosts,
+    operatorSocket: operatorSocketOf(config.dataDir),
+    log,
+    handle: (exchange, route) => handle(pipeline, exchange, route),
+    notFound: (exchange) => notFound(context, exchange),
+    observe: (exchange) => metrics.observe(exchange),
+    ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
+  });
+  lifecycle.onStop("server", () => server.close());
+  lifecycle.onStop("drain", () => {
+    sockets.drain();
+    return drain(admission, hub, config);
+  });
+  lifecycle.onStop("listener", () => server.stopListening());
+  return server.port;
+}
+
+/** New calls get 503; running ones finish, or end with an error when their time is up. */
+async function drain(admission: Admission, hub: StreamHub, { drainMs }: Config): Promise<void> {
+  admission.drain();
+  const idle = (timeoutMs: number): Promise<boolean> => until(() => admission.inProgress === 0, { pollMs, timeoutMs });
+  await idle(drainMs);
+  hub.abortAll(new SandgateError("unavailable", "the gateway is shutting down"));
+  await idle(endMs);
+}

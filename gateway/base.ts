@@ -1,0 +1,31 @@
+/** What all parts of a gateway stand on: its settings, its log, its shutdown and its place on the bus. */
+import { gatewayAccess } from "../shared/bus/access.ts";
+import { Bus } from "../shared/bus/nats.ts";
+import { PeerWatch } from "../shared/bus/presence.ts";
+import { peers as names } from "../shared/bus/subjects.ts";
+import type { Config } from "../shared/config.ts";
+import { StreamHub } from "../shared/stream/hub.ts";
+import { newId } from "../shared/util/ids.ts";
+import type { Lifecycle } from "../shared/util/lifecycle.ts";
+import type { Logger } from "../shared/util/log.ts";
+
+export interface Base {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly lifecycle: Lifecycle;
+  /** Of this process. */
+  readonly id: string;
+  readonly bus: Bus;
+  readonly peers: PeerWatch;
+  readonly hub: StreamHub;
+}
+
+/** Connects to the bus, where nobody knows of this gateway yet. */
+export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle): Promise<Base> {
+  const id = newId("gateway");
+  const peer = names.gateway(id);
+  const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));
+  lifecycle.onStop("bus", () => bus.close());
+  const peers = new PeerWatch(bus, peer, log, () => ({ gateway: true }));
+  return { config, log, lifecycle, id, bus, peers, hub: new StreamHub(bus, peers, log) };
+}

@@ -1,0 +1,39 @@
+/** The workers, and what they have. */
+import { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import { makeLayerStore } from "../../shared/bus/storage.ts";
+import { buckets } from "../../shared/bus/subjects.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import type { Base } from "../base.ts";
+import { SandboxDirectory } from "./directory.ts";
+import { Dispatcher } from "./dispatch.ts";
+import { EntryMirror } from "./entries.ts";
+import { LayerCollector } from "./layers.ts";
+import { SnapshotDirectory } from "./snapshots.ts";
+
+export interface Fleet {
+  readonly workers: Dispatcher;
+  readonly sandboxes: SandboxDirectory;
+  readonly snapshots: SnapshotDirectory;
+  /** What the directories are made of, for those who tidy it up. */
+  readonly storage: {
+    readonly sandboxes: EntryMirror<SandboxEntry>;
+    readonly snapshots: EntryMirror<SnapshotEntry>;
+    readonly layers: LayerCollector;
+  };
+}
+
+/** Brings the directory into memory. */
+export async function openFleet({ config, bus, peers, log, lifecycle }: Base): Promise<Fleet> {
+  await makeLayerStore(bus, config.snapshotArchiveBytesMax);
+  const sandboxes = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
+  lifecycle.onStop("sandboxes", () => sandboxes.stop());
+  const snapshots = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
+  lifecycle.onStop("snapshots", () => snapshots.stop());
+  const layers = await LayerCollector.open(bus);
+  return {
+    workers: new Dispatcher(bus, peers),
+    sandboxes: new SandboxDirectory(sandboxes),
+    snapshots: new SnapshotDirectory(snapshots, layers),
+    storage: { sandboxes, snapshots, layers },
+  };
+}
