@@ -10,7 +10,6 @@ export const programs = /** @type {const} */ ([
   "gateway/main.ts",
   "worker/main.ts",
   "worker/runtime/filesystem/short-names.ts",
-  "worker/runtime/process/launcher.ts",
   "worker/store/check.ts",
   "worker/usage/holdings-thread.ts",
   "systemd/admin/main.ts",

@@ -33,7 +33,6 @@ import { ImagePull } from "./runtime/container/pull.ts";
 import { FilesystemDriver } from "./runtime/container/snapshot-driver.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import { HostUnfit, probeHost } from "./runtime/host.ts";
-import { PipePool } from "./runtime/process/pipes.ts";
 import { UnfinishedDeletions } from "./sandboxes/deletions.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
@@ -87,7 +86,7 @@ async function main(): Promise<void> {
 
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
-  const oci = new OciRuntime(host, new PipePool(join(scratch, "pipes")), scratch);
+  const oci = new OciRuntime(host, scratch);
   const podman = new Podman(config, host);
   const imageStore = new PodmanImages();
   const entries = {

@@ -4,31 +4,24 @@
  * uWebSockets.js reads a socket again and again, without returning to the event loop, as long as one read fills
  * nearly all of its 512 KiB buffer; `pause()` has no effect meanwhile. A fast sender could so occupy the gateway
  * and fill its memory (measured: 1 GiB on loopback). With less than that in the kernel's buffer, one read is the
- * end of it and `pause()` holds at once. Neither uWS nor Node can set the option, so a short program does, on the
- * listening socket, from which connections inherit it.
+ * end of it and `pause()` holds at once. Neither uWS nor Node can set the option, so the C library does, on the listening
+ * socket, from which connections inherit it.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { execaSync } from "execa";
+import { setReceiveBuffer } from "../../shared/util/libc.ts";
 import type { Logger } from "../../shared/util/log.ts";
 
 /** Linux doubles this for its own bookkeeping; what a read can return stays below 400 KiB. */
 const receiveBufferBytes = 192 * 1024;
-const timeoutMs = 5_000;
 /** State of a listening socket in /proc/net/tcp. */
 const listening = "0A";
-
-const program = 'open(my $s, "+<&=", 3) or die $!; setsockopt($s, SOL_SOCKET, SO_RCVBUF, 0 + $ARGV[0]) or die $!;';
 
 /** Sets the bound on the listening socket of a port; where that fails, says so and goes on. */
 export function boundReceiveBuffer(port: number, log: Logger): void {
   try {
-    for (const descriptor of listeningDescriptors(port)) {
-      // The fourth place, because Node makes the first three of a child blocking for everyone who shares them.
-      const stdio = ["ignore", "ignore", "pipe", descriptor] as ["ignore", "ignore", "pipe", 3];
-      execaSync("perl", ["-MSocket", "-e", program, String(receiveBufferBytes)], { stdio, timeout: timeoutMs });
-    }
+    for (const descriptor of listeningDescriptors(port)) setReceiveBuffer(descriptor, receiveBufferBytes);
   } catch (error) {
-    log.warn({ err: error }, "the receive buffer could not be bounded (perl is needed for it): fast uploads may take much memory");
+    log.warn({ err: error }, "the receive buffer could not be bounded: fast uploads may take much memory");
   }
 }
 

@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { appDir, builtName, programs } from "../../shared/programs.mjs";
 
 /** What comes with compiled code stays a package. */
-const external = ["lmdb", "uWebSockets.js"];
+const external = ["koffi", "lmdb", "uWebSockets.js"];
 
 /** Packages of the older kind ask for modules of Node.js by a function. */
 const banner = 'import { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);';

@@ -1,8 +1,9 @@
 /** Sends a file, or a directory as a tar archive. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { StreamSender } from "../../shared/stream/sender.ts";
+import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
-import type { OciRuntime, RunningCommand } from "../runtime/container/oci.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
 import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
 
 // The file is opened once; its size is that of the opened file and exactly as many bytes are sent. Files that the kernel

@@ -1,7 +1,8 @@
 /** Small shell programs that run inside a sandbox, where no path or link can lead to the host. */
 import { SandgateError } from "../../shared/errors.ts";
+import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
-import type { OciRuntime, RunningCommand } from "../runtime/container/oci.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 

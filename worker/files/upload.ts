@@ -7,8 +7,9 @@ import { UploadEnd as UploadEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamReceiver } from "../../shared/stream/receiver.ts";
+import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
-import type { OciRuntime, RunningCommand } from "../runtime/container/oci.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
 import { runTool, startTool, textOf, toolFault } from "./tool.ts";
 import { unpack } from "./unpack.ts";
 

@@ -7,8 +7,9 @@ import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
 import { OutputStream } from "../exec/output.ts";
+import type { RunningCommand } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
-import { type RunningCommand, shellArguments } from "../runtime/container/oci.ts";
+import { shellArguments } from "../runtime/container/oci.ts";
 import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */

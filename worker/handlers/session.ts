@@ -3,9 +3,9 @@
 import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
+import type { Interactive } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
-import type { Interactive } from "../runtime/process/interactive.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** What there is without a command: bash where the image has it. */

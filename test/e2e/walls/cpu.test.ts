@@ -8,7 +8,7 @@ import { PeerWatch } from "../../../shared/bus/presence.ts";
 import { peers as names } from "../../../shared/bus/subjects.ts";
 import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import { lowPriority } from "../../../worker/runtime/container/isolation.ts";
+import { lowPriority } from "../../../worker/runtime/process/priority.ts";
 import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../../worker/runtime/process/proc.ts";
 import { Api, type Chunk, chunksOf } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";

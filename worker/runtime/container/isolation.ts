@@ -1,33 +1,9 @@
 /** What keeps a sandbox to itself, as arguments of `podman run`: capabilities, system calls, memory that processes share. */
-import { setPriority } from "node:os";
 import type { Host } from "../host.ts";
+import { oomScoreAdj } from "../process/priority.ts";
 
 /** Linux capabilities a sandbox keeps: enough for package managers and services, nothing about the host. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
-
-/**
- * When the machine is out of memory, the kernel ends processes of sandboxes before any other, the largest first.
- * Runtimes give this to the first process only: commands have it from whoever starts them (see `Spawner`).
- */
-export const oomScoreAdj = 1_000;
-
-/**
- * Everything in sandboxes, and bulk work that nobody waits for, gives way to calls: their commands have it from whoever starts
- * them, and a program can make its own value higher, but not lower again.
- */
-export const lowPriority = 10;
-
-/** The beginning of a command that runs the rest with low priority. */
-export const withLowPriority = ["nice", "-n", String(lowPriority)] as const;
-
-/** Gives a process low priority that somebody else has started; one that is gone needs none. */
-export function giveWay(pid: number): void {
-  try {
-    setPriority(pid, lowPriority);
-  } catch {
-    // It has gone.
-  }
-}
 
 /** Beside what Podman hides: how busy the host is, and what of its hardware tells of the work of others. */
 const hidden = ["/proc/pressure", "/proc/interrupts", "/sys/devices/virtual/powercap"];

@@ -3,15 +3,9 @@ import { readFileSync, rmSync } from "node:fs";
 import { SandgateError } from "../../../shared/errors.ts";
 import { backoffMs, pause } from "../../../shared/waiting.ts";
 import { childrenOf, commandLineOf, pidNamespaceOf } from "../process/proc.ts";
+import type { ProcessSpec } from "./command.ts";
 import { type Container, notRunning } from "./container.ts";
 import { initPath, reaperPath } from "./podman.ts";
-
-/** What runs where. */
-export interface ProcessSpec {
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly workingDir?: string | undefined;
-}
 
 /** The command under the subreaper that keeps everything it starts together. */
 export const reaped = (args: readonly string[]): string[] => [initPath, "--", ...args];

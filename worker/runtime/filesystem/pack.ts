@@ -7,7 +7,6 @@
 import { randomUUID } from "node:crypto";
 import { SandgateError } from "../../../shared/errors.ts";
 import { programFile } from "../../../shared/programs.mjs";
-import { withLowPriority } from "../container/isolation.ts";
 import { PipedProgram } from "../process/piped.ts";
 
 /** Reading through a file of a terabyte that holds but zeros gives nothing for minutes. */
@@ -64,8 +63,7 @@ touch -m -r /proc/self/fd/3 .
  * @throws {SandgateError} `internal_error` when not everything could be packed: what came until then is not an archive.
  */
 export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  // Nobody waits for it, so it gives way to the sandboxes.
-  const argv = [...withLowPriority, ...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
+  const argv = [...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
   const tar = new PipedProgram(argv, { pipe: "stdout", stallMs, signal });
   try {
     yield* tar.output();
@@ -84,18 +82,14 @@ export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerat
  * @throws {UnpackFailed}, also for long paths; {SandgateError} `insufficient_storage`.
  */
 export function unpackLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
-  return unpackBy([...withLowPriority, "tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`], archive, signal);
+  return unpackBy(["tar", ...extractArgs, ...commonArgs, "--use-compress-program=zstd -q", `--directory=${dir}`], archive, signal);
 }
 
 /** The same for a layer with paths of any length, into an empty folder. */
 export function unpackDeepLayer(archive: AsyncIterable<Uint8Array>, dir: string, signal: AbortSignal): Promise<void> {
   // A name that nobody in the sandbox could know when the layer was packed.
   const ours = `.sandgate-${randomUUID()}`;
-  return unpackBy(
-    [...withLowPriority, "bash", "-c", unpackDeep, "bash", dir, ours, process.execPath, shortNames, ...extractArgs, ...commonArgs],
-    archive,
-    signal,
-  );
+  return unpackBy(["bash", "-c", unpackDeep, "bash", dir, ours, process.execPath, shortNames, ...extractArgs, ...commonArgs], archive, signal);
 }
 
 async function unpackBy(argv: readonly string[], archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,9 @@
-/** Host programs whose input or output passes through us piece by piece, at the speed of the slower side. */
-import { type ChildProcess, spawn } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
+/** Host programs whose input or output passes through us piece by piece, at the speed of the slower side. They give way to calls. */
+import type { Socket } from "node:net";
+import { SandgateError } from "../../../shared/errors.ts";
 import { StallClock } from "../../../shared/waiting.ts";
+import { openStreams, type PipeReader, writerOf } from "./pipes.ts";
+import { killNow, type Program, startProgram } from "./program.ts";
 
 const stderrCharsMax = 4_096;
 
@@ -16,7 +18,9 @@ export interface PipedOptions {
 
 /** A program and the helpers that it starts: they are one process group and end together. */
 export class PipedProgram {
-  readonly #child: ChildProcess;
+  readonly #program: Program;
+  readonly #stdin: Socket | undefined;
+  readonly #stdout: PipeReader;
   readonly #closed: Promise<void>;
   readonly #options: PipedOptions;
   readonly #kill = (): void => this.kill();
@@ -25,29 +29,29 @@ export class PipedProgram {
 
   constructor(argv: readonly string[], options: PipedOptions) {
     options.signal.throwIfAborted();
-    const { pipe } = options;
     this.#options = options;
+    const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: options.pipe === "stdin" });
+    this.#stdin = stdinFd === undefined ? undefined : writerOf(stdinFd).on("error", () => {});
+    this.#stdout = stdout;
     // Its messages are searched for reasons, so they must be in English.
-    this.#child = spawn("env", ["LC_ALL=C", ...argv], {
-      stdio: [pipe === "stdin" ? "pipe" : "ignore", pipe === "stdout" ? "pipe" : "ignore", "pipe"],
-      detached: true,
-    });
-    this.#closed = this.#follow();
+    this.#program = startProgram(["env", "LC_ALL=C", ...argv], { ...theirs, hasGroup: true, isBulk: true });
+    this.#closed = this.#follow(stderr);
     options.signal.addEventListener("abort", this.#kill, { once: true });
   }
 
   /** Its standard output, read no faster than it is asked for. It also ends when the program was killed: `ended` tells. */
   async *output(): AsyncGenerator<Buffer> {
-    const chunks = (this.#child.stdout as Readable)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    // Reading fails only where the pipe was closed on our side, by `kill`.
-    const next = () => this.#inTime(chunks.next()).catch(() => ({ done: true, value: undefined }) as const);
-    for (let piece = await next(); !piece.done; piece = await next()) yield piece.value;
+    for (;;) {
+      const piece = await this.#inTime(this.#stdout.next());
+      if (!piece) return;
+      yield piece;
+    }
   }
 
   /** Hands it a piece of input. False when it takes no more. */
   async write(chunk: Uint8Array): Promise<boolean> {
-    const stdin = this.#child.stdin as Writable;
-    if (!stdin.writable) return false;
+    const stdin = this.#stdin;
+    if (!stdin?.writable) return false;
     if (stdin.write(chunk)) return true;
     const drained = Promise.withResolvers<void>();
     stdin.once("drain", drained.resolve).once("close", drained.resolve);
@@ -58,48 +62,37 @@ export class PipedProgram {
 
   /** Closes its input. Resolves when it and its helpers are gone, undefined after an end without failure, else with what was wrong. */
   async ended(): Promise<string | undefined> {
-    this.#child.stdin?.end();
+    this.#stdin?.end();
     await this.#inTime(this.#closed);
     return this.#exitCode === 0 ? undefined : this.#stderr || `exit code ${this.#exitCode ?? "unknown"}`;
   }
 
   /** Ends it at once; has no effect on a program that has ended. */
   kill(): void {
-    this.#child.stdin?.destroy();
-    this.#child.stdout?.destroy();
-    if (this.#exitCode === undefined) this.#killGroup();
+    this.#stdin?.destroy();
+    this.#stdout.close();
+    this.#program.kill();
   }
 
-  #killGroup(): void {
-    const { pid } = this.#child;
-    if (pid === undefined) return; // It could not be started.
+  async #follow(stderr: PipeReader): Promise<void> {
+    const noted = this.#noteAll(stderr);
     try {
-      process.kill(-pid, "SIGKILL");
-    } catch {
-      // All are gone.
+      this.#exitCode = await this.#program.exited;
+      if (this.#exitCode > 128) this.#note(`ended by signal ${this.#exitCode - 128}`);
+    } catch (error) {
+      this.#note(String(SandgateError.from(error).cause));
+      this.#exitCode = -1;
     }
+    // Helpers that outlive it would keep the pipes open.
+    const pid = await this.#program.pid;
+    if (pid !== undefined) killNow(-pid);
+    await noted;
+    this.#options.signal.removeEventListener("abort", this.#kill);
   }
 
-  async #follow(): Promise<void> {
-    const child = this.#child;
-    const closed = Promise.withResolvers<void>();
-    child.stdin?.on("error", () => {});
-    child.stdout?.on("error", () => {});
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => this.#note(text));
-    child.on("error", (error) => {
-      this.#note(error.message);
-      this.#exitCode ??= -1;
-      closed.resolve();
-    });
-    child.on("exit", (code, signal) => {
-      if (code === null) this.#note(`ended by ${signal}`);
-      this.#exitCode = code ?? -1;
-      // Helpers that outlive it would keep the pipes open.
-      this.#killGroup();
-    });
-    child.on("close", () => closed.resolve());
-    await closed.promise;
-    this.#options.signal.removeEventListener("abort", this.#kill);
+  async #noteAll(stderr: PipeReader): Promise<void> {
+    for (let text = await stderr.next(); text; text = await stderr.next()) this.#note(text.toString("utf8"));
+    stderr.close();
   }
 
   #note(text: string): void {

@@ -1,98 +1,51 @@
-/**
- * Real pipes for the output of commands. Node gives its children sockets, on which `> /dev/stderr` fails,
- * so named pipes are made in batches and lose their name as soon as both ends are open.
- */
-import { closeSync, constants, mkdirSync, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
+/** Real pipes for the standard streams of programs: Node gives its children sockets, on which `> /dev/stderr` fails. */
+import { closeSync, fchmodSync, readSync } from "node:fs";
 import { Socket } from "node:net";
-import { join } from "node:path";
-import { SandgateError } from "../../../shared/errors.ts";
-import { run } from "./run.ts";
+import { openPipe, type Pipe } from "../../../shared/util/libc.ts";
+import type { Descriptors } from "./program.ts";
 
-const batch = 64;
 const chunkBytesMax = 64 * 1024;
 /** A pipe holds at most this much (Linux, unprivileged). */
 const pipeBytesMax = 1024 * 1024;
 
-/** One end to read for us, and a descriptor for a child, to be closed with `closeSync` once it has started. */
-export interface Pipe {
-  readonly reader: PipeReader;
-  readonly writeFd: number;
+/** Pipes for the standard streams of a program. */
+export interface Streams<StdinFd> {
+  readonly stdout: PipeReader;
+  readonly stderr: PipeReader;
+  /** Our end of its input, on which writing does not wait for room; undefined where it has none. */
+  readonly stdinFd: StdinFd;
+  /** The other ends, for the program. */
+  readonly theirs: Descriptors;
 }
 
-/** Hands out pipes, making new ones in the background before they run out. */
-export class PipePool {
-  readonly #dir: string;
-  #names: string[] = [];
-  #serial = 0;
-  #refill: Promise<void> | undefined;
-
-  constructor(dir: string) {
-    mkdirSync(dir, { recursive: true, mode: 0o711 });
-    for (const leftover of readdirSync(dir)) unlinkSync(join(dir, leftover));
-    this.#dir = dir;
-  }
-
-  /** Two new pipes; neither is left open when the other cannot be had. */
-  async takeTwo(): Promise<[Pipe, Pipe]> {
-    const first = await this.#take();
-    try {
-      return [first, await this.#take()];
-    } catch (error) {
-      closeSync(first.writeFd);
-      first.reader.close();
-      throw error;
-    }
-  }
-
-  /** A new pipe into a child. Both ends are ours until it has opened its own; writing does not wait for room. */
-  async takeInput(): Promise<{ readFd: number; writeFd: number }> {
-    const name = await this.#name();
-    const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      return { readFd, writeFd: openSync(name, constants.O_WRONLY | constants.O_NONBLOCK) };
-    } catch (error) {
-      closeSync(readFd);
-      throw error;
-    } finally {
-      unlinkSync(name);
-    }
-  }
-
-  async #name(): Promise<string> {
-    while (this.#names.length === 0) await this.#makeMore();
-    const name = this.#names.pop() as string;
-    if (this.#names.length < batch / 4) void this.#makeMore().catch(() => {});
-    return name;
-  }
-
-  async #take(): Promise<Pipe> {
-    const name = await this.#name();
-    const readFd = openSync(name, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const writeFd = openSync(name, constants.O_WRONLY);
-      return { reader: new PipeReader(readFd), writeFd };
-    } catch (error) {
-      closeSync(readFd);
-      throw error;
-    } finally {
-      unlinkSync(name);
-    }
-  }
-
-  #makeMore(): Promise<void> {
-    this.#refill ??= this.#make().finally(() => {
-      this.#refill = undefined;
-    });
-    return this.#refill;
-  }
-
-  async #make(): Promise<void> {
-    const names = Array.from({ length: batch }, () => join(this.#dir, `p${process.pid}-${this.#serial++}`));
-    const result = await run("mkfifo", ["-m", "666", ...names], { timeoutMs: 10_000 });
-    if (result.exitCode !== 0) throw new SandgateError("internal_error", "pipes could not be made", { cause: new Error(result.stderr) });
-    this.#names.push(...names);
+/** Opens new pipes, all or none. @throws {Error} */
+export function openStreams(options: { readonly hasInput: true }): Streams<number>;
+export function openStreams(options: { readonly hasInput: boolean }): Streams<number | undefined>;
+export function openStreams({ hasInput }: { readonly hasInput: boolean }): Streams<number | undefined> {
+  const opened: Pipe[] = [];
+  const open = (): Pipe => {
+    const pipe = openPipe();
+    opened.push(pipe);
+    // A command may be another user than we are, and opens its streams by their names in /dev.
+    fchmodSync(pipe.writeFd, 0o666);
+    return pipe;
+  };
+  try {
+    const [stdout, stderr, stdin] = [open(), open(), hasInput ? open() : undefined];
+    return {
+      stdout: new PipeReader(stdout.readFd),
+      stderr: new PipeReader(stderr.readFd),
+      stdinFd: stdin?.writeFd,
+      theirs: { stdout: stdout.writeFd, stderr: stderr.writeFd, ...(stdin && { stdin: stdin.readFd }) },
+    };
+  } catch (error) {
+    for (const { readFd, writeFd } of opened) [readFd, writeFd].forEach((fd) => closeSync(fd));
+    throw error;
   }
 }
+
+/** Our end of an input as a stream. */
+export const writerOf = (stdinFd: number): Socket => new Socket({ fd: stdinFd, readable: false, writable: true });
 
 /** Reads a pipe, or the master of a terminal, chunk by chunk; nothing is read ahead beyond one chunk, so a slow reader slows the writer. */
 export class PipeReader {

@@ -1,82 +1,91 @@
-/** Starting host programs: argv arrays, one deadline, one kill path. Nothing outside this folder does it. */
-import { type ChildProcess, fork } from "node:child_process";
-import { programFile } from "../../../shared/programs.mjs";
-import { withLowPriority } from "../container/isolation.ts";
-import type { LaunchReply, LaunchRequest } from "./launcher.ts";
-import { type RunResult, type RunSettings, runProgram } from "./run-program.ts";
+/** Programs of the host that run to their end: their output whole, one deadline. */
+import { SandgateError } from "../../../shared/errors.ts";
+import { openStreams, type PipeReader, writerOf } from "./pipes.ts";
+import { type Program, startProgram } from "./program.ts";
 
-export type { RunResult } from "./run-program.ts";
+const outputBytesMax = 64 * 1024 * 1024;
 
-export interface RunOptions extends RunSettings {
+/** How a host program ended. */
+export interface RunResult {
+  /** 128+n when signal n ended it, -1 when it could not be started. */
+  readonly exitCode: number;
+  /** Without the last line break, as the errors. */
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  readonly input?: string;
+  readonly cwd?: string;
   /** Kills the program. */
   readonly signal?: AbortSignal;
 }
 
-/** Runs a program to its end. A failure is a result, not an exception. */
-export function run(file: string, args: readonly string[], { signal, ...settings }: RunOptions): Promise<RunResult> {
-  return signal ? runProgram(file, args, settings, signal) : launcher.run(file, args, settings);
-}
+/**
+ * Runs a program to its end. A failure is a result, not an exception. The end of the worker is not that of the program: one
+ * that is ended half-way leaves what nobody knows of; a worker that starts again waits for it instead.
+ */
+export const run = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, false);
 
 /** The same for a program that goes through many or large files: it gives way to those that calls wait for. */
-export function runBulk(file: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
-  const [nice, ...rest] = withLowPriority;
-  return run(nice, [...rest, file, ...args], options);
-}
+export const runBulk = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, true);
 
 /** Whether a program has failed for want of disk space, by what it printed. */
 export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
 
-const program = programFile("worker/runtime/process/launcher.ts");
+async function runToEnd(command: readonly string[], { timeoutMs, input, cwd = "", signal }: RunOptions, isBulk: boolean): Promise<RunResult> {
+  const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: input !== undefined });
+  const program = startProgram(command, { ...theirs, cwd, isBulk });
+  // It need not read what it is given.
+  if (stdinFd !== undefined)
+    writerOf(stdinFd)
+      .on("error", () => {})
+      .end(input ?? "");
+  const watch = watchProgram(program, timeoutMs, signal);
+  const ended = endOf(program);
+  void ended.then(() => [stdout, stderr].forEach((reader) => reader.writerExited()));
+  const [exit, out, errors] = await Promise.all([ended, textOf(stdout, program), textOf(stderr, program)]);
+  watch.end();
+  const { exitCode, reason } = out.isWhole && errors.isWhole ? exit : { exitCode: -1, reason: `more output than ${outputBytesMax} bytes` };
+  return { exitCode, stdout: out.text, stderr: errors.text || reason, timedOut: watch.timedOut() };
+}
 
-/** The process that starts programs; made when it is needed first, and anew when it has ended. */
-class Launcher {
-  #child: ChildProcess | undefined;
-  #serial = 0;
-  readonly #pending = new Map<number, (result: RunResult) => void>();
+/** Kills a program at its deadline, or when it is told to. */
+function watchProgram(program: Program, timeoutMs: number, signal: AbortSignal | undefined): { timedOut: () => boolean; end: () => void } {
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    program.kill();
+  }, timeoutMs);
+  if (signal?.aborted) program.kill();
+  signal?.addEventListener("abort", program.kill);
+  const end = (): void => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", program.kill);
+  };
+  return { timedOut: () => timedOut, end };
+}
 
-  run(file: string, args: readonly string[], settings: RunSettings): Promise<RunResult> {
-    this.#child ??= this.#start();
-    const child = this.#child;
-    const request: LaunchRequest = { id: this.#serial++, file, args, settings };
-    return new Promise((resolve) => {
-      // A program that is waited for keeps this process going, the launcher alone does not.
-      if (this.#pending.size === 0) hold(child);
-      this.#pending.set(request.id, resolve);
-      child.send(request, () => {}); // A launcher that cannot be reached ends, see below.
-    });
-  }
-
-  #start(): ChildProcess {
-    // Node itself reads these few files: without a loader the process is small and quick to start.
-    const child = fork(program, [], { execArgv: [], serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] });
-    child.on("message", ({ id, result }: LaunchReply) => this.#settle(id, result));
-    child.once("error", (error) => this.#ended(child, error.message));
-    child.once("exit", (code, signal) => this.#ended(child, `it ended with ${signal ?? code}`));
-    return child;
-  }
-
-  #settle(id: number, result: RunResult): void {
-    this.#pending.get(id)?.(result);
-    this.#pending.delete(id);
-    if (this.#pending.size === 0 && this.#child) release(this.#child);
-  }
-
-  #ended(child: ChildProcess, how: string): void {
-    if (this.#child !== child) return;
-    this.#child = undefined;
-    const result: RunResult = { exitCode: -1, stdout: "", stderr: `the process that starts programs was lost: ${how}`, timedOut: false };
-    for (const id of [...this.#pending.keys()]) this.#settle(id, result);
+async function endOf({ exited }: Program): Promise<{ exitCode: number; reason: string }> {
+  try {
+    return { exitCode: await exited, reason: "" };
+  } catch (error) {
+    const { message, cause } = SandgateError.from(error);
+    return { exitCode: -1, reason: `${message}: ${cause instanceof Error ? cause.message : ""}` };
   }
 }
 
-function hold(child: ChildProcess): void {
-  child.ref();
-  child.channel?.ref();
+/** What a program writes, up to a limit at which it is killed. */
+async function textOf(reader: PipeReader, program: Program): Promise<{ text: string; isWhole: boolean }> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for (let chunk = await reader.nextBatch(); chunk; chunk = await reader.nextBatch()) {
+    if (bytes <= outputBytesMax) chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > outputBytesMax) program.kill();
+  }
+  reader.close();
+  return { text: Buffer.concat(chunks).toString("utf8").replace(/\n$/, ""), isWhole: bytes <= outputBytesMax };
 }
-
-function release(child: ChildProcess): void {
-  child.unref();
-  child.channel?.unref();
-}
-
-const launcher = new Launcher();

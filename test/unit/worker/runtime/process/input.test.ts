@@ -1,16 +1,10 @@
 /** Input of commands, through a real pipe. */
 import assert from "node:assert/strict";
-import { closeSync, mkdtempSync, readSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, test } from "node:test";
+import { closeSync, readSync } from "node:fs";
+import { test } from "node:test";
+import { openPipe } from "../../../../../shared/util/libc.ts";
 import { InputWriter } from "../../../../../worker/runtime/process/input.ts";
-import { PipePool } from "../../../../../worker/runtime/process/pipes.ts";
 import { until } from "../../../../helpers/until.ts";
-
-const dir = mkdtempSync(join(tmpdir(), "sandgate-input-"));
-const pipes = new PipePool(dir);
-after(() => rmSync(dir, { recursive: true }));
 
 /** Reads what there is; "end" at the end of the input. */
 function read(fd: number): Buffer | "end" {
@@ -23,8 +17,8 @@ function read(fd: number): Buffer | "end" {
   }
 }
 
-async function open(): Promise<{ writer: InputWriter; readFd: number; taken: () => number }> {
-  const { readFd, writeFd } = await pipes.takeInput();
+function open(): { writer: InputWriter; readFd: number; taken: () => number } {
+  const { readFd, writeFd } = openPipe();
   let taken = 0;
   const writer = new InputWriter({ fd: writeFd, endOfFile: undefined }, (bytes) => {
     taken += bytes;
@@ -33,7 +27,7 @@ async function open(): Promise<{ writer: InputWriter; readFd: number; taken: () 
 }
 
 test("input waits for a command that is slow to take it, and arrives whole and in order before its end", async () => {
-  const { writer, readFd, taken } = await open();
+  const { writer, readFd, taken } = open();
   const parts = Array.from({ length: 50 }, (_, index) => Buffer.alloc(1 + index * 1_000, index));
   for (const part of parts) writer.write(part);
   writer.end();
@@ -53,7 +47,7 @@ test("input waits for a command that is slow to take it, and arrives whole and i
 });
 
 test("input that nobody will read counts as taken, so that its client does not wait for ever", async () => {
-  const { writer, readFd, taken } = await open();
+  const { writer, readFd, taken } = open();
   writer.write(Buffer.alloc(200_000));
   closeSync(readFd);
   await until("it is given up", () => taken() === 200_000);
@@ -64,7 +58,7 @@ test("input that nobody will read counts as taken, so that its client does not w
 });
 
 test("nothing is written after the end", async () => {
-  const { writer, readFd, taken } = await open();
+  const { writer, readFd, taken } = open();
   writer.write(Buffer.from("a"));
   writer.end();
   writer.write(Buffer.from("b"));

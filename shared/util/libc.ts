@@ -1,0 +1,51 @@
+/** Calls of the C library that Node.js has no name for, made in this process. Their numbers are those of Linux on x86-64 and arm64. */
+import { getSystemErrorName } from "node:util";
+import koffi from "koffi";
+
+const library = koffi.load(null);
+const pipe2 = library.func("int pipe2(_Out_ int *fds, int flags)");
+const ioctl = library.func("int ioctl(int fd, unsigned long request, ...)");
+const setsockopt = library.func("int setsockopt(int fd, int level, int name, const int *value, unsigned int length)");
+
+const closeOnExec = 0o2000000;
+const nonBlocking = 0o4000;
+const setPtyLock = 0x40045431;
+const getPtyNumber = 0x80045430;
+const setWindowSize = 0x5414;
+const socketLevel = 1;
+const receiveBuffer = 8;
+const intBytes = 4;
+
+function check(result: number, call: string): void {
+  if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
+}
+
+export interface Pipe {
+  readonly readFd: number;
+  readonly writeFd: number;
+}
+
+/** A pipe that no program inherits. Neither end waits. @throws {Error} */
+export function openPipe(): Pipe {
+  const fds: [number, number] = [-1, -1];
+  check(pipe2(fds, closeOnExec | nonBlocking), "pipe2");
+  return { readFd: fds[0], writeFd: fds[1] };
+}
+
+/** Lets the other side of a terminal be opened. @param fd its master. @returns its number among the terminals of its `devpts`. @throws {Error} */
+export function unlockTerminal(fd: number): number {
+  check(ioctl(fd, setPtyLock, "int *", [0]), "TIOCSPTLCK");
+  const number = Buffer.alloc(intBytes);
+  check(ioctl(fd, getPtyNumber, "void *", number), "TIOCGPTN");
+  return number.readUInt32LE();
+}
+
+/** Sets the size of a terminal, of which its foreground processes are told by SIGWINCH. @throws {Error} */
+export function resizeTerminal(fd: number, rows: number, cols: number): void {
+  check(ioctl(fd, setWindowSize, "uint16_t *", [rows, cols, 0, 0]), "TIOCSWINSZ");
+}
+
+/** Bounds what the kernel keeps of what a socket has received; Linux doubles it for its own bookkeeping. @throws {Error} */
+export function setReceiveBuffer(fd: number, bytes: number): void {
+  check(setsockopt(fd, socketLevel, receiveBuffer, [bytes], intBytes), "SO_RCVBUF");
+}

@@ -1,0 +1,59 @@
+/** Commands in containers, as those see them who have them run. */
+import type { Writable } from "node:stream";
+import type { OutputChannel } from "../../../shared/stream/session/protocol.ts";
+import type { InputWriter } from "../process/input.ts";
+import type { PipeReader } from "../process/pipes.ts";
+import type { Size } from "./terminals.ts";
+
+/** What runs where. */
+export interface ProcessSpec {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workingDir?: string | undefined;
+}
+
+export interface CommandSpec extends ProcessSpec {
+  readonly stdin: "none" | "pipe";
+}
+
+export interface InteractiveSpec extends ProcessSpec {
+  /** The size of its terminal; undefined for pipes. */
+  readonly terminal: Size | undefined;
+}
+
+/** A command that was started in a container. */
+export interface Started {
+  /** Resolves when the command runs; rejects when it could not be started. */
+  readonly started: Promise<void>;
+  /** The exit code: the command's own, or 128+n when signal n ended it. Rejects like `started`. */
+  readonly exited: Promise<number>;
+  /** Ends the command with everything it started, daemonised or not. Resolves when all are gone. */
+  kill(): Promise<void>;
+}
+
+export interface RunningCommand extends Started {
+  readonly stdout: PipeReader;
+  readonly stderr: PipeReader;
+  readonly stdin: Writable | null;
+}
+
+/** What the command writes, by channel. */
+export interface Output {
+  readonly channel: OutputChannel;
+  readonly reader: PipeReader;
+}
+
+/** Our side of the standard streams of a command that is written to while it runs. */
+export interface InteractiveStreams {
+  readonly outputs: readonly Output[];
+  readonly input: InputWriter;
+  /** Without effect on a command that has no terminal. */
+  resize(size: Size): void;
+  /** Gives our ends up; what was not read is lost. */
+  close(): void;
+}
+
+export interface Interactive extends Started, InteractiveStreams {
+  /** Signals the foreground processes of the terminal, or those of the command. */
+  signal(name: NodeJS.Signals): Promise<void>;
+}

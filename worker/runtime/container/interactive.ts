@@ -1,0 +1,69 @@
+/** The standard streams of a command that is written to while it runs: a terminal, or three pipes. */
+import { channels } from "../../../shared/stream/session/protocol.ts";
+import { InputWriter } from "../process/input.ts";
+import { openStreams } from "../process/pipes.ts";
+import type { Descriptors } from "../process/program.ts";
+import type { InteractiveSpec, InteractiveStreams } from "./command.ts";
+import type { Container } from "./container.ts";
+import { reaped, reapedInTerminal } from "./start.ts";
+import { openTerminal, type Size } from "./terminals.ts";
+
+/** What Ctrl-D sends: a terminal takes it for the end of input. */
+const endOfFile = Uint8Array.of(0x04);
+
+/**
+ * Makes the terminal $0 the controlling one and runs "$@" in it. The leader of a session does so by opening it, and runc
+ * and newer versions of crun start a command as one. For older ones setsid does both; an image without that program gets
+ * a terminal without job control there.
+ */
+const entering = `read -r pid name state parent group session rest < /proc/$$/stat
+exec <> "$0" >&0 2>&0
+if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$@"; fi
+exec "$@"`;
+
+/** `argv` and `theirs` are for the runtime. */
+interface NewStreams extends InteractiveStreams {
+  readonly argv: readonly string[];
+  readonly theirs: Descriptors;
+}
+
+/** @param onTaken is told of bytes of input that the command was given, or never will be. */
+export function streamsOf(container: Container, { args, terminal }: InteractiveSpec, onTaken: (bytes: number) => void): NewStreams {
+  return terminal ? inTerminal(container, args, terminal, onTaken) : throughPipes(args, onTaken);
+}
+
+function inTerminal(container: Container, args: readonly string[], size: Size, onTaken: (bytes: number) => void): NewStreams {
+  const terminal = openTerminal(container, size);
+  const input = new InputWriter({ fd: terminal.fd, endOfFile }, onTaken);
+  return {
+    argv: ["/bin/sh", "-c", entering, terminal.path, ...reapedInTerminal(container, args)],
+    theirs: {},
+    outputs: [{ channel: channels.stdout, reader: terminal.reader }],
+    input,
+    resize: (next) => terminal.resize(next),
+    close: () => {
+      input.close();
+      terminal.close();
+    },
+  };
+}
+
+function throughPipes(args: readonly string[], onTaken: (bytes: number) => void): NewStreams {
+  const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: true });
+  const input = new InputWriter({ fd: stdinFd, endOfFile: undefined }, onTaken);
+  return {
+    argv: reaped(args),
+    theirs,
+    outputs: [
+      { channel: channels.stdout, reader: stdout },
+      { channel: channels.stderr, reader: stderr },
+    ],
+    input,
+    resize: () => {},
+    close: () => {
+      input.close();
+      stdout.close();
+      stderr.close();
+    },
+  };
+}

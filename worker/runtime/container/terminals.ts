@@ -1,0 +1,75 @@
+/**
+ * Pseudo-terminals of commands in containers. The master is opened by the worker itself in the container's own devpts,
+ * through `/proc/<pid>/root`, which the worker may see because it is root of the same user namespace. So the command has
+ * a terminal that its container knows under its name, and nothing stands between it and the worker.
+ *
+ * The other ways were tried. The runtime's own terminal can only be had over a console socket, as a descriptor in a
+ * message, which Node.js cannot receive. Without that socket the runtime copies between a terminal of the container and
+ * one that it is given; crun 1.8 writes without waiting for room and loses a tenth of a large paste. A command that was given
+ * the terminal opens it as the leader of a session, which makes it the controlling one.
+ */
+import { chownSync, closeSync, constants, fstatSync, openSync } from "node:fs";
+import { ReadStream } from "node:tty";
+import { SandgateError } from "../../../shared/errors.ts";
+import { resizeTerminal, unlockTerminal } from "../../../shared/util/libc.ts";
+import { PipeReader } from "../process/pipes.ts";
+import { pidNamespaceOf } from "../process/proc.ts";
+import type { Container } from "./container.ts";
+
+/** Device number of every `ptmx`: major 5, minor 2. */
+const ptmxDevice = 0x502;
+const openFlags = constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK;
+
+export interface Size {
+  readonly cols: number;
+  readonly rows: number;
+}
+
+/** A new terminal in a container, for the user of its commands. @throws {SandgateError} `internal_error`, `unavailable`. */
+export function openTerminal({ initPid, pidNamespace, process }: Container, { rows, cols }: Size): Terminal {
+  if (pidNamespaceOf(initPid) !== pidNamespace) throw new SandgateError("unavailable", "the sandbox stopped and is started again");
+  const folder = `/proc/${initPid}/root/dev/pts`;
+  const fd = openSync(`${folder}/ptmx`, openFlags);
+  try {
+    if (fstatSync(fd).rdev !== ptmxDevice) throw new SandgateError("internal_error", "the sandbox has no terminals");
+    const number = unlockTerminal(fd);
+    resizeTerminal(fd, rows, cols);
+    const { uid = 0 } = (process.user ?? {}) as { uid?: number };
+    chownSync(`${folder}/${number}`, uid, -1);
+    return new Terminal(`/dev/pts/${number}`, fd, openSync(`${folder}/${number}`, openFlags));
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** The worker's side of one terminal. */
+export class Terminal {
+  /** Its name in the container. */
+  readonly path: string;
+  readonly reader: PipeReader;
+  readonly fd: number;
+  /** Kept open, so that the end of all others is no error that loses what was read last. The command's own end counts. */
+  readonly #slaveFd: number;
+  #closed = false;
+
+  constructor(path: string, fd: number, slaveFd: number) {
+    this.path = path;
+    this.fd = fd;
+    this.#slaveFd = slaveFd;
+    this.reader = new PipeReader(fd, new ReadStream(fd));
+  }
+
+  /** The foreground processes are told by SIGWINCH. */
+  resize({ rows, cols }: Size): void {
+    if (!this.#closed) resizeTerminal(this.fd, rows, cols);
+  }
+
+  /** Hangs up. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    closeSync(this.#slaveFd);
+    this.reader.close();
+  }
+}

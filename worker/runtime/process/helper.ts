@@ -1,0 +1,121 @@
+/** The small process that starts programs for the worker (`helperScript`): made when it is needed first, and anew when it has ended. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { arch } from "node:process";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { SandgateError } from "../../../shared/errors.ts";
+import { helperScript } from "./helper-script.ts";
+
+/** The numbers of signalfd4(2) and rt_sigprocmask(2). */
+const callNumbers = arch === "arm64" ? ["74", "135"] : ["289", "14"];
+
+/** One that ends sooner than this after its start is not started again at once, but after a pause that doubles each time. */
+const soonMs = 5_000;
+const pauseFirstMs = 10;
+const pauseMaxMs = 1_000;
+
+/** The process that starts programs has ended: how a program of its ends is not known any more. */
+export class ProgramLost extends SandgateError {
+  constructor(how: string) {
+    super("internal_error", "the command's process was lost", { cause: new Error(`the process that starts programs was lost: ${how}`) });
+  }
+}
+
+/** A program that was asked for. */
+export interface Launch {
+  /** Its process id; undefined when it could not be started. */
+  readonly pid: Promise<number | undefined>;
+  /** Its exit code, 128+n when signal n ended it. @throws {ProgramLost}, {SandgateError} `internal_error` when it could not be started. */
+  readonly exited: Promise<number>;
+}
+
+interface Pending {
+  readonly pid: PromiseWithResolvers<number | undefined>;
+  readonly exited: PromiseWithResolvers<number>;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, null>;
+
+export class HelperProcess {
+  readonly #pending = new Map<string, Pending>();
+  /** What is asked for while there is no process. */
+  #waiting: Buffer[] = [];
+  #child: Child | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #pauseMs = 0;
+  #serial = 0;
+
+  /** @param fields what the script's `start` takes after the id */
+  launch(fields: readonly string[]): Launch {
+    const id = String(this.#serial++);
+    const pending = { pid: Promise.withResolvers<number | undefined>(), exited: Promise.withResolvers<number>() };
+    pending.exited.promise.catch(() => {}); // Not everybody waits for it.
+    this.#pending.set(id, pending);
+    if (fields.some((field) => field.includes("\0"))) {
+      this.#hear(`failed ${id} an argument has a NUL byte in it`);
+    } else {
+      const message = Buffer.from([id, ...fields].join("\0"));
+      this.#send(Buffer.concat([Buffer.from(`${message.length}\n`), message]));
+      this.#hold();
+    }
+    return { pid: pending.pid.promise, exited: pending.exited.promise };
+  }
+
+  #send(message: Buffer): void {
+    if (this.#child) return void this.#child.stdin.write(message);
+    this.#waiting.push(message);
+    if (this.#pauseMs === 0) this.#start();
+    else this.#restart ??= setTimeout(() => this.#start(), this.#pauseMs);
+  }
+
+  #start(): void {
+    this.#restart = undefined;
+    const startedAtMs = performance.now();
+    const child = spawn("perl", ["-e", helperScript, ...callNumbers], { stdio: ["pipe", "pipe", "ignore"] });
+    this.#child = child;
+    child.stdin.on("error", () => {}); // It ends then, see below.
+    createInterface({ input: child.stdout }).on("line", (line) => this.#hear(line));
+    child.once("error", (error) => this.#ended(child, error.message, startedAtMs));
+    child.once("close", (code, signal) => this.#ended(child, `it ended with ${signal ?? code}`, startedAtMs));
+    for (const message of this.#waiting.splice(0)) child.stdin.write(message);
+    this.#hold();
+  }
+
+  #hear(line: string): void {
+    const [event, id = "", ...rest] = line.split(" ");
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    if (event === "started") return pending.pid.resolve(Number(rest[0]));
+    this.#forget(id, pending);
+    if (event === "ended") pending.exited.resolve(exitCodeOf(Number(rest[0])));
+    else pending.exited.reject(new SandgateError("internal_error", "the command could not be started", { cause: new Error(rest.join(" ")) }));
+  }
+
+  #forget(id: string, pending: Pending): void {
+    this.#pending.delete(id);
+    pending.pid.resolve(undefined);
+    this.#hold();
+  }
+
+  #ended(child: Child, how: string, startedAtMs: number): void {
+    if (this.#child !== child) return;
+    this.#child = undefined;
+    const endedSoon = performance.now() - startedAtMs < soonMs;
+    this.#pauseMs = endedSoon ? Math.min(Math.max(2 * this.#pauseMs, pauseFirstMs), pauseMaxMs) : 0;
+    for (const [id, pending] of this.#pending) {
+      this.#forget(id, pending);
+      pending.exited.reject(new ProgramLost(how));
+    }
+  }
+
+  /** A program that is waited for keeps this process going, the helper alone does not. */
+  #hold(): void {
+    if (!this.#child) return;
+    const method = this.#pending.size > 0 ? "ref" : "unref";
+    for (const each of [this.#child, this.#child.stdin as Socket, this.#child.stdout as Socket]) each[method]();
+  }
+}
+
+/** @param status as wait(2) gives it */
+const exitCodeOf = (status: number): number => ((status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f));
