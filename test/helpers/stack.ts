@@ -9,7 +9,7 @@ import { run } from "../../systemd/run.ts";
 import { apiKeyOf, secretFiles } from "../../systemd/supervisor/credentials.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
-import { untilAbandonedEnd } from "../../worker/runtime/container/abandoned.ts";
+import { untilAbandonedEnd } from "../../worker/runtime/podman/abandoned.ts";
 import { busAddress } from "./bus.ts";
 import { testPort } from "./ports.ts";
 import { borrowImages, preparedImageId, testInstance } from "./prepare.ts";

@@ -1,6 +1,6 @@
 /** Which images go when there is no room for all. */
 import { localRegistry } from "../../shared/util/image.ts";
-import type { StoredImage } from "../runtime/container/podman-images.ts";
+import type { StoredImage } from "../runtime/podman/images.ts";
 
 /** Whether an image came from a registry, and nobody has given it a name of this machine since: it can be had again. */
 export function isPulled({ names, digests, formerNames }: Pick<StoredImage, "names" | "digests" | "formerNames">): boolean {

@@ -3,7 +3,7 @@
  * what a sandbox is to run.
  */
 import { type ImageReference, imageError, nameOf } from "../../shared/util/image.ts";
-import type { ImageLayers } from "../runtime/container/podman-images.ts";
+import type { ImageLayers } from "../runtime/podman/images.ts";
 
 /**
  * Annotations that say what an image is. Podman passes all of them on to the runtime, which takes others for orders, such as

@@ -11,7 +11,7 @@ import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Counters } from "../counters.ts";
 import type { Container } from "../runtime/container/container.ts";
-import { containerName, type Podman } from "../runtime/container/podman.ts";
+import { containerName, type Podman } from "../runtime/podman/containers.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import type { LaunchSpec } from "./lifecycle.ts";
 

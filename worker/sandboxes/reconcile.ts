@@ -6,7 +6,7 @@ import { backoffMs, retry } from "../../shared/waiting.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import { endedByRestart } from "../log/execution-log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
-import type { ListedContainer, Podman } from "../runtime/container/podman.ts";
+import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { Store } from "../store/store.ts";
 import type { SandboxLifecycle } from "./lifecycle.ts";

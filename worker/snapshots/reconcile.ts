@@ -2,7 +2,7 @@
 import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
-import type { Podman } from "../runtime/container/podman.ts";
+import type { Podman } from "../runtime/podman/containers.ts";
 import type { Snapshots } from "./registry.ts";
 import type { Replicator } from "./replicator.ts";
 

@@ -1,5 +1,5 @@
 /** Whether a sandbox uses more than it may, where the kernel does not see to that. */
-import type { Host } from "../runtime/host.ts";
+import type { Host } from "../runtime/host/host.ts";
 import { type LiveSandbox, storedUse } from "../sandboxes/registry.ts";
 
 const MiB = 1024 ** 2;

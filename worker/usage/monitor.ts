@@ -6,7 +6,7 @@ import type { Logger } from "../../shared/util/log.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { weigh } from "../runtime/container/cpu-groups.ts";
 import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
-import type { Host } from "../runtime/host.ts";
+import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";

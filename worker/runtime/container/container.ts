@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { Host } from "../host.ts";
+import type { Host } from "../host/host.ts";
 import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
-import { reaperPath } from "./podman.ts";
+import { reaperPath } from "./first-process.ts";
 
 const stateTimeoutMs = 10_000;
 

@@ -7,7 +7,6 @@ import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
 import { commandLineOf, hostUserId, parentOf } from "../process/proc.ts";
-import type { Container } from "./container.ts";
 
 const periodMicros = 100_000;
 /** The weight of one CPU, which is also what the kernel gives a group by default. */
@@ -40,7 +39,7 @@ export class CpuGroups {
    * The group of a sandbox, for its commands. Its network, its first process and the monitor of its container are put there;
    * the group is in use as long as they live. The kernel lets us move no process of another user, such as the first one may be.
    */
-  join(name: string, { initPid, networkPids }: Pick<Container, "initPid" | "networkPids">, cpus: number): string {
+  join(name: string, { initPid, networkPids }: { readonly initPid: number; readonly networkPids: readonly number[] }, cpus: number): string {
     this.sweep();
     const group = this.#make(name, cpus);
     for (const pid of [...monitorOf(initPid), initPid, ...networkPids]) moveTo(group, pid);

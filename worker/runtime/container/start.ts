@@ -5,7 +5,7 @@ import { backoffMs, pause } from "../../../shared/waiting.ts";
 import { childrenOf, commandLineOf, pidNamespaceOf } from "../process/proc.ts";
 import type { ProcessSpec } from "./command.ts";
 import { type Container, notRunning } from "./container.ts";
-import { initPath, reaperPath } from "./podman.ts";
+import { initPath, reaperPath } from "./first-process.ts";
 
 /** The command under the subreaper that keeps everything it starts together. */
 export const reaped = (args: readonly string[]): string[] => [initPath, "--", ...args];

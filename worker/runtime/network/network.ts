@@ -6,7 +6,7 @@
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { Host } from "../host.ts";
+import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
 
 const timeoutMs = 10_000;

@@ -5,9 +5,9 @@ import { parseImage } from "../../../../shared/util/image.ts";
 import { isPulled, surplus } from "../../../../worker/images/budget.ts";
 import { Pins } from "../../../../worker/images/pins.ts";
 import { refuseUnusable } from "../../../../worker/images/usable.ts";
-import { checkedId } from "../../../../worker/runtime/container/podman.ts";
-import { pullFailure } from "../../../../worker/runtime/container/pull.ts";
 import { addressesOf, isPublic } from "../../../../worker/runtime/network/addresses.ts";
+import { checkedId } from "../../../../worker/runtime/podman/podman.ts";
+import { pullFailure } from "../../../../worker/runtime/podman/pull.ts";
 
 test("addresses of the internet are public", () => {
   for (const address of ["1.1.1.1", "8.8.8.8", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1", "2606:4700::1111", "2a00::1"]) {

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
-import { ipcBounds } from "../../../../../worker/runtime/container/isolation.ts";
 import { seccompProfile } from "../../../../../worker/runtime/container/seccomp.ts";
 import { allowed, callsOf, interProcess, namespaceFlags, refused } from "../../../../../worker/runtime/container/system-calls.ts";
+import { ipcBounds } from "../../../../../worker/runtime/podman/isolation.ts";
 
 const EPERM = 1;
 const ENOSYS = 38;

@@ -1,26 +1,11 @@
-/**
- * Podman as this product uses it: make, start, remove and list containers.
- * Its error texts are turned into our errors here and nowhere else.
- */
-
+/** Podman's containers: made, started, stopped, removed and listed. */
 import type { BaseImage } from "../../../shared/bus/messages.ts";
 import type { Config } from "../../../shared/config.ts";
-import { SandgateError } from "../../../shared/errors.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
-import { isImageId } from "../../../shared/util/image.ts";
-import type { Host } from "../host.ts";
-import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
+import { initPath, reaperPath } from "../container/first-process.ts";
+import type { Host } from "../host/host.ts";
 import { isolationArguments } from "./isolation.ts";
-
-const podmanTimeoutMs = 120_000;
-
-/** Where the waiting process of a sandbox lies inside it: reaps orphans, does nothing else. */
-export const initPath = "/run/.sandgate-init";
-/**
- * As `initPath` keeps together what a command starts, for commands in terminals: catatonit starts its command with the
- * signals of job control blocked.
- */
-export const reaperPath = "/run/.sandgate-reaper";
+import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
 
 export interface ContainerSpec {
   readonly sandboxId: string;
@@ -127,24 +112,6 @@ export class Podman {
   }
 }
 
-/** Runs podman to its end; how it ended is the result. */
-export function podman(args: readonly string[]): Promise<RunResult> {
-  return run("podman", args, { timeoutMs: podmanTimeoutMs });
-}
-
-/** An image that was here is gone. */
-export class ImageGone extends SandgateError {
-  constructor(id: string) {
-    super("unprocessable", "image not found: it is not on this worker any more", { cause: new Error(id), reason: "image_not_found" });
-  }
-}
-
-/** The last check before Podman, which takes much more for an image than ids. @throws {SandgateError} `internal_error`. */
-export function checkedId(id: string): string {
-  if (!isImageId(id)) throw new SandgateError("internal_error", "the sandbox host was given no id of an image", { cause: new Error(id.slice(0, 100)) });
-  return id;
-}
-
 /**
  * A container without an image has nothing of an image's configuration but what it is given. Its working folder is that
  * of commands only: Podman would refuse to start where it has been removed. A variable without a value is left out: Podman
@@ -157,16 +124,3 @@ function rootArguments(dir: string, { env, user }: BaseImage): string[] {
 }
 
 export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
-
-/** Whether podman failed because there is no such image. */
-export const isImageMissing = (result: RunResult): boolean =>
-  result.exitCode === 125 && /image not known|no such image|failed to find image|image not found|does not resolve to an image/i.test(result.stderr);
-
-export const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
-
-/** What podman could not do, as an error for the caller. */
-export function failure(action: string, result: RunResult): SandgateError {
-  const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
-  if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
-  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
-}

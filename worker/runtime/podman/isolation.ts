@@ -1,5 +1,5 @@
 /** What keeps a sandbox to itself, as arguments of `podman run`: capabilities, system calls, memory that processes share. */
-import type { Host } from "../host.ts";
+import type { Host } from "../host/host.ts";
 import { oomScoreAdj } from "../process/priority.ts";
 
 /** Linux capabilities a sandbox keeps: enough for package managers and services, nothing about the host. */

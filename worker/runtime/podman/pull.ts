@@ -11,10 +11,11 @@ import { SandgateError } from "../../../shared/errors.ts";
 import { hostOf, type ImageReference, imageError, isImageId, nameOf } from "../../../shared/util/image.ts";
 import { freeSpace, layerUse } from "../filesystem/disk.ts";
 import { removeTree } from "../filesystem/tree.ts";
-import type { Host } from "../host.ts";
+import type { Host } from "../host/host.ts";
 import { addressesOf, isPublic } from "../network/addresses.ts";
 import { hostAddresses, nftRules, refusingRoutes } from "../network/network.ts";
 import { isOutOfDisk, type RunResult, runBulk } from "../process/run.ts";
+import { podmanCommand } from "./podman.ts";
 
 const watchMs = 500;
 /** The address under which slirp4netns shows the host's loopback, and its resolver. */
@@ -56,7 +57,7 @@ export class ImagePull {
     const room = new RoomWatch(this.#config, dir);
     try {
       await room.look();
-      const [program = "", ...args] = isTrusted ? podman(reference, dir) : await this.#closedOff(reference, dir);
+      const [program = "", ...args] = isTrusted ? pullCommand(reference, dir) : await this.#closedOff(reference, dir);
       const result = await runBulk(program, args, { timeoutMs: this.#config.imagePullTimeoutMs, signal: room.signal });
       room.signal.throwIfAborted();
       return idOf(result, reference);
@@ -84,7 +85,7 @@ export class ImagePull {
     await writeFile(join(dir, "rules"), rules);
     await writeFile(join(dir, "resolv.conf"), `nameserver ${slirp.resolver}\n`);
     const close = isFiltered ? "nft -f" : "ip -batch";
-    return ["sh", "-c", closedScript, "sh", dir, close, loopback.join(" "), ...podman(reference, dir, routes)];
+    return ["sh", "-c", closedScript, "sh", dir, close, loopback.join(" "), ...pullCommand(reference, dir, routes)];
   }
 }
 
@@ -115,9 +116,9 @@ kill "$slirp" 2>/dev/null || :
 exit "$code"`;
 
 /** @param routes the proxies, where they are not those of the environment. */
-function podman(reference: ImageReference, dir: string, routes: readonly ProxyRoute[] = []): string[] {
+function pullCommand(reference: ImageReference, dir: string, routes: readonly ProxyRoute[] = []): string[] {
   const given = routes.map(({ name, url }) => `${name}=${url}`);
-  return ["env", `TMPDIR=${dir}`, ...given, "podman", "pull", "--quiet", `docker://${nameOf(reference)}`];
+  return ["env", `TMPDIR=${dir}`, ...given, ...podmanCommand(["pull", "--quiet", `docker://${nameOf(reference)}`])];
 }
 
 /** @throws {SandgateError} for a registry that is not on the internet, and for one that nobody knows. */

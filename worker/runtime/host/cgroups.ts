@@ -1,0 +1,50 @@
+/** Control groups: which controllers this user may hand on to containers. */
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { hostUserId } from "../process/proc.ts";
+
+/** There where control groups of version 2 are the only ones. */
+const cgroupV2Mark = "/sys/fs/cgroup/cgroup.controllers";
+
+export const cgroupVersion = (): "v1" | "v2" => (existsSync(cgroupV2Mark) ? "v2" : "v1");
+
+/** Controllers of cgroup v2 that this user may hand on to containers; none on v1 and hybrid hosts. */
+export function delegatedControllers(): string[] {
+  try {
+    const own =
+      readFileSync("/proc/self/cgroup", "utf8")
+        .split("\n")
+        .find((line) => line.startsWith("0::"))
+        ?.slice(3)
+        .trim() ?? "";
+    if (!existsSync(cgroupV2Mark)) return [];
+    // The slice of this user is the highest group that is ours; its controllers are what a container can get.
+    const steps = own.split("/").filter(Boolean);
+    for (let length = 1; length <= steps.length; length++) {
+      const dir = join("/sys/fs/cgroup", ...steps.slice(0, length));
+      if (isWritable(join(dir, "cgroup.procs"))) return readFileSync(join(dir, "cgroup.controllers"), "utf8").trim().split(/\s+/);
+    }
+  } catch {
+    // No cgroup v2: nothing is delegated.
+  }
+  return userManagerControllers();
+}
+
+/** A worker outside a login session still gets its containers' groups from the user's systemd manager. */
+function userManagerControllers(): string[] {
+  try {
+    const uid = hostUserId();
+    return readFileSync(`/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`, "utf8").trim().split(/\s+/);
+  } catch {
+    return [];
+  }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

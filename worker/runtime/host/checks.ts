@@ -1,0 +1,40 @@
+/** What was found out about the host, as operators read it. */
+import { release } from "node:os";
+import type { HostCheck } from "../../../shared/bus/messages.ts";
+import type { Host } from "./host.ts";
+
+function sharedMemory(ipc: Host["ipc"]): HostCheck {
+  const name = "shared_memory";
+  if (ipc === "bounded") return { name, value: "bounded in each sandbox", ok: true };
+  if (ipc === "limited") return { name, value: "within the memory limit", ok: true };
+  return { name, value: "closed (SysV and POSIX queues)", ok: false, note: "Linux before 6.9 lets nobody but root bound it" };
+}
+
+export function describe(host: Omit<Host, "checks">, found: { podman: string; runtimeVersion: string; driver: string }): HostCheck[] {
+  const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
+    enforced
+      ? { name, value: "enforced by the kernel", ok: true }
+      : { name, value: otherwise, ok: false, note: "this host gives an unprivileged user no such limit" };
+  return [
+    { name: "kernel", value: release(), ok: true },
+    { name: "podman", value: found.podman, ok: true },
+    {
+      name: "runtime",
+      value: `${host.runtime} ${found.runtimeVersion}`,
+      ok: host.runtime === "crun",
+      ...(host.runtime === "crun" ? {} : { note: "crun starts commands much faster" }),
+    },
+    host.reaperBinary
+      ? { name: "terminals", value: "with job control", ok: true }
+      : { name: "terminals", value: "without Ctrl-Z", ok: false, note: "tini is not installed" },
+    { name: "storage_driver", value: found.driver, ok: found.driver === "overlay" },
+    { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
+    { name: "network_filter", value: host.networkFilter, ok: true },
+    { name: "system_calls", value: "Sandgate's list", ok: true },
+    sharedMemory(host.ipc),
+    limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
+    limit("cpu_limit", host.limits.cpu || host.cpuGroups !== undefined, "not enforced: sandboxes have a lower priority"),
+    limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),
+    limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size"),
+  ];
+}

@@ -1,0 +1,66 @@
+/** Finds out what this host can do, once at the start, by trying it; nobody else asks. */
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Config } from "../../../shared/config.ts";
+import { CpuGroups } from "../container/cpu-groups.ts";
+import { writeSeccompProfile } from "../container/seccomp.ts";
+import { cgroupVersion, delegatedControllers } from "./cgroups.ts";
+import { describe } from "./checks.ts";
+import { type Host, HostUnfit } from "./host.ts";
+import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
+import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
+import { hasStorageQuota, storageDriver } from "./storage.ts";
+
+/**
+ * Processes that all sandboxes of a worker may have together where there is no pids controller. A fork bomb makes
+ * this many before it is noticed; several thousand hold up a small machine for many seconds. What the worker runs
+ * beside them counts as well: a live session takes four, two of them outside of its sandbox.
+ */
+const commandProcesses = 1_760;
+/** What a sandbox takes without a command: its first process, its monitor, its network, and one to spare. */
+const restingProcesses = 4;
+
+/** @throws {HostUnfit} */
+export async function probeHost(config: Config): Promise<Host> {
+  // All at once: none of them takes long, but together they are most of the time that a worker takes to start.
+  const [podman, { runtime, runtimeVersion }, storage, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
+    podmanVersion(),
+    ociRuntime(),
+    hasStorageQuota(config),
+    outboundNetwork(),
+    filterKind(),
+    sizeOfPage().then(async (bytes) => [bytes, await hasIpcBounds(bytes)] as const),
+  ]);
+  if (!podman) throw new HostUnfit("podman is not installed");
+  const initBinary = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/lib/podman/catatonit"].find((path) => existsSync(path));
+  if (!initBinary) throw new HostUnfit("catatonit is not installed");
+  const reaperBinary = ["/usr/bin/tini-static"].find((path) => existsSync(path));
+  const controllers = delegatedControllers();
+  const limits = {
+    memory: controllers.includes("memory"),
+    cpu: controllers.includes("cpu"),
+    pids: controllers.includes("pids"),
+    storage,
+  };
+  const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
+  const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
+  if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
+  const crunDir = join(dirname(config.runtimeDir), "crun");
+  const host = {
+    runtime,
+    crunDir,
+    initBinary,
+    reaperBinary,
+    network,
+    networkFilter,
+    seccompProfile,
+    ipc,
+    controlGroups: cgroupVersion(),
+    pageBytes,
+    limits,
+    cpuGroups: limits.cpu ? undefined : CpuGroups.open(),
+    nofileMax: hardLimit("Max open files"),
+    nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
+  } as const;
+  return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config) }) };
+}

@@ -1,0 +1,41 @@
+/** The one way to Podman: how it is called, and what its errors are in our words. */
+import { SandgateError } from "../../../shared/errors.ts";
+import { isImageId } from "../../../shared/util/image.ts";
+import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
+
+const podmanTimeoutMs = 120_000;
+
+/** A command line of Podman's, for those who have something else run it. */
+export const podmanCommand = (args: readonly string[]): string[] => ["podman", ...args];
+
+/** Runs podman to its end; how it ended is the result. */
+export function podman(args: readonly string[]): Promise<RunResult> {
+  const [program = "", ...rest] = podmanCommand(args);
+  return run(program, rest, { timeoutMs: podmanTimeoutMs });
+}
+
+/** An image that was here is gone. */
+export class ImageGone extends SandgateError {
+  constructor(id: string) {
+    super("unprocessable", "image not found: it is not on this worker any more", { cause: new Error(id), reason: "image_not_found" });
+  }
+}
+
+/** The last check before Podman, which takes much more for an image than ids. @throws {SandgateError} `internal_error`. */
+export function checkedId(id: string): string {
+  if (!isImageId(id)) throw new SandgateError("internal_error", "the sandbox host was given no id of an image", { cause: new Error(id.slice(0, 100)) });
+  return id;
+}
+
+/** Whether podman failed because there is no such image. */
+export const isImageMissing = (result: RunResult): boolean =>
+  result.exitCode === 125 && /image not known|no such image|failed to find image|image not found|does not resolve to an image/i.test(result.stderr);
+
+export const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
+
+/** What podman could not do, as an error for the caller. */
+export function failure(action: string, result: RunResult): SandgateError {
+  const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
+  if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
+}
