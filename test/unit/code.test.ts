@@ -32,3 +32,11 @@ test("subjects and buckets are spelled in one place only", () => {
     assert.doesNotMatch(readFileSync(file, "utf8"), /["'`]sandgate[._](worker|stream|presence|accounts|keys|sandboxes)\b(?!=)/, `${file} spells a subject`);
   }
 });
+
+test("only the helper of worker/runtime starts programs, beside the start-up scripts, builds, benches and the person's own command line", () => {
+  const others = ["worker/runtime/process/helper.ts", "shared/cli/keyboard.ts", "shared/client/build.mjs"];
+  for (const file of sources) {
+    if (others.includes(file) || /^(systemd|bench)\//.test(file)) continue;
+    assert.doesNotMatch(readFileSync(file, "utf8"), /from "(node:child_process|execa)"|import\("(node:child_process|execa)"\)/, `${file} starts programs`);
+  }
+});

@@ -4,10 +4,8 @@
  */
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { within } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
-
 import { openStreams, writerOf } from "../process/pipes.ts";
 import { childrenOf, killTree } from "../process/proc.ts";
 import { type Descriptors, type Program, startProgram } from "../process/program.ts";
