@@ -1,4 +1,8 @@
-/** The HTTP API as a busy client calls it: connections are kept, nothing is retried. */
+/**
+ * The HTTP API as a busy client calls it: connections are kept, nothing is retried. Not by the client library, whose share
+ * would be measured as well: it sends an Idempotency-Key with what makes something, which the server keeps, and looks at
+ * every piece of a stream.
+ */
 import { Agent, type IncomingMessage, request } from "node:http";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

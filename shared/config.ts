@@ -365,6 +365,11 @@ export function forgetSecrets(): void {
   for (const name of [...secretSettings.flatMap(({ name }) => [name, fileVariable(name)]), ...clientVariables]) delete process.env[name];
 }
 
+/** The file in which the installation with this data directory keeps the key of its first account. */
+export function operatorKeyFileOf(dataDir: string): string {
+  return join(dataDir, "api-key");
+}
+
 /** The Unix socket on which the gateway with this data directory listens for the operator of the machine. */
 export function operatorSocketOf(dataDir: string): string {
   return join(dataDir, "gateway", "operator.sock");

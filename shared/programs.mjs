@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url";
 /** By their sources, below the folder of package.json. */
 export const programs = /** @type {const} */ ([
   "gateway/main.ts",
+  "shared/cli/main.ts",
   "worker/main.ts",
   "worker/runtime/filesystem/short-names.ts",
   "worker/store/check.ts",
   "worker/usage/holdings-thread.ts",
-  "systemd/admin/main.ts",
   "systemd/up.ts",
 ]);
 

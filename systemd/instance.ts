@@ -1,7 +1,7 @@
 /** Where one installation keeps its things, and as whom it runs. Everything here is computed; nothing is created. */
 import { createHash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
-import { type Config, operatorSocketOf } from "../shared/config.ts";
+import { type Config, operatorKeyFileOf, operatorSocketOf } from "../shared/config.ts";
 import { appDir } from "../shared/programs.mjs";
 
 /** The processes that the supervisor runs. */
@@ -82,7 +82,7 @@ export function pathsOf(config: Config): Paths {
     defaultImage: join(podman, "default-image"),
     natsConf: join(data, "nats.conf"),
     natsWorkers: join(data, "nats-workers.json"),
-    apiKey: join(data, "api-key"),
+    apiKey: operatorKeyFileOf(data),
   };
 }
 

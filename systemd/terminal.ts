@@ -111,21 +111,6 @@ export class Terminal {
   }
 }
 
-/** Lines of a table with aligned columns; colour may be put on afterwards because widths are computed here. */
-export function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths: number[] = [];
-  for (const row of rows)
-    row.forEach((cell, index) => {
-      widths[index] = Math.max(widths[index] ?? 0, cell.length);
-    });
-  return rows.map((row) =>
-    row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}
-
 function seconds(begunMs: number): number {
   return Math.round((Date.now() - begunMs) / 1_000);
 }

@@ -5,9 +5,12 @@ import { CliError, UsageError } from "./failures.ts";
 
 const hasPerson = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
-/** @throws {UsageError} when there is nobody to ask. @throws {CliError} when the person does not agree */
-export async function confirm(question: string): Promise<void> {
-  if (!hasPerson()) throw new UsageError(`${question} Without a terminal this needs --force.`);
+/**
+ * @param instead the option that agrees on the command line
+ * @throws {UsageError} when there is nobody to ask. @throws {CliError} when the person does not agree
+ */
+export async function confirm(question: string, instead: "--force" | "--yes"): Promise<void> {
+  if (!hasPerson()) throw new UsageError(`${question} Without a terminal this needs ${instead}.`);
   const answer = await ask(`${question} [y/N] `);
   if (!/^y(es)?$/i.test(answer)) throw new CliError("nothing was changed");
 }

@@ -1,5 +1,14 @@
 /** What commands print: tables for people, the API's JSON for programs. Messages go to standard error. */
+import { alignColumns } from "../util/columns.ts";
 import { wantsColour } from "./surroundings.ts";
+
+type Style = "bold" | "dim" | "red" | "yellow";
+type Cell = string | number | null | undefined;
+
+/** One line of a table; the style is for all of it. */
+export type Row = readonly Cell[] | { readonly cells: readonly Cell[]; readonly style?: Style | undefined };
+
+const styles: Readonly<Record<Style, readonly [on: number, off: number]>> = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39] };
 
 export class Output {
   readonly isJson: boolean;
@@ -14,15 +23,41 @@ export class Output {
     else print();
   }
 
-  line(text: string): void {
+  /** A whole list, for programs as one page of the API. */
+  list(data: readonly unknown[], print: () => void): void {
+    this.show({ data, pagination: { page: 1, page_size: data.length, total_items: data.length, total_pages: data.length > 0 ? 1 : 0 } }, print);
+  }
+
+  /** As it is. */
+  line(text = ""): void {
     process.stdout.write(`${text}\n`);
   }
 
-  /** Columns of equal width below their titles. */
-  table(titles: readonly string[], rows: readonly (readonly (string | number | null | undefined)[])[]): void {
-    const lines = aligned([titles, ...rows.map((row) => row.map((cell) => clean(String(cell ?? "-"))))]);
-    lines.forEach((text, index) => this.line(index === 0 && wantsColour(process.stdout) ? `\u001b[1m${text}\u001b[22m` : text));
+  /** A line for people. */
+  text(text: string): void {
+    this.line(clean(text));
   }
+
+  /** Columns of equal width below their titles. @param none said in place of an empty table */
+  table(titles: readonly string[], rows: readonly Row[], none?: string): void {
+    if (rows.length === 0 && none !== undefined) return this.line(none);
+    const all = rows.map((row) => ("cells" in row ? row : { cells: row, style: undefined }));
+    const lines = alignColumns([titles, ...all.map(({ cells }) => cells.map(cellText))]);
+    lines.forEach((text, index) => this.line(painted(index === 0 ? "bold" : all[index - 1]?.style, text)));
+  }
+
+  /** Names and values below each other. */
+  pairs(pairs: readonly (readonly [string, Cell])[]): void {
+    for (const text of alignColumns(pairs.map(([name, value]) => [name, cellText(value)]))) this.line(text);
+  }
+}
+
+const cellText = (cell: Cell): string => clean(String(cell ?? "-")).replaceAll("\n", "\ufffd");
+
+function painted(style: Style | undefined, text: string): string {
+  if (!style || !wantsColour(process.stdout)) return text;
+  const [on, off] = styles[style];
+  return `\u001b[${on}m${text}\u001b[${off}m`;
 }
 
 /** A line for the person. */
@@ -41,25 +76,18 @@ export function oneLine(text: string, max = 60): string {
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
 }
 
-function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}
-
 const spans = [
   ["d", 86_400],
   ["h", 3_600],
   ["min", 60],
 ] as const;
+const agoMaxS = 30 * 86_400;
 
-/** An ISO time as people read it in a list. */
-export function ago(time: string): string {
+/** An ISO time as people read it in a list: how long ago, or the day when that was long ago. */
+export function ago(time: string | null): string {
+  if (time === null) return "never";
   const seconds = (Date.now() - Date.parse(time)) / 1_000;
+  if (seconds > agoMaxS) return time.slice(0, 10);
   const unit = spans.find(([, size]) => seconds >= size);
   return unit ? `${Math.floor(seconds / unit[1])} ${unit[0]} ago` : "just now";
 }

@@ -1,5 +1,6 @@
 /** All commands. */
 import { Command } from "commander";
+import { addAdmin } from "./admin/group.ts";
 import { completionCommands } from "./commands/completion.ts";
 import { copyCommands } from "./commands/cp.ts";
 import { execCommands } from "./commands/exec.ts";
@@ -21,6 +22,8 @@ First steps:
   sandgate exec -it web                  open a shell in it
   sandgate cp ./app web:/work/app        copy files and folders, both ways
   sandgate rm web                        delete it
+
+Operators of a server manage it with sandgate admin.
 
 Environment: SANDGATE_URL and SANDGATE_API_KEY come before what login has stored.
 Exit codes: 0 done, 1 failed, 2 wrong usage; those of exec and attach are the command's, or 125.`;
@@ -49,6 +52,7 @@ export function program(): Command {
   ]) {
     all.addCommand(inherited(one, all), { hidden: one.name().startsWith("__") });
   }
+  addAdmin(all);
   return all;
 }
 

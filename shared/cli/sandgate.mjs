@@ -1,18 +1,24 @@
 #!/usr/bin/env node
 /**
  * `npx sandgate` in a clone: hands over to the command line, which is built first where its sources have changed.
+ * What operators do goes to systemd/admin.mjs: they may be root.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { pathToFileURL } from "node:url";
 import { build, commandFile, isBuilt } from "../client/build.mjs";
 
 try {
-  if (!isBuilt()) {
-    const { ensureInstalled } = await import("../../systemd/install.mjs");
-    await ensureInstalled();
-    await build();
+  if (process.argv[2] === "admin") {
+    process.argv.splice(2, 1);
+    await import("../../systemd/admin.mjs");
+  } else {
+    if (!isBuilt()) {
+      const { ensureInstalled } = await import("../../systemd/install.mjs");
+      await ensureInstalled();
+      await build();
+    }
+    await import(pathToFileURL(commandFile).href);
   }
-  await import(pathToFileURL(commandFile).href);
 } catch (error) {
   console.error(`sandgate: ${error.message}`);
   process.exitCode = 1;

@@ -2,7 +2,7 @@
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { gatewayUrl } from "../client/client.ts";
-import { CliError } from "./failures.ts";
+import { CliError, messageOf, UsageError } from "./failures.ts";
 import { clientEnvironment, settingsFile } from "./surroundings.ts";
 
 export const urlDefault = "http://127.0.0.1:8080";
@@ -21,13 +21,25 @@ export interface Access {
 export async function findAccess(urlOption: string | undefined): Promise<Access> {
   const { url: urlVariable, apiKey } = clientEnvironment();
   const stored = await readStored();
-  const baseUrl = urlOption ?? urlVariable ?? stored?.url ?? urlDefault;
+  const baseUrl = urlOf(urlOption ?? urlVariable) ?? stored?.url ?? urlDefault;
   if (apiKey) return { baseUrl, apiKey };
   // A stored key is for the gateway that it was given for, and for no other.
-  if (stored && gatewayUrl(stored.url).href === gatewayUrl(baseUrl).href) return { baseUrl, apiKey: stored.api_key };
+  if (stored && isSameGateway(stored.url, baseUrl)) return { baseUrl, apiKey: stored.api_key };
   const elsewhere = stored ? ` for ${baseUrl}; the stored one is for ${stored.url}` : "";
   throw new CliError(`there is no API key${elsewhere}: run sandgate login, or set SANDGATE_API_KEY (and SANDGATE_URL)`);
 }
+
+/** An address that the person has given. @throws {UsageError} when it is none */
+export function urlOf(text: string | undefined): string | undefined {
+  try {
+    if (text !== undefined) gatewayUrl(text);
+    return text;
+  } catch (error) {
+    throw new UsageError(messageOf(error));
+  }
+}
+
+export const isSameGateway = (url: string, other: string): boolean => gatewayUrl(url).href === gatewayUrl(other).href;
 
 /** @throws {CliError} when the file is not what `login` writes */
 export async function readStored(): Promise<Stored | undefined> {

@@ -1,6 +1,6 @@
 /** What a command works with, and how it ends. */
 import { Sandgate } from "../client/index.ts";
-import { exitCodes, messageOf, Told } from "./failures.ts";
+import { exitCodes, Told, textOf } from "./failures.ts";
 import { Output, say } from "./output.ts";
 import { findAccess } from "./settings.ts";
 
@@ -21,7 +21,7 @@ export async function taskOf({ json, url }: CommonOptions): Promise<Task> {
 }
 
 /** Commands go on by themselves: what one does may take more calls than a minute allows. */
-function tellWait(waitMs: number): void {
+export function tellWait(waitMs: number): void {
   say(`sandgate: the limit of requests is reached; going on in ${Math.ceil(waitMs / 1_000)} s`);
 }
 
@@ -33,7 +33,7 @@ export async function forEach(names: readonly string[], work: (name: string) => 
       await work(name);
     } catch (error) {
       failures++;
-      say(`sandgate: ${messageOf(error)}`);
+      say(`sandgate: ${textOf(error)}`);
     }
   }
   if (failures > 0) throw new Told(`${failures} of ${names.length} failed`);

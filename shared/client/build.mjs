@@ -13,7 +13,10 @@ import { fingerprint, replace, says } from "../util/made.mjs";
 
 const dist = join(appDir, "dist");
 const stamp = join(dist, ".sources");
-const sources = ["shared/client", "shared/cli", "shared/stream/session", "package.json", "shared/abort.ts", "shared/errors.ts", "shared/waiting.ts"];
+const sources = [
+  ...["shared/client", "shared/cli", "shared/stream/session", "shared/util"],
+  ...["package.json", "shared/abort.ts", "shared/config.ts", "shared/errors.ts", "shared/waiting.ts"],
+];
 
 /** The command line as one file. */
 export const commandFile = join(dist, "cli/main.js");

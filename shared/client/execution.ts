@@ -18,7 +18,8 @@ export interface ExecutionEnd {
   exit_code: number;
 }
 
-interface Line {
+/** One line of the stream; the last one has `exit_code` or `error`. */
+export interface Line {
   readonly stdout?: string;
   readonly stderr?: string;
   readonly exit_code?: number;
@@ -114,8 +115,8 @@ function endOf({ exit_code, error, code, reason }: Line, headers: Headers): Exec
   return exit_code === undefined ? undefined : { exit_code };
 }
 
-/** @throws {APIConnectionError} when the last line is not whole */
-async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+/** The lines of a stream. @throws {APIConnectionError} when the last one is not whole */
+export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const bytes of body) {

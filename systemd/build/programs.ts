@@ -3,8 +3,8 @@ import { basename } from "node:path";
 import { build } from "esbuild";
 import { appDir, builtName, programs } from "../../shared/programs.mjs";
 
-/** What comes with compiled code stays a package. */
-const external = ["koffi", "lmdb", "uWebSockets.js"];
+/** What comes with compiled code stays a package; the others are asked for in vain by packages that can do without. */
+const external = ["koffi", "lmdb", "uWebSockets.js", "bufferutil", "utf-8-validate", "bare-fs"];
 
 /** Packages of the older kind ask for modules of Node.js by a function. */
 const banner = 'import { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);';

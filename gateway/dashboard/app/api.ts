@@ -3,53 +3,25 @@
  * logged in last, in whatever tab. So every call names the account of this page, and the server refuses it for another.
  */
 
+import { type Call, Connection } from "../../../shared/client/connection.ts";
+import { APIConnectionError, APIError, errorOfAnswer } from "../../../shared/client/errors.ts";
+import { browserPlatform } from "../../../shared/client/platform-browser.ts";
+import type { Transport, WireAnswer } from "../../../shared/client/transport.ts";
 import type { CurrentAccount } from "../../../shared/schemas/accounts.ts";
 import { connectionLost, connectionWorks } from "./connection.ts";
 
 /** Who is logged in, as a browser is told. */
 export type Session = Required<CurrentAccount>;
 
-/** The server answered, and the answer is an error. */
-export class ApiError extends Error {
-  readonly status: number;
-  readonly code: string;
-  /** What exactly, where the code alone does not tell. */
-  readonly reason: string | undefined;
-  readonly requestId: string | undefined;
-  /** Seconds, where the server said when to come back. */
-  readonly retryAfterS: number | undefined;
-
-  constructor(status: number, body: ErrorBody | undefined, headers: Headers) {
-    super(body?.message ?? `The server answered with status ${status}.`);
-    this.status = status;
-    this.code = body?.code ?? "unknown";
-    this.reason = body?.reason;
-    this.requestId = body?.request_id ?? headers.get("x-request-id") ?? undefined;
-    this.retryAfterS = Number(headers.get("retry-after")) || undefined;
-  }
-}
-
-/** No answer came. */
-export class ConnectionError extends Error {
-  constructor() {
-    super("The server cannot be reached.");
-  }
-}
+export { APIConnectionError, APIError };
 
 export interface CallOptions {
-  readonly body?: unknown;
+  readonly body?: object;
   readonly signal?: AbortSignal | undefined;
   /** The same call under the same key is carried out once. */
   readonly idempotencyKey?: string;
   /** Whether somebody is logged in is the question: a 401 or 403 is an answer like any other, not the end of the session. */
   readonly anonymous?: boolean;
-}
-
-interface ErrorBody {
-  readonly code?: string;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly request_id?: string;
 }
 
 interface Reactions {
@@ -92,15 +64,47 @@ export function ownAddress(path: string): URL {
   return url;
 }
 
+const overFetch = browserPlatform.transport(undefined);
+
+/** Tells the page whether the server can be reached. */
+const transport: Transport = async (request) => {
+  try {
+    const answer = await overFetch(request);
+    connectionWorks();
+    return answer;
+  } catch (error) {
+    if (request.signal.aborted) throw error;
+    connectionLost();
+    throw unreachable(error);
+  }
+};
+
+export const unreachable = (cause?: unknown): APIConnectionError => new APIConnectionError("The server cannot be reached.", {}, cause);
+
+/** Nothing is sent twice, and a call may take as long as the page is there: people see what becomes of it. */
+const connection = new Connection({
+  baseUrl: new URL(location.origin),
+  place: location.host,
+  credentials: callerHeaders,
+  timeoutMs: Number.POSITIVE_INFINITY,
+  maxRetries: 0,
+  onRateLimited: undefined,
+  transport,
+  platform: browserPlatform,
+});
+
 /**
  * One JSON call.
  *
- * @throws {ApiError} with the server's words
- * @throws {ConnectionError} when there was no answer; an AbortError when `signal` ended the call
+ * @throws {APIError} with the server's words; {APIConnectionError} when there was no answer; an AbortError when `signal` ended the call
  */
-export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
-  const response = await send(method, path, options);
-  return (await response.json()) as T;
+export function call<T>(method: Call["method"], path: string, options: CallOptions = {}): Promise<T> {
+  return reported(method, path, options, (call) => connection.json<T>(call));
+}
+
+/** As `call`, with the successful answer's body still unread. */
+export function send(method: Call["method"], path: string, options: CallOptions = {}): Promise<WireAnswer> {
+  return reported(method, path, options, (call) => connection.open(call));
 }
 
 /**
@@ -111,70 +115,45 @@ export function maker<T>(path: string): (body: object) => Promise<T> {
   let last = { text: "", key: "" };
   return (body) => {
     const text = JSON.stringify(body);
-    if (text !== last.text) last = { text, key: randomKey() };
+    if (text !== last.text) last = { text, key: browserPlatform.randomId() };
     return call<T>("POST", path, { body, idempotencyKey: last.key });
   };
 }
 
-/** `crypto.randomUUID` exists only on secure origins. */
-function randomKey(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** As `call`, with the successful answer's body still unread. */
-export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
-  const response = await request(method, path, options);
-  if (response.ok) return response;
-  const error = await errorOf(response);
-  if (method !== "GET" && (await tokenWasOld(error, options))) return checked(await request(method, path, options), options);
-  throw report(error, options);
+async function reported<T>(method: Call["method"], path: string, options: CallOptions, once: (call: Call) => Promise<T>): Promise<T> {
+  const { body: json, signal, idempotencyKey } = options;
+  const headers = idempotencyKey ? { "idempotency-key": idempotencyKey } : {};
+  const call = { method, path, json, headers, repeatable: false, options: { signal } };
+  try {
+    return await once(call).catch(async (error: unknown) => {
+      if (method === "GET" || !(await tokenWasOld(error, options))) throw error;
+      return once(call);
+    });
+  } catch (error) {
+    throw error instanceof APIError ? report(error, options) : error;
+  }
 }
 
 /** Turns an answer that is not a success into its error. */
-export async function errorOf(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => undefined)) as { error?: ErrorBody } | undefined;
-  return new ApiError(response.status, body?.error, response.headers);
+export async function errorOf(response: Response): Promise<APIError> {
+  return errorOfAnswer(response.status, response.headers, await response.text().catch(() => ""));
 }
 
 /** Tells the page about errors that concern all of it; returns the error. */
-export function report(error: ApiError, { anonymous = false }: Pick<CallOptions, "anonymous"> = {}): ApiError {
+export function report(error: APIError, { anonymous = false }: Pick<CallOptions, "anonymous"> = {}): APIError {
   if (error.status === 401 && !anonymous) reactions.unauthorized();
   if (isSuspension(error) && !anonymous) reactions.suspended(error.message);
   if (error.reason === "other_account" && !anonymous) reactions.otherAccount();
   return error;
 }
 
-export const isSuspension = (error: unknown): error is ApiError => error instanceof ApiError && error.reason === "suspended";
-
-async function checked(response: Response, options: CallOptions): Promise<Response> {
-  if (response.ok) return response;
-  throw report(await errorOf(response), options);
-}
-
-async function request(method: string, path: string, { body, signal, idempotencyKey }: CallOptions): Promise<Response> {
-  const headers = {
-    ...callerHeaders(method),
-    ...(body === undefined ? {} : { "content-type": "application/json" }),
-    ...(idempotencyKey ? { "idempotency-key": idempotencyKey } : {}),
-  };
-  try {
-    const response = await fetch(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }), ...(signal ? { signal } : {}) });
-    connectionWorks();
-    return response;
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    connectionLost();
-    throw new ConnectionError();
-  }
-}
+export const isSuspension = (error: unknown): error is APIError => error instanceof APIError && error.reason === "suspended";
 
 /** Another tab may have logged in again to the same account, which gives this browser a new session with a new token. */
-async function tokenWasOld(error: ApiError, { anonymous, signal }: CallOptions): Promise<boolean> {
-  if (anonymous || error.reason !== "csrf_token") return false;
-  const response = await request("GET", "/v1/account", { signal });
-  if (!response.ok) return false;
-  const session = (await response.json()) as Session;
-  if (session.account.id !== caller.accountId || session.csrf_token === caller.csrfToken) return false;
+async function tokenWasOld(error: unknown, { anonymous, signal }: CallOptions): Promise<boolean> {
+  if (anonymous || !(error instanceof APIError) || error.reason !== "csrf_token") return false;
+  const session = await connection.get<Session>("/v1/account", { signal }).catch(() => undefined);
+  if (!session || session.account.id !== caller.accountId || session.csrf_token === caller.csrfToken) return false;
   callAs(session);
   return true;
 }

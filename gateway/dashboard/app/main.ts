@@ -1,6 +1,6 @@
 /** Starts the pages: finds out who is logged in, then shows what the address asks for. */
 import type { Session } from "./api.ts";
-import { ApiError, call, isSuspension, reactWith } from "./api.ts";
+import { APIError, call, isSuspension, reactWith } from "./api.ts";
 import { keepTimesTrue } from "./components/bits.ts";
 import { createShell, type Shell } from "./components/shell.ts";
 import { fill } from "./dom.ts";
@@ -126,7 +126,7 @@ async function start(): Promise<void> {
   } catch (error) {
     const asksToEnter = ["/login", "/signup"].includes(location.pathname);
     if (isSuspension(error) && !asksToEnter) return alone(suspendedPage(error.message));
-    if (!isSuspension(error) && !(error instanceof ApiError && error.status === 401)) return waitForServer(error);
+    if (!isSuspension(error) && !(error instanceof APIError && error.status === 401)) return waitForServer(error);
   }
   startRouter({ routes, otherwise: notFoundPage, show });
 }

@@ -1,5 +1,5 @@
 /** Asking again and again, as seldom as will do. */
-import { ApiError, ConnectionError } from "./api.ts";
+import { APIError } from "./api.ts";
 
 export interface Poll {
   /** Asks at once instead of waiting for the next turn. */
@@ -26,8 +26,8 @@ export function poll({ everyMs, signal, work, failed }: PollOptions): Poll {
         if (typeof everyMs !== "number") waitMs = everyMs();
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof ApiError || error instanceof ConnectionError)) console.error(error);
-        if (error instanceof ApiError && error.retryAfterS) waitMs = Math.max(waitMs, error.retryAfterS * 1_000);
+        if (!(error instanceof APIError)) console.error(error);
+        if (error instanceof APIError && error.retryAfterMs) waitMs = Math.max(waitMs, error.retryAfterMs);
         failed(error);
       }
       await pause(waitMs, signal, (woken) => {

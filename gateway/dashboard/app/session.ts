@@ -40,12 +40,12 @@ export function forget(): void {
   callAs(undefined);
 }
 
-/** Asks the server who is logged in. @throws {ApiError} with status 401 when nobody is. */
+/** Asks the server who is logged in. @throws {APIError} with status 401 when nobody is. */
 export async function loadSession(): Promise<void> {
   begin(await call<Session>("GET", "/v1/account", { anonymous: true }));
 }
 
-/** Asks whether this page's account is still the one that is logged in. @throws {ApiError} which the page has been told of */
+/** Asks whether this page's account is still the one that is logged in. @throws {APIError} which the page has been told of */
 export async function checkSession(): Promise<void> {
   const answer = await call<Session>("GET", "/v1/account");
   if (current?.account.id === answer.account.id) begin(answer);

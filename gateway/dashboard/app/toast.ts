@@ -1,5 +1,5 @@
 /** Short messages at the edge of the window. */
-import { ApiError, ConnectionError } from "./api.ts";
+import { APIConnectionError, APIError } from "./api.ts";
 import { messageOf, requestIdOf } from "./components/bits.ts";
 import { iconButton } from "./components/button.ts";
 import { icon } from "./components/icons.ts";
@@ -16,7 +16,7 @@ export function toast(...words: Child[]): void {
 /** Says what did not work, with the server's words. */
 export function toastError(error: unknown): void {
   // The bar at the top says that the server is away, and a page of its own that nobody is logged in, or somebody else.
-  if (error instanceof ConnectionError || (error instanceof ApiError && (error.status === 401 || error.reason === "other_account"))) return;
+  if (error instanceof APIConnectionError || (error instanceof APIError && (error.status === 401 || error.reason === "other_account"))) return;
   if (error instanceof DOMException && error.name === "AbortError") return;
   show("error", messageOf(error), requestIdOf(error));
 }

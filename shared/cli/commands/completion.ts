@@ -15,44 +15,46 @@ const takesSnapshot: ReadonlySet<string> = new Set(["restore", "snapshots"]);
 /** What can stand in the place of the last word. */
 export async function candidates(all: Command, words: readonly string[]): Promise<string[]> {
   const last = words.at(-1) ?? "";
-  const name = words[0] ?? "";
-  if (words.length <= 1)
-    return matching(
-      last,
-      visible(all).flatMap((one) => [one.name()]),
-    );
-  const found = all.commands.find((one) => one.name() === name || one.aliases().includes(name));
-  if (!found) return [];
-  const below = found.commands.find((one) => one.name() === words[1] && words.length > 2);
+  const { path, operands } = reached(all, words.slice(0, -1));
+  const [top] = path;
+  const at = path.at(-1) ?? all;
+  if (!top) return operands > 0 ? [] : matching(last, names(all));
   if (last.startsWith("-"))
-    return matching(
-      last,
-      (below ?? found).options.flatMap(({ short, long }) => [short, long]).filter((flag) => flag !== undefined),
-    );
-  const operands = words.slice(1, -1).filter((word) => !word.startsWith("-")).length;
-  if (name === "completion") return matching(last, Object.keys(scripts));
-  if (name === "help")
-    return matching(
-      last,
-      visible(all).map((one) => one.name()),
-    );
+    return matching(last, path.flatMap(({ options }) => options.flatMap(({ short, long }) => [short ?? "", long ?? ""])).filter(Boolean));
+  if (top.name() === "completion") return matching(last, Object.keys(scripts));
   // What comes after is the command in the sandbox.
-  if (name === "exec" && operands > 0) return [];
-  const subcommands = operands === 0 ? found.commands.map((one) => one.name()) : [];
-  return matching(last, [...subcommands, ...(await things(name, found.name(), operands))]);
+  if (top.name() === "exec" && operands > 0) return [];
+  return matching(last, [...(operands === 0 ? names(at) : []), ...(await things(top.name(), operands))]);
 }
 
-async function things(name: string, full: string, operands: number): Promise<string[]> {
+/** The commands that words lead down to, and how many operands follow the last of them. */
+function reached(all: Command, words: readonly string[]): { path: Command[]; operands: number } {
+  const path: Command[] = [];
+  let operands = 0;
+  let isValue = false;
+  for (const word of words) {
+    const at = path.at(-1) ?? all;
+    const below = operands === 0 ? at.commands.find((one) => one.name() === word || one.aliases().includes(word)) : undefined;
+    const isOption = word.startsWith("-");
+    if (!isValue && below) path.push(below);
+    else if (!isValue && !isOption) operands++;
+    isValue = isOption && path.some(({ options }) => options.some((option) => option.required && (option.short === word || option.long === word)));
+  }
+  // The help of a command stands below `help`, which is none itself.
+  return words[0] === "help" ? { path: [], operands: 0 } : { path, operands };
+}
+
+async function things(name: string, operands: number): Promise<string[]> {
   if (name === "attach" && operands > 0) return [];
-  const isSandbox = takesSandbox.has(full);
-  if (!isSandbox && !takesSnapshot.has(full)) return [];
+  const isSandbox = takesSandbox.has(name);
+  if (!isSandbox && !takesSnapshot.has(name)) return [];
   const client = new Sandgate({ ...(await findAccess(undefined)), maxRetries: 0, timeoutMs: patienceMs });
   const items = await (isSandbox ? client.sandboxes.list() : client.snapshots.list()).all();
   const names = items.flatMap((item) => [item.name, item.id]);
-  return full === "cp" ? names.map((one) => `${one}:`) : names;
+  return name === "cp" ? names.map((one) => `${one}:`) : names;
 }
 
-const visible = (all: Command): Command[] => all.commands.filter((one) => !one.name().startsWith("__"));
+const names = (at: Command): string[] => at.commands.map((one) => one.name()).filter((name) => !name.startsWith("__"));
 
 /** Ids come when one begins to type one. */
 function matching(begun: string, words: readonly string[]): string[] {

@@ -43,7 +43,7 @@ export function resources(given: Record<"cpus" | "memory", number | undefined> &
 async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
   const { client, out } = await taskOf(options);
   const data = (await client.sandboxes.list().all()).map(({ info }) => info);
-  out.show({ data, pagination: { page: 1, page_size: data.length, total_items: data.length, total_pages: data.length > 0 ? 1 : 0 } }, () => {
+  out.list(data, () => {
     if (options.quiet) for (const { id } of data) out.line(id);
     else
       out.table(
@@ -75,7 +75,7 @@ async function remove(names: string[], options: RemoveOptions): Promise<void> {
     throw new UsageError(all ? "--all takes no names and no --snapshot" : "which sandboxes? Name them, or give --all");
   const { client, out } = await taskOf(options);
   if (all) {
-    if (!force) await confirm("Delete all sandboxes of the account, with their files?");
+    if (!force) await confirm("Delete all sandboxes of the account, with their files?", "--force");
     const answer = await client.sandboxes.deleteAll();
     return out.show(answer, () => answer.deleted_ids.forEach((id) => out.line(id)));
   }

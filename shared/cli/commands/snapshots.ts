@@ -53,7 +53,7 @@ function common({ name, image, wait }: MakeOptions): { name?: string; image?: st
 async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
   const { client, out } = await taskOf(options);
   const data = (await client.snapshots.list().all()).map(({ info }) => info);
-  out.show({ data, pagination: { page: 1, page_size: data.length, total_items: data.length, total_pages: data.length > 0 ? 1 : 0 } }, () => {
+  out.list(data, () => {
     if (options.quiet) for (const { id } of data) out.line(id);
     else
       out.table(
@@ -68,7 +68,7 @@ async function remove(names: string[], options: CommonOptions & { all?: true; fo
   if (all ? names.length > 0 : names.length === 0) throw new UsageError(all ? "--all takes no names" : "which snapshots? Name them, or give --all");
   const { client, out } = await taskOf(options);
   if (all) {
-    if (!force) await confirm("Delete all snapshots of the account?");
+    if (!force) await confirm("Delete all snapshots of the account?", "--force");
     const answer = await client.snapshots.deleteAll();
     return out.show(answer, () => answer.deleted_ids.forEach((id) => out.line(id)));
   }

@@ -4,17 +4,18 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { AdminCommand } from "../../helpers/admin-command.ts";
+import { Cli } from "../../helpers/cli.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import type { AdminWorld } from "./world.ts";
 
 const mistakes: readonly [args: string[], message: RegExp][] = [
-  [[], /which command\?/],
-  [["acounts"], /there is no command acounts/],
-  [["accounts", "extra"], /accounts does not take "extra"/],
-  [["account"], /account needs ACCOUNT/],
-  [["revoke"], /revoke needs KEY_ID…/],
-  [["accounts", "--tier", "pro"], /accounts has no option --tier/],
-  [["accounts", "--colour"], /Unknown option '--colour'/],
+  [[], /^Usage: sandgate admin COMMAND/],
+  [["acounts"], /unknown command 'acounts'\n\(Did you mean accounts\?\)/],
+  [["accounts", "extra"], /too many arguments for 'accounts'/],
+  [["account"], /missing required argument 'ACCOUNT'/],
+  [["revoke"], /missing required argument 'KEY_ID'/],
+  [["accounts", "--tier", "pro"], /unknown option '--tier'/],
+  [["accounts", "--colour"], /unknown option '--colour'/],
   [["set", "acct_x"], /set needs at least one option/],
   [["set", "acct_x", "--tier", "gold"], /--tier takes beta, pro, enterprise/],
   [["set", "acct_x", "--requests", "0"], /--requests takes a whole number from 1/],
@@ -37,10 +38,22 @@ export function commandUsageTests(world: AdminWorld): void {
   after(() => admin?.remove());
 
   test("help says all that there is, without any installation", async () => {
-    for (const args of [["help"], ["--help"], ["accounts", "-h"]]) {
+    const ways: readonly [args: string[], words: string[]][] = [
+      [["help"], ["Usage:", "accounts", "set-key", "forget", "--key-file", "Exit codes"]],
+      [["--help"], ["Usage:", "accounts", "set-key", "forget", "--key-file", "Exit codes"]],
+      [
+        ["set", "-h"],
+        ["Usage: sandgate admin set", "ACCOUNT", "--default-limits", "--no-operator", "--key-file", "--json"],
+      ],
+      [
+        ["help", "images"],
+        ["Usage: sandgate admin images", "--worker", "rm"],
+      ],
+    ];
+    for (const [args, words] of ways) {
       const { exitCode, stdout, stderr } = await admin.runWith({ SANDGATE_DATA_DIR: "/none" }, ...args);
       assert.deepEqual([exitCode, stderr], [0, ""]);
-      for (const word of ["Usage:", "accounts", "set-key", "forget", "--default-limits", "Exit codes"]) assert.ok(stdout.includes(word), word);
+      for (const word of words) assert.ok(stdout.includes(word), word);
     }
   });
 
@@ -49,22 +62,22 @@ export function commandUsageTests(world: AdminWorld): void {
     for (const { args, message, exitCode, stdout, stderr } of outcomes) {
       assert.deepEqual([exitCode, stdout], [2, ""], args.join(" "));
       assert.match(stderr, message);
-      assert.match(stderr, /^sandgate-admin: .*\nsandgate-admin help lists what there is\.$/s);
+      if (args.length > 0) assert.match(stderr, /^sandgate: .*\nsandgate COMMAND --help says what there is\.$/s);
     }
   });
 
   test("what the server refuses ends with 1 and the server's words", async () => {
     const unknown = await admin.run("account", "nobody@example.com");
-    assert.deepEqual([unknown.exitCode, unknown.stdout, unknown.stderr], [1, "", "sandgate-admin: no account has the e-mail address nobody@example.com"]);
+    assert.deepEqual([unknown.exitCode, unknown.stdout, unknown.stderr], [1, "", "sandgate: no account has the e-mail address nobody@example.com"]);
     const absent = await admin.run("resume", "acct_none", "--json");
     assert.equal(absent.exitCode, 1);
-    assert.match(absent.stderr, /^sandgate-admin: Account not found: acct_none \(req_\w+\)$/);
+    assert.match(absent.stderr, /^sandgate: Account not found: acct_none \(req_\w+\)$/);
     const member = await world.member();
     const { key } = await member.makeKey();
     const variables = { SANDGATE_URL: world.stack.url };
     for (const [apiKey, message] of [
-      [key, /^sandgate-admin: Only an operator may do this\. \(req_\w+\)$/],
-      ["sg_wrong", /^sandgate-admin: Invalid API key\./],
+      [key, /^sandgate: Only an operator may do this\. \(req_\w+\)$/],
+      ["sg_wrong", /^sandgate: Invalid API key\./],
     ] as const) {
       const { exitCode, stderr } = await admin.runWith({ ...variables, SANDGATE_API_KEY: apiKey }, "accounts");
       assert.equal(exitCode, 1);
@@ -89,8 +102,8 @@ export function commandUsageTests(world: AdminWorld): void {
     }
     for (const [variables, message] of [
       [{ SANDGATE_URL: url, SANDGATE_DATA_DIR: join(dataDir, "none") }, /no API key: ENOENT.*\nGive one with --key-file or SANDGATE_API_KEY/],
-      [{ SANDGATE_URL: "http://127.0.0.1:9", SANDGATE_API_KEY: apiKey }, /^sandgate-admin: no answer from http:\/\/127\.0\.0\.1:9: /],
-      [{ SANDGATE_DATA_DIR: admin.folder }, /^sandgate-admin: no answer from \S+\/operator\.sock: no gateway has been started there\. SANDGATE_DATA_DIR /],
+      [{ SANDGATE_URL: "http://127.0.0.1:9", SANDGATE_API_KEY: apiKey }, /^sandgate: no answer from http:\/\/127\.0\.0\.1:9: /],
+      [{ SANDGATE_DATA_DIR: admin.folder }, /^sandgate: no answer from \S+\/operator\.sock: no gateway has been started there\. SANDGATE_DATA_DIR /],
     ] as const) {
       const { exitCode, stderr } = await admin.runWith(variables, "workers");
       assert.equal(exitCode, 1);
@@ -105,5 +118,29 @@ export function commandUsageTests(world: AdminWorld): void {
     expectOk(await member.call("POST", "/v1/account/keys", { name }), 201);
     const { stdout } = await admin.run("keys", "--account", member.id);
     assert.ok(!stdout.includes("\u202e") && stdout.includes("evil\ufffd key"));
+  });
+
+  test("the same commands stand below `sandgate admin`, which reads what `login` has stored where there is no installation", async () => {
+    const { url, apiKey, dataDir } = world.stack;
+    const cli = new Cli({ url, apiKey });
+    try {
+      const workers = await cli.json<{ data: { id: string }[] }>("admin", "workers");
+      assert.ok(workers.data.length > 0);
+      const bare = { SANDGATE_URL: "", SANDGATE_API_KEY: "" };
+      assert.equal((await cli.runWith({ env: bare, input: `${apiKey}\n` }, "login", "--key-stdin", "--url", url)).exitCode, 0);
+      const none = { ...bare, SANDGATE_DATA_DIR: join(dataDir, "none") };
+      for (const args of [
+        ["admin", "workers", "--json"],
+        ["admin", "--json", "workers"],
+      ]) {
+        const { exitCode, stdout, stderr } = await cli.runWith({ env: none }, ...args);
+        assert.equal(exitCode, 0, stderr);
+        assert.deepEqual(JSON.parse(stdout).data.length, workers.data.length);
+      }
+      const elsewhere = await cli.runWith({ env: { ...none, SANDGATE_URL: "http://127.0.0.1:9" } }, "admin", "workers");
+      assert.match(elsewhere.stderr, /no API key: ENOENT/);
+    } finally {
+      cli.remove();
+    }
   });
 }

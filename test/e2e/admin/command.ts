@@ -94,7 +94,7 @@ export function commandTests(world: AdminWorld): void {
     assert.deepEqual([data.length, data.filter(({ revoked_at }) => revoked_at).length], [2, 2]);
     const mixed = await admin.run("revoke", "key_none", one.id, "--yes");
     assert.deepEqual([mixed.exitCode, mixed.stdout], [1, `${one.id} is revoked.`]);
-    assert.match(mixed.stderr, /^sandgate-admin: key_none: API key not found: key_none \(req_\w+\)$/);
+    assert.match(mixed.stderr, /^sandgate: API key not found: key_none \(req_\w+\)$/);
   });
 
   test("workers, drain and its undoing", async () => {
@@ -109,7 +109,7 @@ export function commandTests(world: AdminWorld): void {
     });
     const present = await admin.run("forget", id, "--yes");
     assert.deepEqual([present.exitCode, present.stdout], [1, ""]);
-    assert.match(present.stderr, /^sandgate-admin: This worker is there; stop it first\. \(req_\w+\)$/);
+    assert.match(present.stderr, /^sandgate: This worker is there; stop it first\. \(req_\w+\)$/);
   });
 
   test("sandboxes and delete", async () => {

@@ -19,7 +19,7 @@ const bare = { SANDGATE_URL: "", SANDGATE_API_KEY: "" };
 test("help says all that there is, without any server", async () => {
   const { exitCode, stdout, stderr } = await cli.runWith({ env: bare }, "--help");
   assert.deepEqual([exitCode, stderr], [0, ""]);
-  const names = "login logout create ls rm exec attach sessions cp stats logs snapshot clone restore snapshots completion".split(" ");
+  const names = "login logout create ls rm exec attach sessions cp stats logs snapshot clone restore snapshots admin completion".split(" ");
   for (const word of [...names, "First steps", "Exit codes", "SANDGATE_API_KEY"]) assert.ok(stdout.includes(word), word);
   assert.ok(!stdout.includes("__complete"));
   for (const name of names) {
@@ -47,7 +47,7 @@ const mistakes: readonly [args: string[], exitCode: number, message: RegExp][] =
   [["cp", "a", "b"], 2, /one of the two must be SANDBOX:PATH/],
   [["cp", "a", "web:relative"], 2, /must begin with \//],
   [["completion", "tcsh"], 2, /completion knows bash, zsh, fish/],
-  [["ls", "--url", "localhost"], 1, /is not the address of a gateway/],
+  [["ls", "--url", "localhost"], 2, /is not the address of a gateway/],
   [["exec"], 125, /missing required argument 'SANDBOX'/],
   [["exec", "web"], 125, /which command\?/],
   [["exec", "-it", "web"], 125, /standard input is not a terminal/],
@@ -114,6 +114,9 @@ test("bash completes commands, options, names and ids", async () => {
   assert.deepEqual(await completed("sandgate exec web-one -- l"), []);
   assert.deepEqual(await completed("sandgate cp web-o"), ["web-one:"]);
   assert.deepEqual(await completed("sandgate completion "), ["bash", "fish", "zsh"]);
+  assert.deepEqual(await completed("sandgate admin s"), ["sandboxes", "set", "set-key", "suspend"]);
+  assert.deepEqual(await completed("sandgate admin --url http://localhost images "), ["rm"]);
+  assert.deepEqual(await completed("sandgate admin set --def"), ["--default-limits"]);
   for (const shell of ["zsh", "fish"]) assert.ok((await cli.done("completion", shell)).includes("__complete"));
   await world.client.sandboxes.deleteAll();
 });

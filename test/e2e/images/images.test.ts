@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
 import { after, before, test } from "node:test";
+import type { ImageInfo } from "../../../shared/client/types.ts";
 import type { ErrorReason } from "../../../shared/errors.ts";
-import type { ImageView } from "../../../systemd/admin/commands/images.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
@@ -53,8 +53,8 @@ const add = (bytes = imageBytes): Promise<MadeImage> => registry.add(`team/image
 const create = (image: string) => api.call<{ id: string; image: string }>("POST", "/v1/sandboxes/create", { image });
 const start = async (image: string): Promise<string> => expectOk(await create(image), 201).id;
 const use = async (image: MadeImage): Promise<void> => api.delete(await start(whole(image)));
-const list = async (): Promise<readonly ImageView[]> => expectOk(await api.call<{ data: ImageView[] }>("GET", "/v1/admin/images")).data;
-const find = async ({ id }: MadeImage): Promise<ImageView | undefined> => (await list()).find((image) => image.id === id);
+const list = async (): Promise<readonly ImageInfo[]> => expectOk(await api.call<{ data: ImageInfo[] }>("GET", "/v1/admin/images")).data;
+const find = async ({ id }: MadeImage): Promise<ImageInfo | undefined> => (await list()).find((image) => image.id === id);
 const remove = (id: string, query = "") => api.call("DELETE", `/v1/admin/images/${id}${query}`);
 const imageOf = async (sandbox: string): Promise<string> => {
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === sandbox);
@@ -215,7 +215,7 @@ test("operators see the images of each worker and remove them, by call and by co
   await use(one);
   await use(two);
   const worker = stack.worker.spec.env.SANDGATE_WORKER_ID ?? "";
-  const { last_used_at, ...view } = (await find(one)) as ImageView;
+  const { last_used_at, ...view } = (await find(one)) as ImageInfo;
   assert.deepEqual(view, { worker_id: worker, id: one.id, names: [whole(one)], size_bytes: view.size_bytes, in_use: false, default: false });
   assert.ok(view.size_bytes >= imageBytes && Math.abs(Date.parse(last_used_at ?? "") - Date.now()) < 600_000);
   expectError(await remove(store.defaultId), "conflict", "this is the default image");
@@ -257,7 +257,7 @@ test("what a worker needs is kept from others with the same storage, also while 
   const other = await startStack({ name: "images-other", settings: settings(), environment: { SSL_CERT_FILE: registry.certificate } });
   try {
     const admin = new Api(other);
-    const seen = expectOk(await admin.call<{ data: ImageView[] }>("GET", "/v1/admin/images")).data.find(({ id }) => id === image.id);
+    const seen = expectOk(await admin.call<{ data: ImageInfo[] }>("GET", "/v1/admin/images")).data.find(({ id }) => id === image.id);
     assert.equal(seen?.in_use, true);
     expectError(await admin.call("DELETE", `/v1/admin/images/${image.id}`), "conflict", "the image is in use");
   } finally {

@@ -1,6 +1,6 @@
 /** Small parts that many pages show. */
 
-import { ApiError } from "../api.ts";
+import { APIError } from "../api.ts";
 import { type Child, h, svg } from "../dom.ts";
 import { fullTime, relativeTime } from "../format.ts";
 import { button, copyButton } from "./button.ts";
@@ -57,7 +57,7 @@ export function messageOf(error: unknown): string {
 
 /** The number under which the operator finds the error in the log. */
 export function requestIdOf(error: unknown): HTMLElement | null {
-  return error instanceof ApiError && error.requestId ? h("code", { class: "request-id" }, error.requestId) : null;
+  return error instanceof APIError && error.requestId ? h("code", { class: "request-id" }, error.requestId) : null;
 }
 
 /** A page's heading with what can be done on it. */

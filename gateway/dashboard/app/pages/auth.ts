@@ -1,6 +1,6 @@
 /** Logging in and signing up. */
 import type { Session } from "../api.ts";
-import { ApiError, call } from "../api.ts";
+import { APIError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";
 import { type Field, field, focusProblem } from "../components/field.ts";
@@ -56,12 +56,12 @@ export function signupPage(visit: Visit): View {
   return view;
 }
 
-/** The server does not say whether the address was new; the password shows it. @throws {ApiError} */
+/** The server does not say whether the address was new; the password shows it. @throws {APIError} */
 async function logInAfterSignUp(body: { email: string; password: string }): Promise<Session> {
   try {
     return await call<Session>("POST", "/v1/auth/login", { body, anonymous: true });
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    if (!(error instanceof APIError) || error.status !== 401) throw error;
     throw new Error("This e-mail address may have an account already. Log in with its password.");
   }
 }

@@ -1,6 +1,6 @@
 /** One sandbox: its state, a console, its use, its files, what ran in it. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
-import { ApiError, call } from "../api.ts";
+import { APIError, call } from "../api.ts";
 import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, linkButton } from "../components/button.ts";
 import { confirmDelete } from "../components/delete-sandbox.ts";
@@ -44,7 +44,7 @@ export function sandboxPage(visit: Visit): View {
     signal,
     work: async () => show(await call<SandboxInfo>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
     failed: (error) => {
-      if (error instanceof ApiError && error.status === 404) return fill(place, gone(status));
+      if (error instanceof APIError && error.status === 404) return fill(place, gone(status));
       if (status === undefined)
         fill(
           place,

@@ -1,6 +1,6 @@
 /** All sandboxes of the account, as they come and go. */
 import type { SandboxInfo, SandboxPage } from "../../../../shared/schemas/sandboxes.ts";
-import { ApiError, call } from "../api.ts";
+import { APIError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, iconButton } from "../components/button.ts";
 import { confirmDelete } from "../components/delete-sandbox.ts";
@@ -54,7 +54,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
       setTimeout(refresh);
     },
     failed: (error) => {
-      const limited = error instanceof ApiError && error.status === 429;
+      const limited = error instanceof APIError && error.status === 429;
       pausedWords.textContent = limited ? `Not live at the moment: ${error.message}` : "";
       if (!list.element.isConnected && !limited) fill(place, errorNotice(error, refresh));
     },

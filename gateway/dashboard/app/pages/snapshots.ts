@@ -1,6 +1,6 @@
 /** All snapshots of the account, where the server has them. */
 import type { SnapshotInfo, SnapshotPage } from "../../../../shared/schemas/snapshots.ts";
-import { ApiError, call } from "../api.ts";
+import { APIError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, skeleton } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
 import { pager, table } from "../components/table.ts";
@@ -65,7 +65,7 @@ function list({ signal, query }: Visit): HTMLElement {
       show(answer);
     },
     failed: (error) => {
-      const limited = error instanceof ApiError && error.status === 429;
+      const limited = error instanceof APIError && error.status === 429;
       pausedWords.textContent = limited ? `Not live at the moment: ${error.message}` : "";
       if (!rows.element.isConnected && !limited) fill(place, errorNotice(error, refresh));
     },

@@ -1,6 +1,6 @@
 /** The terminals of a sandbox. With `?session=` one of them, to be watched. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
-import { ApiError, call } from "../api.ts";
+import { APIError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { linkButton } from "../components/button.ts";
 import { icon } from "../components/icons.ts";
@@ -23,7 +23,7 @@ export function terminalPage({ params, query, signal }: Visit): View {
     await openWorkplace({ place, sandboxId: id, watched: query.get("session"), signal });
   };
   begin().catch((error: unknown) => {
-    if (!signal.aborted) fill(place, error instanceof ApiError && error.status === 404 ? gone() : errorNotice(error, () => location.reload()));
+    if (!signal.aborted) fill(place, error instanceof APIError && error.status === 404 ? gone() : errorNotice(error, () => location.reload()));
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: path }, icon("back"), name));
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Terminal");

@@ -3,7 +3,7 @@
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
 import { detachTimeoutMaxS } from "../../../../shared/stream/session/protocol.ts";
-import { ApiError, call, ownAddress } from "../api.ts";
+import { APIError, call, ownAddress } from "../api.ts";
 
 declare global {
   /** The client library runs in Node.js too, and asks whether this is it. */
@@ -62,6 +62,6 @@ async function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
     return await openBrowserSocket({ url, headers: {}, timeoutMs: openMs, signal: undefined });
   } catch (error) {
     const answer: unknown = await call("GET", path).catch((reason: unknown) => reason);
-    throw answer instanceof ApiError ? answer : error;
+    throw answer instanceof APIError ? answer : error;
   }
 }

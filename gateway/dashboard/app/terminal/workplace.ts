@@ -17,7 +17,7 @@ interface Workplace {
   readonly signal: AbortSignal;
 }
 
-/** Shows what runs, or starts a shell where nothing does. @throws {ApiError} when the server does not tell what runs. */
+/** Shows what runs, or starts a shell where nothing does. @throws {APIError} when the server does not tell what runs. */
 export async function openWorkplace({ place, sandboxId, watched, signal }: Workplace): Promise<void> {
   const path = `/sandboxes/${encodeURIComponent(sandboxId)}`;
   const desk = new Desk({ sandboxId, onChange: () => changed() });

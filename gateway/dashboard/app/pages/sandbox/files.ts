@@ -73,7 +73,7 @@ function downloadCard(id: string, signal: AbortSignal): HTMLElement {
   return formCard("Download", [path.element, archive.element, result, h("div", {}, send)], result, send, submit);
 }
 
-/** The browser would save an error as if it were the file. @throws {ApiError} with the server's words. */
+/** The browser would save an error as if it were the file. @throws {APIError} with the server's words. */
 async function checkDownload(address: string, signal: AbortSignal): Promise<void> {
   const head = await fetch(address, { method: "HEAD", headers: callerHeaders("HEAD"), signal });
   if (head.ok) return;

@@ -1,4 +1,6 @@
 /** One command that was started in this page: its output, its state, a way to end it. */
+
+import type { Line } from "../../../../../shared/client/execution.ts";
 import { messageOf, requestIdOf } from "../../components/bits.ts";
 import { button, copyButton } from "../../components/button.ts";
 import { icon } from "../../components/icons.ts";
@@ -6,7 +8,7 @@ import { type Child, fill, h } from "../../dom.ts";
 import { duration } from "../../format.ts";
 import { exited, failure, mark, type Outcome, outcomeOf, running, stopped } from "./outcome.ts";
 import { Output } from "./output.ts";
-import { type Chunk, type Execution, runStream } from "./stream.ts";
+import { type Execution, runStream } from "./stream.ts";
 
 const tickMs = 100;
 /** A program may end with it as well, but hardly when its time is up. */
@@ -39,8 +41,8 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   };
   tell(running);
 
-  let last: Chunk | undefined;
-  const take = (chunk: Chunk): Promise<void> | undefined => {
+  let last: Line | undefined;
+  const take = (chunk: Line): Promise<void> | undefined => {
     if (chunk.stdout) return output.add("stdout", chunk.stdout);
     if (chunk.stderr) return output.add("stderr", chunk.stderr);
     if (chunk.exit_code !== undefined || chunk.error !== undefined) last = chunk;
@@ -70,6 +72,6 @@ export function runHead(command: string, ...about: HTMLElement[]): HTMLElement {
   return h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, command), ...about);
 }
 
-function endOf(last: Chunk | undefined): Outcome {
+function endOf(last: Line | undefined): Outcome {
   return last?.exit_code === undefined ? failure(last?.error ?? "The stream ended early.") : exited(last.exit_code);
 }

@@ -1,5 +1,6 @@
 /** An upload with its progress, which only XMLHttpRequest tells. */
-import { ApiError, ConnectionError, callerHeaders, report } from "../../api.ts";
+import { errorOfAnswer } from "../../../../../shared/client/errors.ts";
+import { callerHeaders, report, unreachable } from "../../api.ts";
 
 export interface Upload {
   readonly id: string;
@@ -10,7 +11,7 @@ export interface Upload {
   readonly onProgress: (share: number) => void;
 }
 
-/** @throws {ApiError} with the server's words; {ConnectionError} when the connection breaks. */
+/** @throws {APIError} with the server's words; {APIConnectionError} when the connection breaks. */
 export function uploadFile({ id, path, file, signal, onProgress }: Upload): Promise<{ path: string; size: number }> {
   const request = new XMLHttpRequest();
   request.open("POST", `/v1/sandboxes/${encodeURIComponent(id)}/upload?path=${encodeURIComponent(path)}`);
@@ -19,22 +20,12 @@ export function uploadFile({ id, path, file, signal, onProgress }: Upload): Prom
   request.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total ? loaded / total : 1));
   signal.addEventListener("abort", () => request.abort());
   return new Promise((resolve, reject) => {
-    request.addEventListener("error", () => reject(new ConnectionError()));
+    request.addEventListener("error", () => reject(unreachable()));
     request.addEventListener("abort", () => reject(new DOMException("The page was left.", "AbortError")));
     request.addEventListener("load", () => {
-      const body = parse(request.responseText);
-      if (request.status < 300) return resolve(body as { path: string; size: number });
-      const headers = new Headers({ "x-request-id": request.getResponseHeader("x-request-id") ?? "" });
-      reject(report(new ApiError(request.status, body.error, headers)));
+      if (request.status < 300) return resolve(JSON.parse(request.responseText) as { path: string; size: number });
+      reject(report(errorOfAnswer(request.status, new Headers(), request.responseText)));
     });
     request.send(file);
   });
-}
-
-function parse(text: string): { error?: { code?: string; message?: string; request_id?: string } } {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
 }

@@ -1,0 +1,83 @@
+/** accounts, account, set, suspend, resume. */
+import type { Command } from "commander";
+import type { AdminAccount } from "../../client/types.ts";
+import { UsageError } from "../failures.ts";
+import { ago, type Output } from "../output.ts";
+import { keyTable } from "./keys.ts";
+import { type LimitOptions, limitChange, limitsText, withLimits } from "./limits.ts";
+import { type AdminOptions, type AdminTask, accountId, doing } from "./task.ts";
+
+const nameOf = ({ email, name, id }: AdminAccount): string => `${email ?? name} (${id})`;
+const statusOf = ({ suspended, operator }: AdminAccount): string => [suspended && "suspended", operator && "operator"].filter(Boolean).join(", ");
+
+async function list({ client, out }: AdminTask, { email }: AdminOptions & { email?: string }): Promise<void> {
+  const data = await client.admin.accounts.list({ email }).all();
+  const rows = data.map((account) => {
+    const { id, email, name, tier, limits, custom_limits, keys, sandboxes, created_at, suspended } = account;
+    const numbers = `${limits.requests_per_minute}/min, ${limits.sandboxes}${custom_limits ? " *" : ""}`;
+    return { cells: [id, email, name, tier, numbers, keys, sandboxes, ago(created_at), statusOf(account)], style: suspended ? ("red" as const) : undefined };
+  });
+  const titles = ["ID", "E-MAIL", "NAME", "TIER", "LIMITS", "KEYS", "SANDBOXES", "CREATED", "STATUS"];
+  out.list(data, () => out.table(titles, rows, "No accounts."));
+}
+
+async function show(task: AdminTask, _options: AdminOptions, name: string): Promise<void> {
+  const { client, out } = task;
+  const account = await client.admin.accounts.get(await accountId(task, name));
+  out.show(account, () => {
+    printAccount(out, account);
+    out.line();
+    keyTable(out, account.api_keys);
+  });
+}
+
+async function set(task: AdminTask, options: LimitOptions & { operator?: boolean }, name: string): Promise<void> {
+  const change = { ...limitChange(options), ...(options.operator === undefined ? {} : { operator: options.operator }) };
+  if (Object.keys(change).length === 0) throw new UsageError("set needs at least one option, such as --tier pro");
+  const { client, out } = task;
+  const account = await client.admin.accounts.change(await accountId(task, name), change);
+  out.show(account, () => printAccount(out, account));
+}
+
+async function suspend(task: AdminTask, _options: AdminOptions, name: string): Promise<void> {
+  await task.confirm(`Suspend ${name}? Its calls in progress end at once.`);
+  await setSuspended(task, name, true);
+}
+
+async function setSuspended(task: AdminTask, name: string, suspended: boolean): Promise<void> {
+  const { client, out } = task;
+  const account = await client.admin.accounts.change(await accountId(task, name), { suspended });
+  out.show(account, () => out.text(`${nameOf(account)} ${suspended ? "is suspended" : "may call again"}.`));
+}
+
+function printAccount(out: Output, account: AdminAccount): void {
+  out.pairs([
+    ["Account", account.id],
+    ["E-mail", account.email],
+    ["Name", account.name],
+    ["Tier", account.tier],
+    ["Limits of a key", limitsText(account.limits, account.custom_limits)],
+    ["Status", statusOf(account) || "active"],
+    ["Created", account.created_at],
+    ["Active keys", account.keys],
+    ["Sandboxes", account.sandboxes],
+  ]);
+}
+
+export function addAccountCommands(admin: Command): void {
+  admin
+    .command("accounts")
+    .description("list all accounts, or those with --email PART in their address")
+    .option("--email <part>", "only those that have this in their address")
+    .action(doing(list));
+  admin.command("account <ACCOUNT>").description("show one account with its keys").action(doing(show));
+  withLimits(admin.command("set <ACCOUNT>").description("change the tier, the limits or whether it is an operator"), "tier")
+    .option("--operator", "may use these commands")
+    .option("--no-operator", "may not")
+    .action(doing(set));
+  admin.command("suspend <ACCOUNT>").description("refuse all of its calls, at once and everywhere").action(doing(suspend));
+  admin
+    .command("resume <ACCOUNT>")
+    .description("let a suspended account call again")
+    .action(doing((task, _options, name: string) => setSuspended(task, name, false)));
+}

@@ -1,0 +1,12 @@
+/** Tables for terminals. */
+import stringWidth from "string-width";
+
+/** Lines with aligned columns, by the cells that each character takes. Colour may be put on afterwards: it has no width. */
+export function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, stringWidth(cell));
+  }
+  const padded = (cell: string, column: number): string => cell + " ".repeat((widths[column] ?? 0) - stringWidth(cell));
+  return rows.map((row) => row.map(padded).join("  ").trimEnd());
+}
