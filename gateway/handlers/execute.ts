@@ -5,7 +5,7 @@ import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "..
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/executions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { StreamReceiver } from "../../shared/stream/receiver.ts";
+import type { Stream } from "../../shared/stream/stream.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { within } from "../../shared/waiting.ts";
 import type { Call } from "../call.ts";
@@ -13,6 +13,7 @@ import type { GatewayContext } from "../context.ts";
 import { type Exchange, jsonLine } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";
 import { OutputCollector } from "./output-collector.ts";
+import { withStream } from "./streams.ts";
 
 const timeoutDefaultS = 30;
 const contentType = "application/json; charset=utf-8";
@@ -25,26 +26,18 @@ const quietMs = 50;
 const checkEmpty = checker(Empty);
 const checkEnd = checker(ExecutionEndSchema);
 
-const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
-
-interface Started {
-  readonly executionId: string;
-  readonly receiver: StreamReceiver;
-}
-
 export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<void> {
   const keepBytes = context.config.syncOutputBytesMax;
-  const { executionId, receiver } = await start(context, call, { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes });
-  const collector = new OutputCollector(context.outputMemory, 2 * keepBytes);
-  try {
-    const lines = receiver.read();
-    let next = await lines.next();
-    for (; !next.done; next = await lines.next()) await collector.add(next.value);
-    await sendResult(context, call.exchange, resultOf(executionId, checkEnd(next.value), collector));
-  } finally {
-    receiver.cancel(clientGone());
-    collector.release();
-  }
+  const how = { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes } as const;
+  await run(context, call, how, async (executionId, stream) => {
+    const collector = new OutputCollector(context.outputMemory, 2 * keepBytes);
+    try {
+      const end = checkEnd(await stream.readEach((lines) => collector.add(lines)));
+      await sendResult(context, call.exchange, resultOf(executionId, end, collector));
+    } finally {
+      collector.release();
+    }
+  });
 }
 
 /** A result as JSON text, to be made piece by piece. */
@@ -65,33 +58,30 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
   const maxMs = context.config.execTimeoutMaxMs;
   const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
   if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
-  const { receiver } = await start(context, call, { source: "stream", timeoutMs });
-  const writer = new BodyWriter(call.exchange, {
-    contentType: "application/x-ndjson",
-    headers: { "x-accel-buffering": "no" },
-    stallMs: context.config.streamStallMs,
+  await run(context, call, { source: "stream", timeoutMs }, (_executionId, stream) => {
+    const headers = { "x-accel-buffering": "no" };
+    return writeLines(stream, new BodyWriter(call.exchange, { contentType: "application/x-ndjson", headers, stallMs: context.config.streamStallMs }));
   });
-  try {
-    await writeLines(receiver, writer);
-  } finally {
-    receiver.cancel(clientGone());
-  }
 }
 
-/** Asks the worker to run the command. When this returns, it runs. */
-async function start(
+interface How {
+  readonly source: "sync" | "stream";
+  readonly timeoutMs: number;
+  /** Output of each kind that is kept; absent: all. */
+  readonly keepBytes?: number;
+}
+
+/** Asks the worker to run the command. @param follow called when it runs, with what it writes */
+async function run(
   context: GatewayContext,
   { exchange, by, id, body }: Call<unknown, Static<typeof ExecuteAsyncBody>>,
-  how: { source: "sync" | "stream"; timeoutMs: number; keepBytes?: number },
-): Promise<Started> {
+  how: How,
+  follow: (executionId: string, stream: Stream) => Promise<void>,
+): Promise<void> {
   if (Buffer.byteLength(body.command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   const executionId = newId("execution");
-  const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort((reason) => receiver.cancel(reason));
-  // A cancellation that the worker gets before the call itself would be in vain.
-  if (exchange.unwanted) throw exchange.unwanted;
   const request = {
     ...by,
     sandbox_id: entry.id,
@@ -102,20 +92,16 @@ async function start(
     env: body.env ?? {},
     timeout_ms: how.timeoutMs,
     ...(how.keepBytes === undefined ? {} : { keep_bytes: how.keepBytes }),
-    to: receiver.target,
   };
-  try {
-    await context.workers.call(worker, "execute", request, checkEmpty, startTimeoutMs);
-  } catch (error) {
-    receiver.cancel(clientGone());
-    throw error;
-  }
-  return { executionId, receiver };
+  await withStream(context, exchange, worker, async (stream) => {
+    await context.workers.call(worker, "execute", { ...request, to: stream.target }, checkEmpty, startTimeoutMs);
+    await follow(executionId, stream);
+  });
 }
 
-async function writeLines(receiver: StreamReceiver, writer: BodyWriter): Promise<void> {
+async function writeLines(stream: Stream, writer: BodyWriter): Promise<void> {
   try {
-    const lines = receiver.read();
+    const lines = stream.read();
     const first = lines.next();
     // uWS sends the headers with the first byte of the body: a client must not wait for those of a quiet command.
     if ((await within(first, quietMs)) === undefined) await writer.write(ndjson({ stdout: "" }));

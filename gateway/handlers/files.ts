@@ -1,28 +1,27 @@
 /** upload, download and stat: bytes pass through, at the speed of the slower side. */
+
 import type { Static } from "typebox";
-import { DownloadAccepted, StatReply, UploadAccepted, UploadDone } from "../../shared/bus/messages.ts";
+import { DownloadAccepted, Empty, StatReply, UploadDone } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/files.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { StreamReceiver } from "../../shared/stream/receiver.ts";
-import { StreamSender } from "../../shared/stream/sender.ts";
+import type { Stream } from "../../shared/stream/stream.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";
+import { withStream } from "./streams.ts";
 
 const startTimeoutMs = 60_000;
 /** What a multipart form may hold beside the file. */
 const formBytesMax = 64 * 1024;
 const chunkBytesMax = 64 * 1024;
 
-const checkAccepted = checker(UploadAccepted);
+const checkAccepted = checker(Empty);
 const checkDone = checker(UploadDone);
 const checkTargetFields = checker(UploadTarget);
 const checkStat = checker(StatReply);
 const checkSize = checker(DownloadAccepted);
-
-const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
 
 interface FileSource {
   readonly bytes: AsyncIterable<Buffer>;
@@ -38,19 +37,14 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   const source = await openSource(call);
-  const outcome = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort((reason) => outcome.cancel(reason));
-  try {
+  await withStream(context, exchange, worker, async (stream) => {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
-    const target = await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: outcome.target, size_hint }, checkAccepted, startTimeoutMs);
-    if (target.peer !== worker.peer) throw new SandgateError("internal_error", "the worker names another's stream");
-    const sender = new StreamSender(context.hub, target);
-    const sent = sendFile(source, sender, { bytesMax, tooLarge, stallMs: context.config.streamStallMs });
-    const [{ path }, { size, files }] = await Promise.all([sent, receiveOutcome(outcome, sent)]);
+    await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: stream.target, size_hint }, checkAccepted, startTimeoutMs);
+    // What breaks on our side is thrown before the worker says what it makes of it.
+    const [{ path }, end] = await Promise.all([sendFile(source, stream, bytesMax, tooLarge), stream.readEach()]);
+    const { size, files } = checkDone(end);
     exchange.sendJson(200, { message: files === undefined ? "File uploaded" : "Archive unpacked", path, size, ...(files === undefined ? {} : { files }) });
-  } finally {
-    outcome.cancel(clientGone());
-  }
+  });
 }
 
 /** @throws {SandgateError} `invalid_request`. */
@@ -83,54 +77,22 @@ function together(query: Static<typeof UploadQuery>, fields: Readonly<Record<str
   return { ...query, ...fields };
 }
 
-interface SendLimits {
-  readonly bytesMax: number;
-  readonly tooLarge: SandgateError;
-  readonly stallMs: number;
-}
-
-async function sendFile(source: FileSource, sender: StreamSender, { bytesMax, tooLarge, stallMs }: SendLimits): Promise<{ path: string }> {
+/** While nothing is read from it, a connection does not tell that its client is gone: only the stream's stall ends such an upload. */
+async function sendFile(source: FileSource, stream: Stream, bytesMax: number, tooLarge: SandgateError): Promise<UploadTarget> {
   let size = 0;
   try {
     for await (const chunk of source.bytes) {
       size += chunk.length;
       if (size > bytesMax) throw tooLarge;
-      for (let at = 0; at < chunk.length; at += chunkBytesMax) await writeInTime(sender, chunk.subarray(at, at + chunkBytesMax), stallMs);
+      for (let at = 0; at < chunk.length; at += chunkBytesMax) await stream.write(chunk.subarray(at, at + chunkBytesMax));
     }
     const target = await source.target();
-    sender.end(target);
+    stream.end(target);
     return target;
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    sender.fail(error);
+    stream.fail(error);
     throw error;
-  }
-}
-
-/** While nothing is read from it, a connection does not tell that its client is gone: only time ends such an upload. */
-async function writeInTime(sender: StreamSender, chunk: Buffer, stallMs: number): Promise<void> {
-  const timer = setTimeout(() => sender.abort(new SandgateError("unavailable", "the sandbox takes no more of the file")), stallMs);
-  try {
-    await sender.write(chunk);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** The worker's word on how it went; what broke on our side comes first. */
-async function receiveOutcome(outcome: StreamReceiver, sent: Promise<unknown>): Promise<UploadDone> {
-  try {
-    const end = await outcome.read().next();
-    return checkDone(end.value);
-  } catch (error) {
-    const own = await Promise.race([
-      sent.then(
-        () => undefined,
-        (reason: unknown) => reason,
-      ),
-      Promise.resolve(undefined),
-    ]);
-    throw own ?? error;
   }
 }
 
@@ -144,21 +106,17 @@ export async function stat(context: GatewayContext, { exchange, by, id, query }:
 export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<void> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
-  const receiver = new StreamReceiver(context.hub, context.config.streamWindowBytes).connectTo(worker.peer);
-  exchange.onAbort((reason) => receiver.cancel(reason));
-  try {
-    const request = { ...by, sandbox_id: entry.id, path: query.path, archive: query.archive === "tar", to: receiver.target };
+  await withStream(context, exchange, worker, async (stream) => {
+    const request = { ...by, sandbox_id: entry.id, path: query.path, archive: query.archive === "tar", to: stream.target };
     const { size } = await context.workers.call(worker, "download", request, checkSize, startTimeoutMs);
-    await sendDownload(context, exchange, receiver, query, size);
-  } finally {
-    receiver.cancel(clientGone());
-  }
+    await sendDownload(context, exchange, stream, query, size);
+  });
 }
 
 async function sendDownload(
   context: GatewayContext,
   exchange: Call<unknown, unknown>["exchange"],
-  receiver: StreamReceiver,
+  stream: Stream,
   query: Static<typeof DownloadQuery>,
   size: number | undefined,
 ): Promise<void> {
@@ -166,7 +124,7 @@ async function sendDownload(
   if (exchange.method === "HEAD") return exchange.sendHead(200, "application/octet-stream", size, headers);
   const writer = new BodyWriter(exchange, { contentType: "application/octet-stream", headers, totalBytes: size, stallMs: context.config.streamStallMs });
   try {
-    for await (const chunk of receiver.read()) await writer.write(chunk);
+    await stream.readEach((chunk) => writer.write(chunk));
     writer.end();
   } catch (error) {
     context.log.warn({ err: error, request_id: exchange.requestId }, "a download broke off");

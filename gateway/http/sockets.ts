@@ -19,7 +19,7 @@ const silenceS = 120;
 export interface SocketHandler {
   opened(socket: Socket): void;
   /** The bytes are the handler's own. */
-  message(bytes: Buffer, isBinary: boolean): void;
+  received(bytes: Buffer, isBinary: boolean): void;
   /** An answer to a ping. */
   alive(): void;
   closed(): void;
@@ -80,7 +80,7 @@ export const socketBehavior: WebSocketBehavior<Holder> = {
   sendPingsAutomatically: false,
   open: (raw) => raw.getUserData().handler.opened(new Socket(raw)),
   // uWebSockets.js takes the memory back when this returns.
-  message: (raw, message, isBinary) => raw.getUserData().handler.message(Buffer.from(message.slice(0)), isBinary),
+  message: (raw, message, isBinary) => raw.getUserData().handler.received(Buffer.from(message.slice(0)), isBinary),
   pong: (raw) => raw.getUserData().handler.alive(),
   close: (raw) => raw.getUserData().handler.closed(),
 };

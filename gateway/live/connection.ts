@@ -7,11 +7,12 @@ import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { FrameHeader } from "../../shared/stream/frame.ts";
-import type { StreamEnd } from "../../shared/stream/hub.ts";
+import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
 import { readClientMessage } from "../../shared/stream/session/read.ts";
+import { Stream } from "../../shared/stream/stream.ts";
+import { FramesLost } from "../../shared/stream/window.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
@@ -34,19 +35,17 @@ interface ConnectionParts extends Parts {
   readonly log: Logger;
 }
 
-export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
+export class SessionConnection implements SocketHandler, OpenSocket, StreamListener {
   readonly caller: Caller;
-  readonly remotePeer: string;
   readonly #parts: ConnectionParts;
   readonly #ask: Ask;
-  readonly #streamId: string;
+  /** With the worker, once the client has said what it wants. */
+  #stream: Stream | undefined;
   #socket: Socket | undefined;
   #phase: "new" | "opening" | "open" | "over" = "new";
   #timer: NodeJS.Timeout | undefined;
   #isAlive = true;
-  #expected = 0;
-  #sequence = 0;
-  readonly #outbox: Outbox;
+  readonly #outbox = new Outbox();
   /** Pieces of output that no acknowledgement has come for. */
   #unanswered = 0;
   /** Bytes of input that this client has sent, and that the command has been given of them. */
@@ -56,12 +55,6 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#parts = parts;
     this.#ask = ask;
     this.caller = ask.caller;
-    this.remotePeer = ask.worker.peer;
-    this.#streamId = parts.hub.newStreamId();
-    this.#outbox = new Outbox({
-      send: (header, ...payload) => parts.hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload),
-      failed: (error) => this.fail(error),
-    });
   }
 
   opened(socket: Socket): void {
@@ -70,7 +63,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#parts.sockets.add(this);
   }
 
-  message(bytes: Buffer, isBinary: boolean): void {
+  received(bytes: Buffer, isBinary: boolean): void {
     this.#isAlive = true;
     try {
       if (isBinary) this.#takeInput(bytes);
@@ -104,17 +97,22 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     this.#close(closeReasons.restart.code, closeReasons.restart.meaning);
   }
 
-  take(header: FrameHeader, payload: Uint8Array): void {
-    if (this.#phase === "over" || header.seq === undefined) return;
-    if (header.seq !== this.#expected) return this.fail(new SandgateError("unavailable", "part of the output was lost on its way"), "outputLost");
-    this.#expected++;
-    if (header.message !== undefined) return this.#hear(checkNotice(header.message));
+  bytes(output: Uint8Array): void {
     this.#unanswered = Math.min(this.#unanswered + 1, unansweredMax);
-    this.#deliver(payload);
+    this.#deliver(output);
   }
 
-  abort(error: SandgateError): void {
-    this.fail(error);
+  message(notice: unknown): void {
+    this.#hear(checkNotice(notice));
+  }
+
+  /** The worker's last notice: how the session has ended, or why this client has no part in it any more. */
+  ended(notice: unknown): void {
+    this.#hear(checkNotice(notice));
+  }
+
+  broken(error: SandgateError): void {
+    if (this.#phase !== "over") this.fail(error, error instanceof FramesLost ? "outputLost" : undefined);
   }
 
   #read(bytes: Buffer): ClientMessage {
@@ -160,9 +158,10 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
   #begin(message: ClientMessage & { type: "start" | "attach" }): void {
     this.#phase = "opening";
     clearTimeout(this.#timer);
-    this.#parts.hub.add(this.#streamId, this);
+    const stream = Stream.open(this.#parts.hub, this.#ask.worker.peer, { listener: this });
+    this.#stream = stream;
     this.#ask.sessionId = message.type === "attach" ? message.session_id : newId("session");
-    openOnWorker(this.#parts, this.#ask, message, this.#streamId).catch((error: unknown) => {
+    openOnWorker(this.#parts, this.#ask, message, stream.target).catch((error: unknown) => {
       if (this.#phase === "over") return;
       this.#audit(message.type, SandgateError.from(error));
       this.fail(SandgateError.from(error));
@@ -176,7 +175,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
     if (notice.type === "started") this.#started(notice.input_offset);
     this.#say(notice);
     if (notice.type === "exit") this.#close(closeReasons.done.code, "the session has ended");
-    else if (notice.type === "started") this.#outbox.open();
+    else if (notice.type === "started" && this.#stream) this.#outbox.open(this.#stream);
   }
 
   #started(inputOffset: number): void {
@@ -204,21 +203,11 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamEnd {
 
   #end(): void {
     if (this.#phase === "over") return;
-    const wasOpen = this.#phase !== "new";
     this.#phase = "over";
     clearTimeout(this.#timer);
     this.#outbox.close();
     this.#parts.sockets.delete(this);
-    this.#parts.hub.remove(this.#streamId);
-    if (wasOpen) this.#leave();
-  }
-
-  #leave(): void {
-    try {
-      this.#parts.hub.send(this.remotePeer, this.#streamId, { cancel: { code: "unavailable", message: "the client went away" } });
-    } catch {
-      // The bus is gone, which the worker notices as well.
-    }
+    this.#stream?.cancel(new SandgateError("unavailable", "the client went away"));
   }
 
   #audit(action: string, error?: SandgateError): void {

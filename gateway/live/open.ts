@@ -1,13 +1,13 @@
 /** The first message of a client as a call to the worker. */
 
-import { Empty } from "../../shared/bus/messages.ts";
+import { Empty, type StreamTarget } from "../../shared/bus/messages.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax } from "../../shared/schemas/executions.ts";
 import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import { detachTimeoutDefaultS, terminalDefault, windowBytes } from "../../shared/stream/session/protocol.ts";
+import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/session/protocol.ts";
 import type { By, Caller } from "../call.ts";
 import type { Dispatcher, WorkerRef } from "../fleet/dispatch.ts";
 
@@ -35,8 +35,7 @@ export interface Ask {
 }
 
 /** Resolves when the worker has begun to talk on the stream. @throws {SandgateError} why it cannot. */
-export async function openOnWorker(parts: Parts, ask: Ask, message: StartMessage | AttachMessage, streamId: string): Promise<void> {
-  const to = { peer: parts.hub.peer, stream_id: streamId, window_bytes: windowBytes };
+export async function openOnWorker(parts: Parts, ask: Ask, message: StartMessage | AttachMessage, to: StreamTarget): Promise<void> {
   const common = { ...ask.by, sandbox_id: ask.sandboxId, to };
   if (message.type === "start") await parts.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(parts, ask, message) }, checkEmpty, callTimeoutMs);
   else await parts.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) }, checkEmpty, callTimeoutMs);

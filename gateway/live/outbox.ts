@@ -4,7 +4,6 @@
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
-import type { FrameHeader } from "../../shared/stream/frame.ts";
 
 const togetherDefaultMs = 1;
 /** Bytes of input that are put together into one message. */
@@ -19,36 +18,37 @@ interface Input {
 }
 type Item = Input | ClientMessage;
 
-export interface OutboxEvents {
-  send(header: FrameHeader, ...payload: Uint8Array[]): void;
-  failed(error: SandgateError): void;
+/** Where it goes. */
+export interface OutboxTarget {
+  /** Input, in pieces. */
+  push(...pieces: Uint8Array[]): void;
+  say(message: ClientMessage): void;
 }
 
 export class Outbox {
-  readonly #events: OutboxEvents;
   readonly #togetherMs: number;
   #waiting: Item[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sentAtMs = Number.NEGATIVE_INFINITY;
-  #phase: "held" | "open" | "closed" = "held";
+  /** Undefined until the worker listens. */
+  #target: OutboxTarget | undefined;
+  #isClosed = false;
 
   /** @param togetherMs how long what follows a message is put together. */
-  constructor(events: OutboxEvents, togetherMs = togetherDefaultMs) {
-    this.#events = events;
+  constructor(togetherMs = togetherDefaultMs) {
     this.#togetherMs = togetherMs;
   }
 
   /** The worker listens: what has waited for that goes now. */
-  open(): void {
-    if (this.#phase !== "held") return;
-    this.#phase = "open";
+  open(target: OutboxTarget): void {
+    this.#target ??= target;
     this.#flush();
   }
 
   /** The client has gone. What it said before that still counts. */
   close(): void {
-    if (this.#phase === "open") this.#flush();
-    this.#phase = "closed";
+    this.#flush();
+    this.#isClosed = true;
     this.#waiting = [];
   }
 
@@ -65,7 +65,7 @@ export class Outbox {
 
   /** @throws {SandgateError} `rate_limited`. */
   message(message: ClientMessage): void {
-    if (this.#phase !== "held") this.#replace(message);
+    if (this.#target) this.#replace(message);
     this.#add(message);
   }
 
@@ -81,12 +81,12 @@ export class Outbox {
   }
 
   #add(item: Item): void {
-    if (this.#phase === "closed") return;
-    if (this.#phase === "held" && this.#waiting.length >= earlyMax) {
+    if (this.#isClosed) return;
+    if (!this.#target && this.#waiting.length >= earlyMax) {
       throw new SandgateError("rate_limited", `at most ${earlyMax} messages may come before the session has begun`);
     }
     this.#waiting.push(item);
-    if (this.#phase === "held" || this.#timer) return;
+    if (!this.#target || this.#timer) return;
     if (performance.now() - this.#sentAtMs >= this.#togetherMs) this.#flush();
     else this.#timer = setTimeout(() => this.#flush(), this.#togetherMs);
   }
@@ -94,14 +94,11 @@ export class Outbox {
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (!this.#target) return;
     this.#sentAtMs = performance.now();
-    try {
-      for (const item of this.#waiting.splice(0)) {
-        if (item.type === "input") this.#events.send({}, ...item.pieces);
-        else this.#events.send({ message: item });
-      }
-    } catch (error) {
-      this.#events.failed(SandgateError.from(error));
+    for (const item of this.#waiting.splice(0)) {
+      if (item.type === "input") this.#target.push(...item.pieces);
+      else this.#target.say(item);
     }
   }
 }

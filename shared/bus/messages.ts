@@ -101,15 +101,13 @@ export type ExecutionEnd = Static<typeof ExecutionEnd>;
 export const UploadCall = Type.Object({
   ...caller,
   sandbox_id: Id,
-  /** Where the outcome goes: a stream without data whose end says the size. */
+  /** The file comes on it, and what became of it is its end. */
   to: StreamTarget,
   /** Unknown while a multipart body sends the file before its path; then the end frame brings it. */
   path: Type.Optional(FilePath),
   size_hint: Type.Optional(Count),
 });
 export type UploadCall = Static<typeof UploadCall>;
-/** The reply to an upload call: where to send the bytes. */
-export const UploadAccepted = StreamTarget;
 /** The end frame of an upload's stream. */
 export const UploadEnd = UploadTarget;
 export type UploadEnd = Static<typeof UploadEnd>;

@@ -8,6 +8,7 @@ import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
 import { decodeFrame, encodeFrame, type FrameHeader } from "./frame.ts";
+import { FramesLost } from "./window.ts";
 
 /** One end of a stream. */
 export interface StreamEnd {
@@ -68,7 +69,7 @@ export class StreamHub {
       const { header, payload } = decodeFrame(message);
       end.take(header, payload);
     } catch (error) {
-      this.#log.error({ err: error, stream: streamId }, "a stream frame could not be read");
+      if (!(error instanceof FramesLost)) this.#log.error({ err: error, stream: streamId }, "a stream frame could not be read");
       end.abort(SandgateError.from(error));
     }
   }

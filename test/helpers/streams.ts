@@ -1,6 +1,5 @@
 /** Two processes on one bus with a stream between them. */
-import { StreamReceiver } from "../../shared/stream/receiver.ts";
-import { StreamSender } from "../../shared/stream/sender.ts";
+import { Stream } from "../../shared/stream/stream.ts";
 import type { TestNats } from "./nats.ts";
 import { until } from "./until.ts";
 
@@ -9,20 +8,20 @@ export type Member = Awaited<ReturnType<TestNats["member"]>>;
 export interface StreamPair {
   readonly from: Member;
   readonly to: Member;
-  readonly sender: StreamSender;
-  readonly receiver: StreamReceiver;
+  readonly sender: Stream;
+  readonly receiver: Stream;
 }
 
 /** A sending and a receiving process that know each other, and an open stream. */
 export async function openStream(nats: TestNats, windowBytes = 64 * 1024): Promise<StreamPair> {
   const [from, to] = await Promise.all([nats.member(), nats.member()]);
   await until("the two to know each other", () => from.peers.has(to.peers.peer) && to.peers.has(from.peers.peer));
-  const receiver = new StreamReceiver(to.hub, windowBytes).connectTo(from.peers.peer);
-  return { from, to, receiver, sender: new StreamSender(from.hub, receiver.target) };
+  const receiver = Stream.open(to.hub, from.peers.peer, { windowBytes });
+  return { from, to, receiver, sender: Stream.answer(from.hub, receiver.target, { windowBytes }) };
 }
 
 /** Reads a stream to its end: the bytes, and the summary or the error. */
-export async function drainStream(receiver: StreamReceiver): Promise<{ bytes: Buffer; summary?: unknown; error?: unknown }> {
+export async function drainStream(receiver: Stream): Promise<{ bytes: Buffer; summary?: unknown; error?: unknown }> {
   const chunks: Uint8Array[] = [];
   const items = receiver.read();
   try {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ExecutionEnd } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { StreamSender } from "../../shared/stream/sender.ts";
+import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -21,7 +21,7 @@ type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "f
 interface Parts {
   readonly command: RunningCommand;
   readonly container: Container;
-  readonly sender: StreamSender;
+  readonly stream: Stream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly startedAtMs: number;
@@ -32,7 +32,7 @@ export class Execution implements Activity {
   readonly kind = "execution";
   readonly #command: RunningCommand;
   readonly #container: Container;
-  readonly #sender: StreamSender;
+  readonly #stream: Stream;
   readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
   readonly #startedAtMs: number;
   readonly #log: Logger;
@@ -42,7 +42,7 @@ export class Execution implements Activity {
   constructor(parts: Parts) {
     this.#command = parts.command;
     this.#container = parts.container;
-    this.#sender = parts.sender;
+    this.#stream = parts.stream;
     this.#streams = { stdout: parts.stdout, stderr: parts.stderr };
     this.#startedAtMs = parts.startedAtMs;
     this.#log = parts.log;
@@ -60,15 +60,15 @@ export class Execution implements Activity {
   async finish(timeoutMs: number): Promise<ExecutionEnd> {
     const oomKillsBefore = oomKills(this.#container);
     const timer = setTimeout(() => this.#halt({ kind: "timeout" }), timeoutMs);
-    const onGone = (): void => this.abort(this.#sender.signal.reason as SandgateError);
-    this.#sender.signal.addEventListener("abort", onGone, { once: true });
-    if (this.#sender.signal.aborted) onGone();
+    const { exited, stdout, stderr } = this.#command;
     try {
-      const [exitCode] = await Promise.all([
-        this.#command.exited,
-        this.#pump(this.#command.stdout, this.#streams.stdout),
-        this.#pump(this.#command.stderr, this.#streams.stderr),
-      ]);
+      const exitCode = await this.#stream.whileOpen(
+        (reason) => this.abort(reason),
+        async () => {
+          await Promise.all([this.#pump(stdout, this.#streams.stdout), this.#pump(stderr, this.#streams.stderr), exited]);
+          return exited;
+        },
+      );
       // The command itself may be gone before what it started.
       await this.#killed;
       return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
@@ -79,9 +79,8 @@ export class Execution implements Activity {
       return this.#outcome(exitCodes.error, false);
     } finally {
       clearTimeout(timer);
-      this.#sender.signal.removeEventListener("abort", onGone);
-      this.#command.stdout.close();
-      this.#command.stderr.close();
+      stdout.close();
+      stderr.close();
     }
   }
 
@@ -91,22 +90,10 @@ export class Execution implements Activity {
     this.#killed = this.#command.kill().catch((err) => this.#log.error({ err }, "a command could not be ended"));
   }
 
-  /** Passes a pipe on while the receiver has room; once nobody reads, empties it so that the command can end. */
-  async #pump(pipe: PipeReader, stream: OutputStream): Promise<void> {
-    for (let chunk = await this.#nextWithRoom(pipe); chunk; chunk = await this.#nextWithRoom(pipe)) {
-      await this.#send(stream.take(chunk));
-    }
-    await this.#send(stream.flush());
-  }
-
-  async #nextWithRoom(pipe: PipeReader): Promise<Buffer | undefined> {
-    if (!this.#sender.signal.aborted) await this.#sender.room().catch(() => {});
-    return pipe.next();
-  }
-
-  async #send(line: Buffer | undefined): Promise<void> {
-    if (!line || this.#sender.signal.aborted) return;
-    await this.#sender.write(line).catch((error: unknown) => this.abort(SandgateError.from(error)));
+  async #pump(pipe: PipeReader, output: OutputStream): Promise<void> {
+    await this.#stream.pump(pipe, (chunk) => output.take(chunk));
+    const rest = output.flush();
+    if (rest) this.#stream.push(rest);
   }
 
   #outcome(exitCode: number, outOfMemory: boolean): ExecutionEnd {

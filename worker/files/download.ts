@@ -1,6 +1,8 @@
 /** Sends a file, or a directory as a tar archive. */
+
+import { stoppedBy } from "../../shared/abort.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { StreamSender } from "../../shared/stream/sender.ts";
+import type { Stream } from "../../shared/stream/stream.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -38,10 +40,8 @@ const openTimeoutMs = 10_000;
 export interface Download {
   /** Bytes to come, where it is known before. */
   readonly size: number | undefined;
-  /** Sends everything; rejects when it could not be sent whole. */
-  send(sender: StreamSender): Promise<void>;
-  /** Ends the program that reads the file. */
-  stop(): Promise<void>;
+  /** Sends everything, and resolves with the stream's summary; rejects when it could not be sent whole. A stream that breaks ends it. */
+  send(stream: Stream): Promise<object>;
 }
 
 /**
@@ -61,45 +61,26 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   }
   return {
     size: size === undefined ? undefined : Number(size),
-    send: (sender) => sendAll(tool, sender, path).finally(() => close(tool)),
-    stop: () => tool.kill(),
+    send: (stream) => sendAll(tool, stream, path).finally(() => close(tool)),
   };
 }
 
 /** What the program says first. A file that becomes a named pipe just before it is opened would keep it for ever. */
 async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<string> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]);
-  const stop = (): void => void tool.kill();
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
-  try {
-    return await lineOf(tool.stderr);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
+  return stoppedBy(
+    signal,
+    () => void tool.kill(),
+    () => lineOf(tool.stderr),
+  );
 }
 
-async function sendAll(tool: RunningCommand, sender: StreamSender, path: string): Promise<void> {
-  const stop = (): void => void tool.kill();
-  sender.signal.addEventListener("abort", stop, { once: true });
-  if (sender.signal.aborted) stop();
-  try {
-    const [exitCode, stderr] = await Promise.all([tool.exited, textOf(tool.stderr), pump(tool, sender)]);
-    // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.
-    if (exitCode > 1)
-      throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
-  } finally {
-    sender.signal.removeEventListener("abort", stop);
-  }
-}
-
-async function pump(tool: RunningCommand, sender: StreamSender): Promise<void> {
-  for (;;) {
-    if (!sender.signal.aborted) await sender.room().catch(() => {});
-    const chunk = await tool.stdout.next();
-    if (!chunk) return;
-    if (!sender.signal.aborted) await sender.write(chunk);
-  }
+async function sendAll(tool: RunningCommand, stream: Stream, path: string): Promise<object> {
+  const run = () => Promise.all([tool.exited, textOf(tool.stderr), stream.pump(tool.stdout)]);
+  const [exitCode, stderr] = await stream.whileOpen(() => void tool.kill(), run);
+  // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.
+  if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
+  return {};
 }
 
 function close(tool: RunningCommand): void {

@@ -1,4 +1,5 @@
 /** Unpacks an archive that lies in a sandbox, by the sandbox's own `tar`. */
+import { stoppedBy } from "../../shared/abort.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -22,17 +23,14 @@ rm -f -- "$1" "$1.list"
  */
 export async function unpack(oci: OciRuntime, container: Container, archive: string, folder: string, signal: AbortSignal): Promise<number> {
   const tool = await startTool(oci, container, program, [archive, folder], "none");
-  const stop = (): void => void tool.kill();
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
-  try {
-    const { exitCode, stdout, stderr } = await endOf(tool);
-    if (signal.aborted) throw SandgateError.from(signal.reason);
-    if (exitCode !== 0) throw fault(exitCode, stderr, folder);
-    return Number(stdout) || 0;
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
+  const { exitCode, stdout, stderr } = await stoppedBy(
+    signal,
+    () => void tool.kill(),
+    () => endOf(tool),
+  );
+  if (signal.aborted) throw SandgateError.from(signal.reason);
+  if (exitCode !== 0) throw fault(exitCode, stderr, folder);
+  return Number(stdout) || 0;
 }
 
 function fault(exitCode: number, stderr: string, folder: string): SandgateError {

@@ -6,7 +6,7 @@ import type { UploadDone, UploadEnd } from "../../shared/bus/messages.ts";
 import { UploadEnd as UploadEndSchema } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { StreamReceiver } from "../../shared/stream/receiver.ts";
+import type { Stream } from "../../shared/stream/stream.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -37,9 +37,8 @@ export interface UploadJob {
   readonly oci: OciRuntime;
   readonly container: Container;
   readonly id: string;
-  readonly receiver: StreamReceiver;
-  /** Aborted when nobody waits for the outcome any more, or the sandbox must take no more. */
-  readonly signal: AbortSignal;
+  /** Brings the file. It breaks when nobody waits for the outcome any more, or the sandbox must take no more. */
+  readonly stream: Stream;
   /** Called with every chunk's size before it is written; throws when it must not be. */
   readonly account: (bytes: number) => void;
 }
@@ -61,7 +60,7 @@ export async function takeUpload(job: UploadJob): Promise<UploadDone> {
   try {
     const { end, size } = await writeTemporary(job, temporary);
     target = end.path;
-    if (end.archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.signal) };
+    if (end.archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.stream.signal) };
     if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`, { reason: "is_directory" });
     await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `${name}.whole`], target);
     return { size };
@@ -78,21 +77,21 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
     if (code !== 0) throw toolFault(code, await stderr, temporary);
   });
   // A program that ends early ends the stream, whose reader then sees why.
-  written.catch((error: unknown) => job.receiver.cancel(SandgateError.from(error)));
-  // A program that was stopped from within the sandbox takes no bytes and so would never see the stream's end.
-  const stop = (): void => void tool.kill();
-  job.signal.addEventListener("abort", stop, { once: true });
+  written.catch((error: unknown) => job.stream.fail(SandgateError.from(error)));
   try {
-    const result = await feed(job, tool);
+    // A program that was stopped from within the sandbox takes no bytes and so would never see the stream's end.
+    const result = await job.stream.whileOpen(
+      () => void tool.kill(),
+      () => feed(job, tool),
+    );
     await written;
     return result;
   } catch (error) {
     // Before the kill, whose exit code would be told as the reason.
-    job.receiver.cancel(SandgateError.from(error));
+    job.stream.fail(SandgateError.from(error));
     await tool.kill();
     throw error;
   } finally {
-    job.signal.removeEventListener("abort", stop);
     tool.stdout.close();
     tool.stderr.close();
   }
@@ -104,15 +103,13 @@ async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: Upload
   // A write after the program has ended raises this; how the program ended is what counts.
   stdin.on("error", () => {});
   let size = 0;
-  const chunks = job.receiver.read();
-  let next = await chunks.next();
-  for (; !next.done; next = await chunks.next()) {
-    job.account(next.value.length);
-    size += next.value.length;
-    if (!stdin.write(next.value)) await drained(stdin);
-  }
+  const end = await job.stream.readEach(async (chunk) => {
+    job.account(chunk.length);
+    size += chunk.length;
+    if (!stdin.write(chunk)) await drained(stdin);
+  });
   stdin.end();
-  return { end: checkEnd(next.value), size };
+  return { end: checkEnd(end), size };
 }
 
 /** Resolves when the stream takes more, or never will. */

@@ -2,7 +2,7 @@
 
 import type { ExecuteCall, LogEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { StreamSender } from "../../shared/stream/sender.ts";
+import { Stream } from "../../shared/stream/stream.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
@@ -20,7 +20,7 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
   }
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const slot = takeSlot(context, sandbox);
-  const sender = new StreamSender(context.hub, call.to);
+  const stream = Stream.answer(context.hub, call.to);
   const startedAtMs = Date.now();
   const { starts, runs } = context.counters;
   const started = starts.start();
@@ -31,7 +31,7 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
     const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const log = context.log.child({ execution: call.execution_id });
-    const execution = new Execution({ command, container: sandbox.container, sender, stdout, stderr, startedAtMs, log });
+    const execution = new Execution({ command, container: sandbox.container, stream, stdout, stderr, startedAtMs, log });
     slot.attach(execution);
     const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
     inBackground(log, "the end of a command was not told", async () => {
@@ -39,14 +39,14 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
       ended();
       slot.free();
       void logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
-      sender.end(end);
+      stream.end(end);
     });
     // A client that has seen anything of a command finds it in the log, whatever happens to this process.
     await logged;
     return { started_at_ms: startedAtMs };
   } catch (error) {
     slot.free();
-    sender.abort(SandgateError.from(error));
+    stream.close();
     if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }

@@ -30,7 +30,7 @@ export async function sessionStart(context: WorkerContext, call: SessionStartCal
     return {};
   } catch (error) {
     await context.sessions.discard(session, sandbox, SandgateError.from(error));
-    first.abort();
+    first.leave();
     if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }

@@ -4,10 +4,11 @@ import type { StreamTarget } from "../../shared/bus/messages.ts";
 import type { SessionNotice } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
-import type { FrameHeader } from "../../shared/stream/frame.ts";
-import type { StreamEnd, StreamHub } from "../../shared/stream/hub.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
+import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/stream/session/frames.ts";
 import { type closeReasons, windowBytes } from "../../shared/stream/session/protocol.ts";
+import { Stream } from "../../shared/stream/stream.ts";
 import type { OutputRing } from "./ring.ts";
 
 /** What comes from the client; `closed` once, whoever ended it. */
@@ -23,29 +24,22 @@ interface Gap {
   readonly bytes: number;
 }
 
-export class Attachment implements StreamEnd {
-  readonly remotePeer: string;
-  readonly #hub: StreamHub;
-  readonly #streamId: string;
+export class Attachment implements StreamListener {
+  readonly #stream: Stream;
   readonly #events: AttachmentEvents;
-  #sequence = 0;
-  #expected = 0;
-  #closed = false;
+  #hasLeft = false;
   /** Of the byte that is sent next. */
   #cursor = 0;
   #acknowledged = 0;
   #gaps: Gap[] = [];
 
   constructor(hub: StreamHub, target: StreamTarget, events: AttachmentEvents) {
-    this.#hub = hub;
     this.#events = events;
-    this.remotePeer = target.peer;
-    this.#streamId = target.stream_id;
-    hub.add(target.stream_id, this);
+    this.#stream = Stream.answer(hub, target, { listener: this });
   }
 
   get closed(): boolean {
-    return this.#closed;
+    return this.#stream.isOver;
   }
 
   /** Output from this offset on is sent from now on. */
@@ -61,10 +55,10 @@ export class Attachment implements StreamEnd {
 
   /** Sends what the window lets through. @returns whether the client has been sent everything. */
   sendFrom(ring: OutputRing): boolean {
-    for (let room = windowBytes - this.#inFlight(); room > 0 && this.#cursor < ring.end && !this.#closed; room = windowBytes - this.#inFlight()) {
+    for (let room = windowBytes - this.#inFlight(); room > 0 && this.#cursor < ring.end && !this.closed; room = windowBytes - this.#inFlight()) {
       if (this.#cursor < ring.start) this.#skipTo(ring.start);
       const piece = ring.read(this.#cursor, Math.min(room, outputPayloadMax));
-      this.#send({}, outputHeader(piece), piece.bytes);
+      this.#stream.push(outputHeader(piece), piece.bytes);
       this.#cursor += piece.bytes.length;
     }
     return this.#cursor >= ring.end;
@@ -79,13 +73,13 @@ export class Attachment implements StreamEnd {
   }
 
   tell(notice: SessionNotice): void {
-    this.#send({ message: notice });
+    this.#stream.say(notice);
   }
 
   /** The last thing that the client is told. */
   finish(notice: SessionNotice): void {
-    this.tell(notice);
-    this.#close();
+    this.#stream.end(notice);
+    this.leave();
   }
 
   /** Ends it because of an error, or with a reason that says more than the error's code. */
@@ -94,18 +88,30 @@ export class Attachment implements StreamEnd {
     this.finish({ type: "closed", code: error.code, message: error.message, ...reasons });
   }
 
-  take(header: FrameHeader, payload: Uint8Array): void {
-    if (this.#closed) return;
-    if (header.cancel) return this.#close();
-    if (header.seq !== this.#expected) return this.fail(new SandgateError("unavailable", "part of the input was lost on the way to the worker"));
-    this.#expected++;
-    if (header.message === undefined) this.#events.input(this, payload);
-    // Its gateway has checked it.
-    else this.#events.message(this, header.message as ClientMessage);
+  /** Leaves without a word. */
+  leave(): void {
+    this.#stream.close();
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#events.closed(this);
   }
 
-  abort(): void {
-    this.#close();
+  bytes(input: Uint8Array): void {
+    this.#events.input(this, input);
+  }
+
+  message(message: unknown): void {
+    // Its gateway has checked it.
+    this.#events.message(this, message as ClientMessage);
+  }
+
+  ended(): void {
+    this.leave();
+  }
+
+  /** The client has gone, or the bus, over which it attaches again. */
+  broken(): void {
+    this.leave();
   }
 
   /** Bytes sent and not acknowledged. */
@@ -117,21 +123,5 @@ export class Attachment implements StreamEnd {
     this.tell({ type: "gap", from: this.#cursor, to: offset });
     this.#gaps.push({ from: this.#cursor, bytes: offset - this.#cursor });
     this.#cursor = offset;
-  }
-
-  #send(header: FrameHeader, ...payload: Uint8Array[]): void {
-    if (this.#closed) return;
-    try {
-      this.#hub.send(this.remotePeer, this.#streamId, { seq: this.#sequence++, ...header }, ...payload);
-    } catch {
-      this.#close(); // The bus is gone: the client attaches again.
-    }
-  }
-
-  #close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#hub.remove(this.#streamId);
-    this.#events.closed(this);
   }
 }

@@ -4,9 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Outbox } from "../../../../gateway/live/outbox.ts";
 import { Pace } from "../../../../gateway/live/pace.ts";
-import type { SandgateError } from "../../../../shared/errors.ts";
 import type { ClientMessage } from "../../../../shared/schemas/session-messages.ts";
-import type { FrameHeader } from "../../../../shared/stream/frame.ts";
 
 /** Longer than the machine may keep a test from going on. */
 const togetherMs = 500;
@@ -14,16 +12,11 @@ const togetherMs = 500;
 /** What was sent: messages, and input as text. */
 class Sent {
   readonly all: (string | ClientMessage)[] = [];
-  readonly failures: SandgateError[] = [];
-  readonly box = new Outbox(
-    {
-      send: (header: FrameHeader, ...payload: Uint8Array[]) => {
-        this.all.push(payload.length > 0 ? Buffer.concat(payload).toString() : (header.message as ClientMessage));
-      },
-      failed: (error) => this.failures.push(error),
-    },
-    togetherMs,
-  );
+  readonly box = new Outbox(togetherMs);
+
+  open(): void {
+    this.box.open({ push: (...pieces) => this.all.push(Buffer.concat(pieces).toString()), say: (message) => this.all.push(message) });
+  }
 
   type(...texts: string[]): void {
     for (const text of texts) this.box.input(Buffer.from(text));
@@ -40,13 +33,13 @@ test("what comes before the session has begun goes when it has, in order", () =>
   sent.box.message(resize(3));
   sent.type("c");
   assert.deepEqual(sent.all, []);
-  sent.box.open();
+  sent.open();
   assert.deepEqual(sent.all, ["ab", resize(3), "c"]);
 });
 
 test("the first message goes at once, those that follow go together", async () => {
   const sent = new Sent();
-  sent.box.open();
+  sent.open();
   await sleep(2 * togetherMs);
   sent.type("x");
   assert.deepEqual(sent.all, ["x"]);
@@ -60,7 +53,7 @@ test("the first message goes at once, those that follow go together", async () =
 
 test("of sizes between input and of acknowledgements the last one goes, a pending signal goes once", () => {
   const sent = new Sent();
-  sent.box.open();
+  sent.open();
   sent.type("begin");
   for (const message of [ack(1), resize(1), signal("INT"), resize(2), signal("INT"), signal("TERM"), ack(2)]) sent.box.message(message);
   sent.type("between");
@@ -71,7 +64,7 @@ test("of sizes between input and of acknowledgements the last one goes, a pendin
 
 test("what was said before the client went still goes, nothing after", async () => {
   const sent = new Sent();
-  sent.box.open();
+  sent.open();
   sent.type("1", "2");
   sent.box.close();
   sent.type("3");

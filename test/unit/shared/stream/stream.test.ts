@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { subjects } from "../../../../shared/bus/subjects.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { encodeFrame } from "../../../../shared/stream/frame.ts";
-import { StreamSender } from "../../../../shared/stream/sender.ts";
+import { Stream } from "../../../../shared/stream/stream.ts";
 import { startNats, type TestNats } from "../../../helpers/nats.ts";
 import { drainStream, openStream, type StreamPair } from "../../../helpers/streams.ts";
 import { until } from "../../../helpers/until.ts";
@@ -150,7 +150,7 @@ test("a lost bus ends the streams at both ends, and new ones work when it is bac
   try {
     assertUnavailable((await reading).error, /message bus/);
     await until("the sender's end", () => sender.signal.aborted);
-    const orphan = new StreamSender(from.hub, receiver.target);
+    const orphan = Stream.answer(from.hub, receiver.target);
     await assert.rejects(orphan.write(Buffer.from("lost")), { code: "unavailable" });
   } finally {
     await nats.server.start();
