@@ -43,3 +43,14 @@ export interface By {
   readonly request_id: string;
   readonly account_id: string;
 }
+
+/** JSON text of a value, with the newline at its end: made once and sent often, or kept. */
+export type JsonText<A> = (string | Uint8Array) & { readonly [of]: A };
+declare const of: unique symbol;
+
+/** What a handler answers with. */
+export type Answer<A> = A | JsonText<A>;
+
+/** What a handler gives back that has written its answer by itself. */
+export const answered = Symbol("answered");
+export type Answered = typeof answered;

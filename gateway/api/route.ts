@@ -1,7 +1,7 @@
 /** A route: who may call it, what it takes, who answers. Its constructors tie handlers to the schemas of what they are given. */
-import Type, { type Static, type TObject, type TSchema } from "typebox";
+import Type, { type Static, type TNever, type TObject, type TSchema } from "typebox";
 import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
-import type { Call, Caller, OpenCall } from "../call.ts";
+import { type Answer, type Answered, answered, type Call, type Caller, type OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { OperationDocs } from "../docs/operation.ts";
 import type { CallFacts, OpenFacts } from "../docs/route.ts";
@@ -47,7 +47,9 @@ interface Input<Query, Body> {
   readonly body: { readonly schema: TSchema; readonly check: Check<Body> } | { readonly schema?: undefined; readonly left: Body };
 }
 
-type Handler<C> = (context: GatewayContext, call: C) => Answering;
+/** One that answers with something else than its docs say does not compile. */
+type Handler<C, A extends TSchema> = (context: GatewayContext, call: C) => Handled<A> | Promise<Handled<A>>;
+type Handled<A extends TSchema> = Answer<Static<A>> | Answered;
 
 const empty = inputChecker(Type.Object({}));
 const emptyBody = Object.freeze({});
@@ -66,12 +68,12 @@ interface Options {
 }
 
 /** A call of somebody who is known. */
-export function route<Query, Body>(
+export function route<Query, Body, A extends TSchema = TNever>(
   method: Method,
   path: string,
   input: Input<Query, Body>,
-  docs: OperationDocs,
-  handle: Handler<Call<Query, Body>>,
+  docs: OperationDocs<A>,
+  handle: Handler<Call<Query, Body>, A>,
   { access = "account", allowance = "requests", asksWho = false, socket = false }: Options = {},
 ): CallerRoute {
   return {
@@ -79,23 +81,31 @@ export function route<Query, Body>(
     perform: (context, exchange, caller) =>
       wellFormed(context, exchange, method, input, (call) => {
         const by = { request_id: exchange.requestId, account_id: caller.account.id };
-        return handle(context, { ...call, caller, id: exchange.params[0] ?? "", by });
+        return send(exchange, docs, handle(context, { ...call, caller, id: exchange.params[0] ?? "", by }));
       }),
   };
 }
 
 /** A call of whoever it is. */
-export function forAnyone<Query, Body>(
+export function forAnyone<Query, Body, A extends TSchema = TNever>(
   method: Method,
   path: string,
   input: Input<Query, Body>,
-  docs: OperationDocs,
-  handle: Handler<OpenCall<Query, Body>>,
+  docs: OperationDocs<A>,
+  handle: Handler<OpenCall<Query, Body>, A>,
 ): AnyoneRoute {
   return {
     ...{ access: "anyone", docs, method, path, allowance: "requests", asksWho: false, socket: false, ...schemasOf(input) },
-    perform: (context, exchange) => wellFormed(context, exchange, method, input, (call) => handle(context, call)),
+    perform: (context, exchange) => wellFormed(context, exchange, method, input, (call) => send(exchange, docs, handle(context, call))),
   };
+}
+
+/** Sends what a handler answers with, as soon as that is known. */
+function send(exchange: Exchange, docs: OperationDocs, answer: unknown): Answering {
+  if (answer instanceof Promise) return answer.then((known) => send(exchange, docs, known));
+  if (answer === answered) return;
+  if (typeof answer === "string" || answer instanceof Uint8Array) exchange.sendJsonText(docs.success.status, answer);
+  else exchange.sendJson(docs.success.status, answer);
 }
 
 function schemasOf({ query, body }: Input<unknown, unknown>): Pick<CallFacts, "query" | "body"> {

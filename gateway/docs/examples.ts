@@ -1,4 +1,10 @@
 /** Values that the examples of openapi.json are made of. */
+import type { Account, CurrentAccount } from "../../shared/schemas/accounts.ts";
+import type { AdminAccount, AdminApiKey } from "../../shared/schemas/admin/accounts.ts";
+import type { ApiKey } from "../../shared/schemas/keys.ts";
+import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";
+import type { SnapshotInfo } from "../../shared/schemas/snapshots.ts";
+
 export const ids = {
   sandbox: "sb_01k9zq4w7x3f8m2n5p6r7s8t9v",
   clone: "sb_01k9zq9a1b2c3d4e5f6g7h8j9k",
@@ -18,7 +24,7 @@ export const variables: Readonly<Record<string, string>> = Object.fromEntries(Ob
 const at = (clock: string): string => `2026-01-31T${clock}.000Z`;
 export const times = { made: at("12:00:00"), began: at("12:01:00"), ended: at("12:01:01"), now: at("12:05:00") } as const;
 
-export const sandbox = {
+export const sandbox: SandboxInfo = {
   id: ids.sandbox,
   name: "nightly-report",
   status: "running",
@@ -31,7 +37,7 @@ export const sandbox = {
   network: { access: "outbound" },
 };
 
-export const snapshot = {
+export const snapshot: SnapshotInfo = {
   id: ids.snapshot,
   name: "before-the-upgrade",
   source_sandbox_id: ids.sandbox,
@@ -44,11 +50,11 @@ export const snapshot = {
 };
 
 /** A list of one page. */
-export const pageOf = (item: object) => ({ data: [item], pagination: { page: 1, page_size: 20, total_items: 1, total_pages: 1 } });
+export const pageOf = <T>(item: T) => ({ data: [item], pagination: { page: 1, page_size: 20, total_items: 1, total_pages: 1 } });
 
 export const limits = { requests_per_minute: 60, burst: 60, sandboxes: 10 };
 
-export const account = {
+export const account: Account = {
   id: ids.account,
   email: "ada@example.com",
   name: "Ada Lovelace",
@@ -58,9 +64,9 @@ export const account = {
   limits,
 };
 
-export const session = { account, csrf_token: "nV0m8Xq4Tj1yBf6kRw2sLc9pZd7hGa3u", features: ["snapshots"], keys_max: 5 };
+export const session: CurrentAccount = { account, csrf_token: "nV0m8Xq4Tj1yBf6kRw2sLc9pZd7hGa3u", features: ["snapshots"], keys_max: 5 };
 
-export const key = {
+export const key: ApiKey = {
   id: ids.key,
   name: "CI pipeline",
   prefix: "sg_Xk2b9Qw",
@@ -71,5 +77,5 @@ export const key = {
   limits,
 };
 
-export const adminAccount = { ...account, custom_limits: null, suspended: false, keys: 1, sandboxes: 1 };
-export const adminKey = { ...key, account_id: ids.account, custom_tier: null, custom_limits: null, sandboxes: 1 };
+export const adminAccount: AdminAccount = { ...account, custom_limits: null, suspended: false, keys: 1, sandboxes: 1 };
+export const adminKey: AdminApiKey = { ...key, account_id: ids.account, custom_tier: null, custom_limits: null, sandboxes: 1 };

@@ -1,5 +1,5 @@
 /** What openapi.json says of a route beyond its method, path and the schemas of what it takes. */
-import type { TSchema } from "typebox";
+import type { Static, TSchema } from "typebox";
 import type { ErrorCode, ReasonedCode, ReasonOf } from "../../shared/errors.ts";
 
 /** The groups of calls, in the order in which the reference shows them. */
@@ -33,13 +33,16 @@ export interface Content {
   readonly example?: unknown;
 }
 
-export interface Success {
+/** @template A the schema of its JSON, which is the type of what the handler answers with */
+export interface Success<A extends TSchema = TSchema> {
   readonly status: 101 | 200 | 201;
   readonly description: string;
   readonly content: readonly Content[];
+  /** Absent for what is no JSON. */
+  readonly answer?: A;
 }
 
-export interface OperationDocs {
+export interface OperationDocs<A extends TSchema = TSchema> {
   readonly tag: Tag;
   /** `operationId`: generated clients name their functions by it. */
   readonly name: string;
@@ -56,7 +59,7 @@ export interface OperationDocs {
   readonly file?: readonly Content[];
   /** Takes an `Idempotency-Key`. */
   readonly once?: true;
-  readonly success: Success;
+  readonly success: Success<A>;
   /** Other answers that are not errors. */
   readonly others?: readonly (Omit<Success, "status"> & { readonly status: number })[];
   /** Beside those that all calls of its kind have. */
@@ -69,7 +72,12 @@ export interface OperationDocs {
   readonly program?: string;
 }
 
-export const json = (schema: TSchema, example: unknown): readonly Content[] => [{ type: "application/json", schema, example }];
+export const json = <A extends TSchema>(schema: A, example: Static<A>): readonly Content[] => [{ type: "application/json", schema, example }];
+const success =
+  (status: 200 | 201) =>
+  <A extends TSchema>(description: string, schema: A, example: Static<A>): Success<A> & { readonly answer: A } => ({
+    ...{ status, description, content: json(schema, example), answer: schema },
+  });
 /** A successful answer with a JSON body. */
-export const ok = (description: string, schema: TSchema, example: unknown): Success => ({ status: 200, description, content: json(schema, example) });
-export const made = (description: string, schema: TSchema, example: unknown): Success => ({ status: 201, description, content: json(schema, example) });
+export const ok = success(200);
+export const made = success(201);

@@ -1,7 +1,9 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
+
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../shared/bus/messages.ts";
-import type { KeyBody, OwnKeysQuery } from "../../shared/schemas/keys.ts";
+import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
+import type { ApiKeyPage, KeyBody, NewApiKey, OwnKeysQuery, RevokedApiKey } from "../../shared/schemas/keys.ts";
 import { ownKeysDefault } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
@@ -17,45 +19,48 @@ import { accountView, iso, keyView } from "./views.ts";
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
 
 /** The optional parts of the product that this version has, as the web page asks for them. */
-const features: readonly string[] = ["snapshots", "sessions"];
+const features = ["snapshots", "sessions"];
 const keyNameDefault = "API key";
 
 /** Who one is; browsers are also told the token that their changes must carry. */
-export function sessionAnswer(context: GatewayContext, account: AccountRecord, session: SessionRecord | undefined): object {
+export function sessionAnswer(context: GatewayContext, account: AccountRecord, session: SessionRecord | undefined): CurrentAccount {
   const token = session ? { csrf_token: session.csrf_token } : {};
   return { account: accountView(context, account), ...token, features, keys_max: context.config.keysPerAccount };
 }
 
-export function getAccount(context: GatewayContext, { exchange, caller }: Call<unknown, unknown>): void {
-  exchange.sendJson(200, sessionAnswer(context, caller.account, caller.session));
+export function getAccount(context: GatewayContext, { caller }: Call<unknown, unknown>): CurrentAccount {
+  return sessionAnswer(context, caller.account, caller.session);
 }
 
 /** Newest first, also the revoked ones. */
-export function listKeys(context: GatewayContext, { exchange, query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): void {
+export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): ApiKeyPage {
   const keys = keysOf(context.records, account.id);
   const page = paginate(keys, { page_size: ownKeysDefault, ...query }, (key) => keyView(context, account, key));
-  exchange.sendJson(200, { ...page, active: keys.filter(isActive).length });
+  return { ...page, active: keys.filter(isActive).length };
 }
 
 /** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
-export async function makeKey({ records, rates, config }: GatewayContext, { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>): Promise<void> {
+export async function makeKey(
+  { records, rates, config }: GatewayContext,
+  { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>,
+): Promise<NewApiKey> {
   const verdict = await rates.take(`keys:${caller.account.id}`, keysMade);
   if (!verdict.granted) throw rateLimited(`an account can make at most ${keysMade.limit} keys an hour`, verdict);
   const name = body.name?.trim() || keyNameDefault;
   const { record, apiKey } = await createKey(records, caller.account.id, name, config.keysPerAccount);
   exchange.audited = { target: record.id };
   const { id, prefix, created_at_ms } = record;
-  exchange.sendJson(201, { id, name, prefix, created_at: iso(created_at_ms), key: apiKey });
+  return { id, name, prefix, created_at: iso(created_at_ms), key: apiKey };
 }
 
 /** @throws {SandgateError} `not_found`, also for a key of another account. */
-export async function endKey({ records }: GatewayContext, { exchange, caller, id }: Call<unknown, unknown>): Promise<void> {
+export async function endKey({ records }: GatewayContext, { caller, id }: Call<unknown, unknown>): Promise<RevokedApiKey> {
   const { revoked_at_ms = 0 } = await revokeKey(records, id, caller.account.id);
-  exchange.sendJson(200, { id, message: "API key revoked", revoked_at: iso(revoked_at_ms) });
+  return { id, message: "API key revoked", revoked_at: iso(revoked_at_ms) };
 }
 
 /** What is used and left of the limits now, and the last hour minute by minute. */
-export async function getUsage(context: GatewayContext, { exchange, caller: { account } }: Call<unknown, unknown>): Promise<void> {
+export async function getUsage(context: GatewayContext, { caller: { account } }: Call<unknown, unknown>): Promise<AccountUsage> {
   const keys = keysOf(context.records, account.id).filter(isActive);
   const [history, ...allowances] = await Promise.all([
     context.usage.lastHour(account.id),
@@ -63,11 +68,11 @@ export async function getUsage(context: GatewayContext, { exchange, caller: { ac
     allowance(context, account, undefined),
   ]);
   const sandboxes = countByStatus(context.sandboxes.ofAccount(account.id));
-  exchange.sendJson(200, { timestamp: iso(Date.now()), sandboxes, keys: allowances, history });
+  return { timestamp: iso(Date.now()), sandboxes, keys: allowances, history };
 }
 
 /** Of a key, or of all browsers of the account together. */
-async function allowance({ authenticator, rates, reservations }: GatewayContext, account: AccountRecord, key: KeyRecord | undefined): Promise<object> {
+async function allowance({ authenticator, rates, reservations }: GatewayContext, account: AccountRecord, key: KeyRecord | undefined): Promise<KeyUsage> {
   const limits = authenticator.limits(account, key);
   const id = key?.id ?? account.id;
   const { remaining } = await rates.level(id, policyOf(limits));
@@ -81,7 +86,7 @@ async function allowance({ authenticator, rates, reservations }: GatewayContext,
   };
 }
 
-function countByStatus(sandboxes: readonly SandboxEntry[]): object {
+function countByStatus(sandboxes: readonly SandboxEntry[]): AccountUsage["sandboxes"] {
   const count = (wanted: SandboxEntry["status"]): number => sandboxes.filter(({ status }) => status === wanted).length;
   return { running: count("running"), creating: count("creating"), error: count("error"), total: sandboxes.length };
 }

@@ -1,7 +1,8 @@
 /** Signing up, logging in and out, and changing the password. */
+
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
-import type { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
 import { knownDevice } from "../accounts/devices.ts";
 import { loginKeyOf } from "../accounts/login-attempts.ts";
@@ -11,8 +12,8 @@ import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";
 
 /** What the log-in page asks before anybody is logged in. */
-export function authSettings({ config }: GatewayContext, { exchange }: OpenCall<unknown, unknown>): void {
-  exchange.sendJson(200, { sign_up: config.signUp });
+export function authSettings({ config }: GatewayContext): AuthSettings {
+  return { sign_up: config.signUp };
 }
 
 /**
@@ -21,7 +22,7 @@ export function authSettings({ config }: GatewayContext, { exchange }: OpenCall<
  *
  * @throws {SandgateError} `forbidden` where signing up is closed, `rate_limited`.
  */
-export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<void> {
+export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<Message> {
   const { config, records, passwords, signUps } = context;
   if (!config.signUp)
     throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
@@ -31,11 +32,11 @@ export async function signUp(context: GatewayContext, { exchange, body }: OpenCa
   const name = body.name?.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
   const account = await makeAccount(records, config, { loginKey: loginKeyOf(email), email, name, password: await passwords.hash(body.password) });
   if (account) exchange.audited = { account: account.id, target: account.id };
-  exchange.sendJson(200, { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" });
+  return { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" };
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
-export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof LogInBody>>): Promise<void> {
+export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof LogInBody>>): Promise<CurrentAccount> {
   const loginKey = loginKeyOf(body.email);
   const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.password);
   const account = login && (await context.records.accounts.find(login.account_id));
@@ -46,16 +47,18 @@ export async function logIn(context: GatewayContext, { exchange, body }: OpenCal
   if (context.sessions.find(exchange.header("cookie"))) await context.sessions.end(exchange.header("cookie"));
   const { session, cookie } = await context.sessions.start(loginKey, login);
   const cookies = [cookie, knownDevice(exchange.header("cookie"), login, context.config)].filter((one) => one !== undefined);
-  exchange.sendJson(200, sessionAnswer(context, account, session), { "set-cookie": cookies });
+  exchange.addHeaders({ "set-cookie": cookies });
+  return sessionAnswer(context, account, session);
 }
 
-export async function logOut({ sessions }: GatewayContext, { exchange }: Call<unknown, unknown>): Promise<void> {
+export async function logOut({ sessions }: GatewayContext, { exchange }: Call<unknown, unknown>): Promise<Message> {
   const cookie = await sessions.end(exchange.header("cookie"));
-  exchange.sendJson(200, { message: "Logged out" }, { "set-cookie": cookie });
+  exchange.addHeaders({ "set-cookie": cookie });
+  return { message: "Logged out" };
 }
 
 /** Ends all sessions of the account but the one that it answers with. @throws {SandgateError} `forbidden`. */
-export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<void> {
+export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<NewPassword> {
   const { records, sessions, passwords } = context;
   const { exchange, caller, body } = call;
   const loginKey = caller.session?.login;
@@ -74,7 +77,8 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   const { session, cookie } = await sessions.start(loginKey, changed);
   const answer = { message: "Password changed; all other sessions of this account have ended", csrf_token: session.csrf_token };
   const cookies = [cookie, knownDevice("", changed, context.config)].filter((one) => one !== undefined);
-  exchange.sendJson(200, answer, { "set-cookie": cookies });
+  exchange.addHeaders({ "set-cookie": cookies });
+  return answer;
 }
 
 const wrongPassword = (): SandgateError => new SandgateError("forbidden", "The current password is wrong.", { reason: "wrong_password" });

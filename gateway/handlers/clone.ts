@@ -1,31 +1,34 @@
 /** Making a sandbox like another one: a snapshot, and a sandbox from it at once. */
+
 import type { Static } from "typebox";
 import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { CloneBody } from "../../shared/schemas/snapshots.ts";
+import type { Clone, CloneBody } from "../../shared/schemas/snapshots.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
-import type { Call } from "../call.ts";
+import type { Answer, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../limit/idempotency.ts";
 import { type RestoreFor, restore, restoreTimeout, type SandboxWanted } from "./restore.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
 
-interface Clone {
+interface Made {
   readonly sandbox: SandboxEntry;
   readonly snapshot: SnapshotEntry;
 }
 
-export async function cloneSandbox(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof CloneBody>>): Promise<void> {
+export async function cloneSandbox(
+  context: GatewayContext,
+  { exchange, by, caller, id, body }: Call<unknown, Static<typeof CloneBody>>,
+): Promise<Answer<Clone>> {
   const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
-  const answerWith = ({ sandbox, snapshot }: Clone): Answer => {
+  const answerWith = ({ sandbox, snapshot }: Made): Clone => {
     context.sandboxes.noteCreated(sandbox);
     exchange.audited = { made: [sandbox.id, snapshot.id] };
-    return { status: 201, body: JSON.stringify({ sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) }) };
+    return { sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) };
   };
-  await context.idempotency.answer(exchange, {
+  return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { clone: { sandbox_id: id, snapshot_name, ...wanted } },
     run: (reservationId) =>
@@ -38,7 +41,7 @@ export async function cloneSandbox(context: GatewayContext, { exchange, by, call
   });
 }
 
-async function clone(context: GatewayContext, who: RestoreFor, id: string, snapshotName: string | undefined, wanted: SandboxWanted): Promise<Clone> {
+async function clone(context: GatewayContext, who: RestoreFor, id: string, snapshotName: string | undefined, wanted: SandboxWanted): Promise<Made> {
   const { by, reservationId: attemptId } = who;
   const source = await context.sandboxes.find(id, by.account_id);
   refuseIfFull(context, source);
@@ -71,7 +74,7 @@ async function dropUnused(context: GatewayContext, { by, reservationId }: Restor
 }
 
 /** What an attempt has made after all. A snapshot alone is kept for `clone` to go on with. */
-async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Clone | undefined> {
+async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Made | undefined> {
   const snapshot = await attemptedSnapshot(context, attemptId);
   const sandbox = await context.sandboxes.settled(attemptId, wait ? restoreTimeout(context) : 0);
   if (sandbox && !snapshot) throw new SandgateError("conflict", `the clone was made, it is ${sandbox.id}; its snapshot has been deleted since`);

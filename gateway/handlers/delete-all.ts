@@ -1,15 +1,9 @@
 /** Deleting everything of one kind. */
 import { SandgateError } from "../../shared/errors.ts";
+import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 
 const deletesAtOnce = 8;
-
-interface DeletedAll {
-  readonly deleted_count: number;
-  readonly deleted_ids: readonly string[];
-  readonly message: string;
-  readonly errors?: readonly { readonly id: string; readonly error: string }[];
-}
 
 /** Deletes a few at a time; one that cannot be deleted holds up no other and is named in the answer. */
 export async function deleteAll<T extends { readonly id: string }>(

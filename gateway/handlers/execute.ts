@@ -8,7 +8,7 @@ import { checker } from "../../shared/schemas/validate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { within } from "../../shared/waiting.ts";
-import type { Call } from "../call.ts";
+import { type Answered, answered, type Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Exchange, jsonLine } from "../http/exchange.ts";
 import { BodyWriter } from "../http/writer.ts";
@@ -26,7 +26,7 @@ const quietMs = 50;
 const checkEmpty = checker(Empty);
 const checkEnd = checker(ExecutionEndSchema);
 
-export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<void> {
+export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<Answered> {
   const keepBytes = context.config.syncOutputBytesMax;
   const how = { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes } as const;
   await run(context, call, how, async (executionId, stream) => {
@@ -38,6 +38,7 @@ export async function execute(context: GatewayContext, call: Call<unknown, Stati
       collector.release();
     }
   });
+  return answered;
 }
 
 /** A result as JSON text, to be made piece by piece. */
@@ -54,7 +55,7 @@ async function sendResult({ config }: GatewayContext, exchange: Exchange, { byte
   writer.end();
 }
 
-export async function executeAsync(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteAsyncBody>>): Promise<void> {
+export async function executeAsync(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteAsyncBody>>): Promise<Answered> {
   const maxMs = context.config.execTimeoutMaxMs;
   const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
   if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
@@ -62,6 +63,7 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
     const headers = { "x-accel-buffering": "no" };
     return writeLines(stream, new BodyWriter(call.exchange, { contentType: "application/x-ndjson", headers, stallMs: context.config.streamStallMs }));
   });
+  return answered;
 }
 
 interface How {

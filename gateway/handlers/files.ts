@@ -3,10 +3,10 @@
 import type { Static } from "typebox";
 import { DownloadAccepted, Empty, StatReply, UploadDone } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type DownloadQuery, type StatQuery, type UploadQuery, UploadTarget } from "../../shared/schemas/files.ts";
+import { type DownloadQuery, type FileInfo, type StatQuery, type UploadQuery, type UploadResult, UploadTarget } from "../../shared/schemas/files.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
-import type { Call } from "../call.ts";
+import { type Answered, answered, type Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";
@@ -29,7 +29,7 @@ interface FileSource {
   readonly target: () => Promise<UploadTarget>;
 }
 
-export async function upload(context: GatewayContext, call: Call<Static<typeof UploadQuery>, unknown>): Promise<void> {
+export async function upload(context: GatewayContext, call: Call<Static<typeof UploadQuery>, unknown>): Promise<UploadResult> {
   const { exchange, by, id } = call;
   const bytesMax = context.config.uploadBytesMax;
   const tooLarge = new SandgateError("payload_too_large", `a file must be at most ${bytesMax} bytes`);
@@ -37,13 +37,13 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   const source = await openSource(call);
-  await withStream(context, exchange, worker, async (stream) => {
+  return withStream(context, exchange, worker, async (stream) => {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
     await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: stream.target, size_hint }, checkAccepted, startTimeoutMs);
     // What breaks on our side is thrown before the worker says what it makes of it.
     const [{ path }, end] = await Promise.all([sendFile(source, stream, bytesMax, tooLarge), stream.readEach()]);
     const { size, files } = checkDone(end);
-    exchange.sendJson(200, { message: files === undefined ? "File uploaded" : "Archive unpacked", path, size, ...(files === undefined ? {} : { files }) });
+    return { message: files === undefined ? "File uploaded" : "Archive unpacked", path, size, ...(files === undefined ? {} : { files }) };
   });
 }
 
@@ -96,14 +96,14 @@ async function sendFile(source: FileSource, stream: Stream, bytesMax: number, to
   }
 }
 
-export async function stat(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof StatQuery>, unknown>): Promise<void> {
+export async function stat(context: GatewayContext, { by, id, query }: Call<Static<typeof StatQuery>, unknown>): Promise<FileInfo> {
   const { worker_id } = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, path: query.path };
   const { modified_at_ms, ...info } = await context.workers.call(context.workers.worker(worker_id), "stat", call, checkStat, startTimeoutMs);
-  exchange.sendJson(200, { path: query.path, ...info, modified_at: new Date(modified_at_ms).toISOString() });
+  return { path: query.path, ...info, modified_at: new Date(modified_at_ms).toISOString() };
 }
 
-export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<void> {
+export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<Answered> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   await withStream(context, exchange, worker, async (stream) => {
@@ -111,6 +111,7 @@ export async function download(context: GatewayContext, { exchange, by, id, quer
     const { size } = await context.workers.call(worker, "download", request, checkSize, startTimeoutMs);
     await sendDownload(context, exchange, stream, query, size);
   });
+  return answered;
 }
 
 async function sendDownload(

@@ -1,15 +1,15 @@
 /** Pages of a list. */
 
-const pageSizeDefault = 20;
+import { type PageQuery, type Pagination, pageSizeDefault } from "../../shared/schemas/pages.ts";
 
-interface PageOf<T> {
-  readonly data: readonly T[];
-  readonly pagination: { readonly page: number; readonly page_size: number; readonly total_items: number; readonly total_pages: number };
+/** Which of the items are on a page, and what the answer says of the pages. */
+export function paginationOf(total_items: number, { page = 1, page_size = pageSizeDefault }: PageQuery) {
+  const pagination: Pagination = { page, page_size, total_items, total_pages: Math.ceil(total_items / page_size) };
+  return { from: (page - 1) * page_size, to: page * page_size, pagination };
 }
 
 /** One page of a list, each item shown by `show`. */
-export function paginate<T, V>(items: readonly T[], query: { page?: number; page_size?: number }, show: (item: T) => V): PageOf<V> {
-  const { page = 1, page_size = pageSizeDefault } = query;
-  const data = items.slice((page - 1) * page_size, page * page_size).map(show);
-  return { data, pagination: { page, page_size, total_items: items.length, total_pages: Math.ceil(items.length / page_size) } };
+export function paginate<T, V>(items: readonly T[], query: PageQuery, show: (item: T) => V): { data: V[]; pagination: Pagination } {
+  const { from, to, pagination } = paginationOf(items.length, query);
+  return { data: items.slice(from, to).map(show), pagination };
 }

@@ -1,16 +1,17 @@
 /** Making a sandbox from a snapshot. */
+
 import type { Static } from "typebox";
 import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/bus/messages.ts";
 import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isFitting } from "../../shared/schemas/environment.ts";
+import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";
 import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import type { By, Call, Caller } from "../call.ts";
+import type { Answer, By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { onlyItsOwn, workersFor } from "../fleet/placement.ts";
-import type { Answer } from "../limit/idempotency.ts";
-import { presentJson, refuseBadImage, withReservation } from "./sandboxes.ts";
+import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 /** Another worker than the snapshot's own copies its layers from the object store first. */
 const restoreTimeoutMs = 600_000;
@@ -37,16 +38,19 @@ export interface RestoreFor {
   readonly reservationId: string;
 }
 
-export async function restoreSnapshot(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, Static<typeof RestoreBody>>): Promise<void> {
+export async function restoreSnapshot(
+  context: GatewayContext,
+  { exchange, by, caller, id, body }: Call<unknown, Static<typeof RestoreBody>>,
+): Promise<Answer<SandboxInfo>> {
   const { name, image, resources, env_vars, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };
-  const answerWith = (entry: SandboxEntry): Answer => {
+  const answerWith = (entry: SandboxEntry): SandboxInfo => {
     context.sandboxes.noteCreated(entry);
     exchange.audited = { made: [entry.id] };
-    return { status: 201, body: presentJson(entry) };
+    return present(entry);
   };
-  await context.idempotency.answer(exchange, {
+  return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { restore: { snapshot_id: id, ...wanted } },
     run: async (reservationId) => {

@@ -1,12 +1,14 @@
 /** Live sessions: the WebSocket, tokens for it, and which sessions there are. */
+
 import type { Static } from "typebox";
 import { SessionsReply } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { SessionTokenBody } from "../../shared/schemas/sessions.ts";
+import type { Sessions, SessionToken, SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
 import type { Call } from "../call.ts";
+import { type Answered, answered } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
 
@@ -14,7 +16,7 @@ const callTimeoutMs = 30_000;
 const checkSessions = checker(SessionsReply);
 
 /** Makes a WebSocket of the request. What is wrong is said before, as to any other call. */
-export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<void> {
+export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<Answered> {
   const { protocols } = exchange;
   if (!protocols) throw new SandgateError("invalid_request", "this call must be a WebSocket upgrade");
   if (!protocols.includes(subprotocol)) throw new SandgateError("invalid_request", `the WebSocket must offer the subprotocol ${subprotocol}`);
@@ -28,11 +30,12 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   context.sockets.refuseIfFull();
   const readOnly = caller.grant?.read_only ?? false;
   exchange.upgrade(new SessionConnection(context, { caller, by, sandboxId: id, worker, readOnly }), subprotocol);
+  return answered;
 }
 
 /** A token for one WebSocket of a sandbox. */
-export async function makeSessionToken(context: GatewayContext, call: Call<unknown, Static<typeof SessionTokenBody>>): Promise<void> {
-  const { exchange, caller, by, id, body } = call;
+export async function makeSessionToken(context: GatewayContext, call: Call<unknown, Static<typeof SessionTokenBody>>): Promise<SessionToken> {
+  const { caller, by, id, body } = call;
   await context.sandboxes.find(id, by.account_id);
   const { token, expiresAtMs } = context.tokens.issue({
     account_id: by.account_id,
@@ -42,14 +45,14 @@ export async function makeSessionToken(context: GatewayContext, call: Call<unkno
     ...(body.session_id === undefined ? {} : { session_id: body.session_id }),
     read_only: body.read_only ?? false,
   });
-  exchange.sendJson(200, { token, expires_at: new Date(expiresAtMs).toISOString() });
+  return { token, expires_at: new Date(expiresAtMs).toISOString() };
 }
 
 /** The sessions of a sandbox that can be attached to, newest first. */
-export async function listSessions(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+export async function listSessions(context: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<Sessions> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   const { sessions } = await context.workers.call(worker, "sessions", { ...by, sandbox_id: id }, checkSessions, callTimeoutMs);
   const data = sessions.map(({ created_at_ms, ...session }) => ({ ...session, created_at: new Date(created_at_ms).toISOString() }));
-  exchange.sendJson(200, { data });
+  return { data };
 }

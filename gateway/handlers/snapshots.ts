@@ -5,12 +5,12 @@ import { Empty, SnapshotEntry } from "../../shared/bus/messages.ts";
 import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
-import type { SnapshotBody } from "../../shared/schemas/snapshots.ts";
+import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
+import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { until } from "../../shared/waiting.ts";
-import type { By, Call } from "../call.ts";
+import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Answer } from "../limit/idempotency.ts";
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 import { iso } from "./views.ts";
@@ -24,18 +24,21 @@ const checkEntry = checker(SnapshotEntry);
 const checkEmpty = checker(Empty);
 
 /** A snapshot as every response shows it. */
-export function presentSnapshot(entry: SnapshotEntry): object {
+export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
   const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, memory } = entry;
   return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
 }
 
-export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof SnapshotBody>>): Promise<void> {
+export async function createSnapshot(
+  context: GatewayContext,
+  { exchange, by, id, body }: Call<unknown, Static<typeof SnapshotBody>>,
+): Promise<Answer<SnapshotInfo>> {
   const wanted = { name: body.name, quick: body.quick ?? false };
-  const answerWith = (entry: SnapshotEntry): Answer => {
+  const answerWith = (entry: SnapshotEntry): SnapshotInfo => {
     exchange.audited = { made: [entry.id] };
-    return { status: 201, body: JSON.stringify(presentSnapshot(entry)) };
+    return presentSnapshot(entry);
   };
-  await context.idempotency.answer(exchange, {
+  return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { snapshot: { sandbox_id: id, ...wanted } },
     run: async (attemptId) => answerWith(await takeSnapshot(context, by, { sandboxId: id, attemptId, ...wanted })),
@@ -83,24 +86,23 @@ export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, 
 }
 
 /** Those that can be restored, newest first. */
-export function listSnapshots({ snapshots }: GatewayContext, { exchange, caller, query }: Call<Static<typeof PageQuery>, unknown>): void {
+export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): SnapshotPage {
   const ready = snapshots.ofAccount(caller.account.id).filter(({ status }) => status === "ready");
-  exchange.sendJson(200, paginate(ready, query, presentSnapshot));
+  return paginate(ready, query, presentSnapshot);
 }
 
-export async function getSnapshot({ snapshots }: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
-  exchange.sendJson(200, presentSnapshot(await snapshots.find(id, by.account_id)));
+export async function getSnapshot({ snapshots }: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<SnapshotInfo> {
+  return presentSnapshot(await snapshots.find(id, by.account_id));
 }
 
-export async function deleteSnapshot(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+export async function deleteSnapshot(context: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<DeletedSnapshot> {
   const entry = await context.snapshots.find(id, by.account_id);
   await removeSnapshot(context, by, entry);
-  exchange.sendJson(200, { message: "Snapshot deleted", name: entry.name, deferred: false });
+  return { message: "Snapshot deleted", name: entry.name, deferred: false };
 }
 
-export async function deleteAllSnapshots(context: GatewayContext, { exchange, by }: Call<unknown, unknown>): Promise<void> {
-  const removed = await deleteAll("snapshot", context.snapshots.ofAccount(by.account_id), (entry) => removeSnapshot(context, by, entry));
-  exchange.sendJson(200, removed);
+export async function deleteAllSnapshots(context: GatewayContext, { by }: Call<unknown, unknown>): Promise<DeletedAll> {
+  return deleteAll("snapshot", context.snapshots.ofAccount(by.account_id), (entry) => removeSnapshot(context, by, entry));
 }
 
 /**

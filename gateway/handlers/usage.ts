@@ -1,8 +1,10 @@
 /** status (with history) and logs. */
+
 import type { Static } from "typebox";
 import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { LogsQuery, StatusQuery } from "../../shared/schemas/usage.ts";
+import type { Logs, SandboxUsage } from "../../shared/schemas/usage.ts";
+import { type LogsQuery, logsDefault, type StatusQuery } from "../../shared/schemas/usage.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../call.ts";
@@ -11,7 +13,6 @@ import { cursorText, mergePages, type Period, parseCursor } from "../fleet/log-p
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-const logsDefault = 100;
 /** Several workers share the bytes of a page; each has room for a few entries at least. */
 const shareBytesMin = 128 * 1024;
 const callTimeoutMs = 30_000;
@@ -20,21 +21,21 @@ const checkStatus = checker(StatusReply);
 const checkLogs = checker(LogsReply);
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
-export async function sandboxStatus(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof StatusQuery>, unknown>): Promise<void> {
+export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<Static<typeof StatusQuery>, unknown>): Promise<SandboxUsage> {
   const { fromMs, toMs } = period(query, dayMs);
   const entry = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, from_ms: fromMs, to_ms: toMs };
   const { current, history } = await context.workers.call(context.workers.worker(entry.worker_id), "status", call, checkStatus, callTimeoutMs);
-  exchange.sendJson(200, {
+  return {
     sandbox_name: entry.name,
     timestamp: iso(Date.now()),
     current,
     history: history.map(({ at_ms, cpu_percent, memory_mb }) => ({ timestamp: iso(at_ms), cpu_percent, memory_mb })),
-  });
+  };
 }
 
 /** Every worker keeps the log of what ran on it; pages of all are merged into one. */
-export async function sandboxLogs(context: GatewayContext, { exchange, by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<void> {
+export async function sandboxLogs(context: GatewayContext, { by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<Logs> {
   const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
   const { fromMs, toMs } = period(query, hourMs, cursor);
   const { sandbox_id, limit = logsDefault } = query;
@@ -46,10 +47,10 @@ export async function sandboxLogs(context: GatewayContext, { exchange, by, query
   const { logs, total, more } = mergePages(pages, limit);
   const last = logs.at(-1);
   const next = more && last ? { next_cursor: cursorText({ fromMs, toMs, after: last }) } : {};
-  exchange.sendJson(200, { logs: logs.map(present), total, ...next });
+  return { logs: logs.map(present), total, ...next };
 }
 
-function present({ account_id: _account, started_at_ms, command_bytes, stdout_truncated, stderr_truncated, ...entry }: LogEntry): object {
+function present({ account_id: _account, started_at_ms, command_bytes, stdout_truncated, stderr_truncated, ...entry }: LogEntry): Logs["logs"][number] {
   return {
     ...entry,
     ...(command_bytes === undefined ? {} : { command_truncated: true, command_bytes }),

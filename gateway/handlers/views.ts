@@ -1,23 +1,20 @@
 /** Accounts and keys as answers show them. */
+import type { Account } from "../../shared/schemas/accounts.ts";
+import type { ApiKey } from "../../shared/schemas/keys.ts";
+import type { Limits } from "../../shared/schemas/limits.ts";
 import type { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import type { KeyLimits } from "../../shared/tiers.ts";
 import type { GatewayContext } from "../context.ts";
 
-interface LimitsView {
-  readonly requests_per_minute: number;
-  readonly burst: number;
-  readonly sandboxes: number;
-}
-
 /** An account as its owner sees it; the limits are those of its browsers and of keys without numbers of their own. */
-export function accountView({ authenticator }: GatewayContext, account: AccountRecord) {
+export function accountView({ authenticator }: GatewayContext, account: AccountRecord): Account {
   const { id, email, name, tier, operator, created_at_ms } = account;
   const limits = limitsView(authenticator.limits(account));
   return { id, email: email ?? null, name, tier, operator: operator ?? false, created_at: iso(created_at_ms), limits };
 }
 
 /** A key as its owner sees it. */
-export function keyView({ authenticator, records }: GatewayContext, account: AccountRecord, key: KeyRecord) {
+export function keyView({ authenticator, records }: GatewayContext, account: AccountRecord, key: KeyRecord): ApiKey {
   const { id, name, prefix, created_at_ms, revoked_at_ms } = key;
   const limits = authenticator.limits(account, key);
   const usedAtMs = records.keyUse.get(id)?.used_at_ms;
@@ -38,6 +35,6 @@ export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function limitsView({ requestsPerMinute, burst, sandboxes }: KeyLimits): LimitsView {
+function limitsView({ requestsPerMinute, burst, sandboxes }: KeyLimits): Limits {
   return { requests_per_minute: requestsPerMinute, burst, sandboxes };
 }

@@ -107,6 +107,11 @@ export class Exchange extends Received {
     this.#closes = true;
   }
 
+  /** Sends these as well, whatever the answer is. */
+  addHeaders(headers: Headers): void {
+    this.commonHeaders = { ...this.commonHeaders, ...headers };
+  }
+
   sendJson(status: number, body: unknown, headers?: Headers): void {
     this.sendJsonText(status, jsonLine(body), headers);
   }

@@ -4,6 +4,7 @@
  * first gateway still lives. A call whose gateway died in the middle is looked for by the id of its attempt, which
  * the thing that it made carries.
  */
+
 import { createHash } from "node:crypto";
 import Type, { type Static } from "typebox";
 import type { BucketWriter, Versioned } from "../../shared/bus/kv.ts";
@@ -13,6 +14,7 @@ import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { pause } from "../../shared/waiting.ts";
+import type { Answer, JsonText } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { checkHeldReply } from "./messages.ts";
 
@@ -29,21 +31,19 @@ export type IdempotencyRecord = Static<typeof IdempotencyRecord>;
 /** How long an answer is kept. */
 export const idempotencyMs = 86_400_000;
 
-export interface Answer {
-  readonly status: number;
-  /** JSON text. */
-  readonly body: string;
-}
+/** As it is kept; what is made is always answered with 201. */
+type Kept = NonNullable<IdempotencyRecord["answer"]>;
+const kept = (made: unknown): Kept => ({ status: 201, body: JSON.stringify(made) });
 
 /** A call that can be sent again. */
-export interface Task {
+export interface Task<A> {
   readonly accountId: string;
   /** What is asked for, without what differs from one sending to the next. */
   readonly wanted: object;
   /** Carries it out; what it makes must carry the id of the attempt. */
-  run(attemptId: string): Promise<Answer>;
+  run(attemptId: string): Promise<A>;
   /** The answer of an attempt that nobody finished, if it made something after all. */
-  recover(attemptId: string): Promise<Answer | undefined>;
+  recover(attemptId: string): Promise<A | undefined>;
 }
 
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
@@ -74,19 +74,17 @@ export class Idempotency {
    *
    * @throws {SandgateError} `invalid_request` for a bad key, `idempotency_conflict` for another call under the same key.
    */
-  async answer(exchange: Exchange, task: Task): Promise<void> {
+  async answer<A>(exchange: Exchange, task: Task<A>): Promise<Answer<A>> {
     const key = exchange.header("idempotency-key");
-    if (!key) {
-      const { status, body } = await task.run(newId("reservation"));
-      return exchange.sendJsonText(status, `${body}\n`);
-    }
+    if (!key) return task.run(newId("reservation"));
     if (!keyPattern.test(key)) throw new SandgateError("invalid_request", "the Idempotency-Key must be 1 to 255 printable ASCII characters");
     const name = digest(`${task.accountId}\n${key}`);
     const { answer, isReplay } = await this.#once(exchange, name, digest(canonical(task.wanted)), task);
-    exchange.sendJsonText(answer.status, `${answer.body}\n`, isReplay ? { "idempotency-replayed": "true" } : undefined);
+    if (isReplay) exchange.addHeaders({ "idempotency-replayed": "true" });
+    return `${answer.body}\n` as JsonText<A>;
   }
 
-  async #once(exchange: Exchange, name: string, fingerprint: string, task: Task): Promise<{ answer: Answer; isReplay: boolean }> {
+  async #once(exchange: Exchange, name: string, fingerprint: string, task: Task<unknown>): Promise<{ answer: Kept; isReplay: boolean }> {
     for (;;) {
       const mine: IdempotencyRecord = { fingerprint, attempt_id: newId("reservation"), peer: this.#peers.peer };
       this.#working.add(mine.attempt_id);
@@ -108,9 +106,9 @@ export class Idempotency {
     }
   }
 
-  async #carryOut(name: string, record: IdempotencyRecord, task: Task): Promise<Answer> {
+  async #carryOut(name: string, record: IdempotencyRecord, task: Task<unknown>): Promise<Kept> {
     try {
-      const answer = await task.run(record.attempt_id);
+      const answer = kept(await task.run(record.attempt_id));
       await this.#bucket.put(name, { ...record, answer });
       return answer;
     } catch (thrown) {
@@ -127,15 +125,16 @@ export class Idempotency {
     name: string,
     left: Versioned<IdempotencyRecord>,
     mine: IdempotencyRecord,
-    task: Task,
-  ): Promise<{ answer: Answer; isReplay: boolean } | undefined> {
+    task: Task<unknown>,
+  ): Promise<{ answer: Kept; isReplay: boolean } | undefined> {
     const taken = { ...left.value, peer: mine.peer };
     this.#working.add(taken.attempt_id);
     try {
       if (!(await this.#bucket.replace(name, taken, left.revision))) return undefined;
       await pause(arrivalMs);
-      const answer = await task.recover(taken.attempt_id);
-      if (!answer) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
+      const made = await task.recover(taken.attempt_id);
+      if (!made) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
+      const answer = kept(made);
       await this.#bucket.put(name, { ...taken, answer });
       return { answer, isReplay: true };
     } finally {

@@ -7,15 +7,15 @@ import { made, type OperationDocs, ok } from "../operation.ts";
 
 const password = "correct horse battery staple";
 
-export const settings: OperationDocs = {
+export const settings = {
   tag: "Browser",
   name: "getAuthSettings",
   summary: "What the log-in page asks",
   success: ok("Whether people can sign up.", AuthSettings, { sign_up: true }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const signUp: OperationDocs = {
+export const signUp = {
   tag: "Browser",
   name: "signUp",
   summary: "Make an account",
@@ -32,9 +32,9 @@ export const signUp: OperationDocs = {
       reason: "sign_up_closed",
     },
   },
-};
+} satisfies OperationDocs;
 
-export const logIn: OperationDocs = {
+export const logIn = {
   tag: "Browser",
   name: "logIn",
   summary: "Log in",
@@ -47,17 +47,17 @@ export const logIn: OperationDocs = {
     unauthorized: { when: "The address or the password is wrong; which one is not said.", message: "Wrong e-mail or password." },
     forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended.", reason: "suspended" },
   },
-};
+} satisfies OperationDocs;
 
-export const logOut: OperationDocs = {
+export const logOut = {
   tag: "Browser",
   name: "logOut",
   summary: "Log out",
   success: ok("The session is over.", Message, { message: "Logged out" }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const changePassword: OperationDocs = {
+export const changePassword = {
   tag: "Browser",
   name: "changePassword",
   summary: "Change the password",
@@ -75,17 +75,17 @@ export const changePassword: OperationDocs = {
       reason: "wrong_password",
     },
   },
-};
+} satisfies OperationDocs;
 
-export const get: OperationDocs = {
+export const get = {
   tag: "Account",
   name: "getAccount",
   summary: "Get the account",
   success: ok("Who calls, and the limits. A browser is told its `csrf_token` as well.", CurrentAccount, session),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const listKeys: OperationDocs = {
+export const listKeys = {
   tag: "Account",
   name: "listApiKeys",
   summary: "List API keys",
@@ -93,9 +93,9 @@ export const listKeys: OperationDocs = {
   query: { page: 1, page_size: 50 },
   success: ok("A page of the keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const makeKey: OperationDocs = {
+export const makeKey = {
   tag: "Account",
   name: "createApiKey",
   summary: "Make an API key",
@@ -112,9 +112,9 @@ export const makeKey: OperationDocs = {
     rate_limited: { when: "The account has made 200 keys within an hour.", message: "an account can make at most 200 keys an hour; try again in 18 seconds" },
     conflict: { when: "The account has as many active keys as it may have.", message: "An account can have at most 5 active keys; revoke one first." },
   },
-};
+} satisfies OperationDocs;
 
-export const endKey: OperationDocs = {
+export const endKey = {
   tag: "Account",
   name: "revokeApiKey",
   summary: "Revoke an API key",
@@ -122,9 +122,9 @@ export const endKey: OperationDocs = {
   of: "key",
   success: ok("It is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
-};
+} satisfies OperationDocs;
 
-export const usage: OperationDocs = {
+export const usage = {
   tag: "Account",
   name: "getUsage",
   summary: "Get what is used and left",
@@ -144,4 +144,4 @@ export const usage: OperationDocs = {
     history: [{ timestamp: times.made, requests: 2, refused: 0, sandboxes: 1 }],
   }),
   failures: {},
-};
+} satisfies OperationDocs;

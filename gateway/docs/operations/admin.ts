@@ -8,7 +8,7 @@ import { type OperationDocs, ok } from "../operation.ts";
 const tag = "Operator";
 const withKeys = { ...adminAccount, api_keys: [adminKey] };
 
-export const listAccounts: OperationDocs = {
+export const listAccounts = {
   tag,
   name: "adminListAccounts",
   summary: "List all accounts",
@@ -16,18 +16,18 @@ export const listAccounts: OperationDocs = {
   query: { email: "@example.com", page: 1 },
   success: ok("One page of accounts.", AdminAccountPage, pageOf(adminAccount)),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const getAccount: OperationDocs = {
+export const getAccount = {
   tag,
   name: "adminGetAccount",
   summary: "Get any account",
   of: "account",
   success: ok("The account with all of its keys.", AdminAccountWithKeys, withKeys),
   failures: noAccount,
-};
+} satisfies OperationDocs;
 
-export const changeAccount: OperationDocs = {
+export const changeAccount = {
   tag,
   name: "adminChangeAccount",
   summary: "Change any account",
@@ -47,9 +47,9 @@ export const changeAccount: OperationDocs = {
       message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
     },
   },
-};
+} satisfies OperationDocs;
 
-export const listKeys: OperationDocs = {
+export const listKeys = {
   tag,
   name: "adminListKeys",
   summary: "List the keys of all accounts",
@@ -57,9 +57,9 @@ export const listKeys: OperationDocs = {
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of keys.", AdminApiKeyPage, pageOf(adminKey)),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const changeKey: OperationDocs = {
+export const changeKey = {
   tag,
   name: "adminChangeKey",
   summary: "Give a key a tier or numbers of its own",
@@ -73,18 +73,18 @@ export const changeKey: OperationDocs = {
     custom_limits: { requests_per_minute: 1200 },
   }),
   failures: noKey,
-};
+} satisfies OperationDocs;
 
-export const endKey: OperationDocs = {
+export const endKey = {
   tag,
   name: "adminRevokeKey",
   summary: "Revoke any key",
   of: "key",
   success: ok("It is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
-};
+} satisfies OperationDocs;
 
-export const listWorkers: OperationDocs = {
+export const listWorkers = {
   tag,
   name: "adminListWorkers",
   summary: "List workers",
@@ -106,9 +106,9 @@ export const listWorkers: OperationDocs = {
     ],
   }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const drainWorker: OperationDocs = {
+export const drainWorker = {
   tag,
   name: "adminDrainWorker",
   summary: "Give a worker no new sandboxes",
@@ -117,9 +117,9 @@ export const drainWorker: OperationDocs = {
   body: { on: true },
   success: ok("It takes none, or again.", DrainedWorker, { id: ids.worker, cordoned: true, message: "The worker takes no new sandboxes" }),
   failures: noWorker,
-};
+} satisfies OperationDocs;
 
-export const forgetWorker: OperationDocs = {
+export const forgetWorker = {
   tag,
   name: "adminForgetWorker",
   summary: "Forget a worker that will never come back",
@@ -127,9 +127,9 @@ export const forgetWorker: OperationDocs = {
   of: "worker",
   success: ok("It is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
   failures: { ...noWorker, conflict: { when: "The worker is there.", message: "This worker is there; stop it first." } },
-};
+} satisfies OperationDocs;
 
-export const listImages: OperationDocs = {
+export const listImages = {
   tag,
   name: "adminListImages",
   summary: "List the images of all workers",
@@ -149,9 +149,9 @@ export const listImages: OperationDocs = {
     ],
   }),
   failures: { ...noWorker, ...largeAnswer },
-};
+} satisfies OperationDocs;
 
-export const removeImage: OperationDocs = {
+export const removeImage = {
   tag,
   name: "adminRemoveImage",
   summary: "Remove an image",
@@ -160,9 +160,9 @@ export const removeImage: OperationDocs = {
   query: { worker_id: ids.worker },
   success: ok("It is gone.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
   failures: { ...noImage, conflict: { when: "It is in use, or it is the default one.", message: "the image is in use" } },
-};
+} satisfies OperationDocs;
 
-export const listSandboxes: OperationDocs = {
+export const listSandboxes = {
   tag,
   name: "adminListSandboxes",
   summary: "List the sandboxes of all accounts",
@@ -170,13 +170,13 @@ export const listSandboxes: OperationDocs = {
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of sandboxes.", AdminSandboxPage, pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null })),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const deleteSandbox: OperationDocs = {
+export const deleteSandbox = {
   tag,
   name: "adminDeleteSandbox",
   summary: "Delete any sandbox",
   of: "sandbox",
   success: ok("It is gone.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
   failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
-};
+} satisfies OperationDocs;

@@ -20,7 +20,7 @@ const ofCommands: Failures = {
   },
 };
 
-export const execute: OperationDocs = {
+export const execute = {
   tag,
   name: "execute",
   summary: "Run a command and wait",
@@ -40,9 +40,9 @@ Each stream is kept up to 10 MiB by default; the command goes on when there is m
     completed_at: times.began,
   }),
   failures: ofCommands,
-};
+} satisfies OperationDocs;
 
-export const executeAsync: OperationDocs = {
+export const executeAsync = {
   tag,
   name: "executeStream",
   summary: "Run a command and stream its output",
@@ -57,4 +57,4 @@ A client that goes away ends the command. A client that reads slowly slows it do
     content: [{ type: "application/x-ndjson", schema: StreamLine, example: '{"stdout":"1\\n"}\n{"stdout":"2\\n"}\n{"stdout":"3\\n"}\n{"exit_code":0}\n' }],
   },
   failures: ofCommands,
-};
+} satisfies OperationDocs;

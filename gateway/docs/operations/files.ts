@@ -6,7 +6,7 @@ import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Files";
 
-export const upload: OperationDocs = {
+export const upload = {
   tag,
   name: "uploadFile",
   summary: "Upload a file",
@@ -33,9 +33,9 @@ export const upload: OperationDocs = {
   },
   input: "printf 'day,total\\n1,42\\n'",
   curl: "-F path=/work/data.csv -F file=@-",
-};
+} satisfies OperationDocs;
 
-export const stat: OperationDocs = {
+export const stat = {
   tag,
   name: "statFile",
   summary: "See what stands at a path",
@@ -49,9 +49,9 @@ export const stat: OperationDocs = {
     ...notRunning,
     unprocessable: { when: "The image has no `stat`.", message: "the file could not be accessed: /work/data.csv", reason: "inaccessible" },
   },
-};
+} satisfies OperationDocs;
 
-export const download: OperationDocs = {
+export const download = {
   tag,
   name: "downloadFile",
   summary: "Download a file or a folder",
@@ -73,4 +73,4 @@ export const download: OperationDocs = {
     },
   },
   curl: "-o data.csv",
-};
+} satisfies OperationDocs;

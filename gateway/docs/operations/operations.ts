@@ -6,17 +6,17 @@ import { json, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Operations";
 
-export const health: OperationDocs = {
+export const health = {
   tag,
   name: "getHealth",
   summary: "Whether this gateway answers",
   success: ok("It does.", Health, { status: "ok" }),
   failures: {},
-};
+} satisfies OperationDocs;
 
 const worker = { id: ids.worker, draining: false, not_enforced: [] };
 
-export const readiness: OperationDocs = {
+export const readiness = {
   tag,
   name: "getReadiness",
   summary: "Whether calls can be carried out",
@@ -29,20 +29,20 @@ export const readiness: OperationDocs = {
     },
   ],
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const document: OperationDocs = {
+export const document = {
   tag,
   name: "getOpenApi",
   summary: "This reference, for programs",
   success: ok("An OpenAPI 3.1 document.", Type.Object({ openapi: Type.String() }), { openapi: "3.1.0" }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const page: OperationDocs = {
+export const page = {
   tag,
   name: "getReference",
   summary: "This reference, for people",
   success: { status: 200, description: "A page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
   failures: {},
-};
+} satisfies OperationDocs;

@@ -7,7 +7,7 @@ import { made, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Sandboxes";
 
-export const create: OperationDocs = {
+export const create = {
   tag,
   name: "createSandbox",
   summary: "Create a sandbox",
@@ -22,9 +22,9 @@ export const create: OperationDocs = {
     ...noDisk,
     ...noImageHad,
   },
-};
+} satisfies OperationDocs;
 
-export const list: OperationDocs = {
+export const list = {
   tag,
   name: "listSandboxes",
   summary: "List running sandboxes",
@@ -32,9 +32,9 @@ export const list: OperationDocs = {
   query: { page: 1, page_size: 20 },
   success: ok("One page of sandboxes.", SandboxPage, pageOf(sandbox)),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const find: OperationDocs = {
+export const find = {
   tag,
   name: "findSandboxes",
   summary: "Find sandboxes by name",
@@ -43,18 +43,18 @@ export const find: OperationDocs = {
   query: { name: sandbox.name },
   success: ok("Those that were found; none is no error.", FoundSandboxes, { data: [sandbox] }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const get: OperationDocs = {
+export const get = {
   tag,
   name: "getSandbox",
   summary: "Get one sandbox",
   of: "sandbox",
   success: ok("The sandbox, in whatever state.", SandboxInfo, sandbox),
   failures: noSandbox,
-};
+} satisfies OperationDocs;
 
-export const remove: OperationDocs = {
+export const remove = {
   tag,
   name: "deleteSandbox",
   summary: "Delete a sandbox",
@@ -69,18 +69,18 @@ export const remove: OperationDocs = {
     storage_deleted: true,
   }),
   failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
-};
+} satisfies OperationDocs;
 
-export const removeAll: OperationDocs = {
+export const removeAll = {
   tag,
   name: "deleteAllSandboxes",
   summary: "Delete all sandboxes",
   description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
   success: ok("What was deleted.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const status: OperationDocs = {
+export const status = {
   tag,
   name: "getSandboxStatus",
   summary: "Get resource usage",
@@ -94,9 +94,9 @@ export const status: OperationDocs = {
     history: [{ timestamp: times.began, cpu_percent: 80.1, memory_mb: 61.7 }],
   }),
   failures: { ...noSandbox, ...notRunning },
-};
+} satisfies OperationDocs;
 
-export const logs: OperationDocs = {
+export const logs = {
   tag,
   name: "listLogs",
   summary: "List what ran",
@@ -122,4 +122,4 @@ export const logs: OperationDocs = {
     total: 1,
   }),
   failures: {},
-};
+} satisfies OperationDocs;

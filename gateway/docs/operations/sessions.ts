@@ -18,7 +18,7 @@ const tag = "Live sessions";
 const closes = Object.values(closeReasons).map(({ code, meaning }) => `\`${code}\`: ${meaning}.`);
 const KiB = 1024;
 
-export const open: OperationDocs = {
+export const open = {
   tag,
   name: "openSession",
   summary: "Open a live session",
@@ -46,9 +46,9 @@ await session.write("world\\n");
 for await (const { bytes } of session) process.stdout.write(bytes);
 const { exit_code } = await session.exited;
 console.log("exit code", exit_code);`,
-};
+} satisfies OperationDocs;
 
-export const token: OperationDocs = {
+export const token = {
   tag,
   name: "createSessionToken",
   summary: "Make a token for one WebSocket",
@@ -61,9 +61,9 @@ export const token: OperationDocs = {
     expires_at: times.now,
   }),
   failures: noSandbox,
-};
+} satisfies OperationDocs;
 
-export const list: OperationDocs = {
+export const list = {
   tag,
   name: "listSessions",
   summary: "List the live sessions of a sandbox",
@@ -73,4 +73,4 @@ export const list: OperationDocs = {
     data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
   }),
   failures: { ...noSandbox, ...largeAnswer },
-};
+} satisfies OperationDocs;

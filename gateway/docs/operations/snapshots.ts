@@ -7,7 +7,7 @@ import { made, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Snapshots";
 
-export const take: OperationDocs = {
+export const take = {
   tag,
   name: "createSnapshot",
   summary: "Take a snapshot",
@@ -18,9 +18,9 @@ export const take: OperationDocs = {
   once: true,
   success: made("The snapshot, ready and durable.", SnapshotInfo, snapshot),
   failures: { ...noSandbox, ...notRunning, ...noDisk, ...repeated },
-};
+} satisfies OperationDocs;
 
-export const clone: OperationDocs = {
+export const clone = {
   tag,
   name: "cloneSandbox",
   summary: "Clone a sandbox",
@@ -41,9 +41,9 @@ export const clone: OperationDocs = {
     ...sandboxLimit,
     ...noImageHad,
   },
-};
+} satisfies OperationDocs;
 
-export const list: OperationDocs = {
+export const list = {
   tag,
   name: "listSnapshots",
   summary: "List snapshots",
@@ -51,18 +51,18 @@ export const list: OperationDocs = {
   query: { page: 1, page_size: 20 },
   success: ok("One page of snapshots.", SnapshotPage, pageOf(snapshot)),
   failures: {},
-};
+} satisfies OperationDocs;
 
-export const get: OperationDocs = {
+export const get = {
   tag,
   name: "getSnapshot",
   summary: "Get one snapshot",
   of: "snapshot",
   success: ok("The snapshot, in whatever state.", SnapshotInfo, snapshot),
   failures: noSnapshot,
-};
+} satisfies OperationDocs;
 
-export const restore: OperationDocs = {
+export const restore = {
   tag,
   name: "restoreSnapshot",
   summary: "Restore a snapshot into a new sandbox",
@@ -84,9 +84,9 @@ export const restore: OperationDocs = {
       reason: "storage_too_small",
     },
   },
-};
+} satisfies OperationDocs;
 
-export const remove: OperationDocs = {
+export const remove = {
   tag,
   name: "deleteSnapshot",
   summary: "Delete a snapshot",
@@ -94,13 +94,13 @@ export const remove: OperationDocs = {
   of: "snapshot",
   success: ok("It is gone.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
   failures: { ...noSnapshot, conflict: { when: "It is still being taken.", message: "the snapshot is still being taken" } },
-};
+} satisfies OperationDocs;
 
-export const removeAll: OperationDocs = {
+export const removeAll = {
   tag,
   name: "deleteAllSnapshots",
   summary: "Delete all snapshots",
   description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
   success: ok("What was deleted.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
   failures: {},
-};
+} satisfies OperationDocs;

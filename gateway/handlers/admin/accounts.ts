@@ -1,7 +1,8 @@
 /** The operator's calls about accounts. */
+
 import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { AccountChange, AccountsQuery } from "../../../shared/schemas/admin/accounts.ts";
+import type { AccountChange, AccountsQuery, AdminAccount, AdminAccountPage, AdminAccountWithKeys } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
@@ -15,30 +16,27 @@ import { adminKeyView } from "./keys.ts";
 type Counts = ReadonlyMap<string, number>;
 
 /** All accounts, newest first; with `email`, those whose address contains it. */
-export function listAccounts(context: GatewayContext, { exchange, query }: Call<Static<typeof AccountsQuery>, unknown>): void {
+export function listAccounts(context: GatewayContext, { query }: Call<Static<typeof AccountsQuery>, unknown>): AdminAccountPage {
   const { records, sandboxes } = context;
   const part = query.email?.trim().toLowerCase();
   const accounts = [...records.accounts.values()].filter(({ email }) => !part || email?.toLowerCase().includes(part));
   const keys = countByAccount([...records.keys.values()].filter(isActive));
   const boxes = new Map(sandboxes.countsByAccount());
-  exchange.sendJson(
-    200,
-    paginate(newestFirst(accounts), query, (account) => adminAccountView(context, account, keys, boxes)),
-  );
+  return paginate(newestFirst(accounts), query, (account) => adminAccountView(context, account, keys, boxes));
 }
 
 /** One account with all of its keys. @throws {SandgateError} `not_found`. */
-export async function getAnyAccount(context: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<void> {
+export async function getAnyAccount(context: GatewayContext, { id }: Call<unknown, unknown>): Promise<AdminAccountWithKeys> {
   const account = await context.records.accounts.find(checkedId(id));
   if (!account) throw accountNotFound(id);
   // Its keys may have been made at another gateway a moment ago.
   await context.records.keys.caughtUp();
-  exchange.sendJson(200, withKeys(context, account));
+  return withKeys(context, account);
 }
 
 /** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
-export async function changeAccount(context: GatewayContext, call: Call<unknown, Static<typeof AccountChange>>): Promise<void> {
-  const { exchange, id, body, caller } = call;
+export async function changeAccount(context: GatewayContext, call: Call<unknown, Static<typeof AccountChange>>): Promise<AdminAccountWithKeys> {
+  const { id, body, caller } = call;
   const { tier, limits, suspended, operator } = body;
   if (tier === undefined && limits === undefined && suspended === undefined && operator === undefined) {
     throw new SandgateError("invalid_request", "Name at least one of tier, limits, suspended and operator");
@@ -48,7 +46,7 @@ export async function changeAccount(context: GatewayContext, call: Call<unknown,
   }
   const changed = await context.records.accounts.change(checkedId(id), (account) => changedAccount(account, body));
   if (!changed) throw accountNotFound(id);
-  exchange.sendJson(200, withKeys(context, changed));
+  return withKeys(context, changed);
 }
 
 function changedAccount(account: AccountRecord, { tier, limits, suspended, operator }: Static<typeof AccountChange>): AccountRecord {
@@ -63,13 +61,13 @@ function changedAccount(account: AccountRecord, { tier, limits, suspended, opera
   };
 }
 
-function withKeys(context: GatewayContext, account: AccountRecord): object {
+function withKeys(context: GatewayContext, account: AccountRecord): AdminAccountWithKeys {
   const keys = keysOf(context.records, account.id);
   const counts = [countByAccount(keys.filter(isActive)), countByAccount(context.sandboxes.ofAccount(account.id))] as const;
   return { ...adminAccountView(context, account, ...counts), api_keys: keys.map((key) => adminKeyView(context, account, key)) };
 }
 
-function adminAccountView(context: GatewayContext, account: AccountRecord, keys: Counts, sandboxes: Counts): object {
+function adminAccountView(context: GatewayContext, account: AccountRecord, keys: Counts, sandboxes: Counts): AdminAccount {
   const { id, limits, suspended } = account;
   return {
     ...accountView(context, account),

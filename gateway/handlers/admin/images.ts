@@ -1,8 +1,9 @@
 /** The operator's calls about the images of workers. */
+
 import type { Static } from "typebox";
 import { Empty, type ImageEntry, ImagesReply } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { ImagesQuery } from "../../../shared/schemas/admin/fleet.ts";
+import type { ImageInfo, Images, ImagesQuery, RemovedImage } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
@@ -14,14 +15,14 @@ const checkImages = checker(ImagesReply);
 const checkEmpty = checker(Empty);
 
 /** The images of all workers that are there, or of the one that the query names; the last used first. */
-export async function listImages(context: GatewayContext, { exchange, by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<void> {
+export async function listImages(context: GatewayContext, { by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<Images> {
   const lists = await Promise.all(
     asked(context, query.worker_id).map(async (worker) => {
       const { images } = await context.workers.call(worker, "images", { request_id: by.request_id }, checkImages, listTimeoutMs);
       return images.sort((one, other) => (other.used_at_ms ?? 0) - (one.used_at_ms ?? 0)).map((image) => view(worker.id, image));
     }),
   );
-  exchange.sendJson(200, { data: lists.flat() });
+  return { data: lists.flat() };
 }
 
 /**
@@ -30,7 +31,7 @@ export async function listImages(context: GatewayContext, { exchange, by, query 
  *
  * @throws {SandgateError} `not_found`, `conflict` when it is in use or the default one
  */
-export async function removeImage(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<void> {
+export async function removeImage(context: GatewayContext, { by, id, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<RemovedImage> {
   const workers = asked(context, query.worker_id);
   const outcomes = await Promise.allSettled(
     workers.map((worker) => context.workers.call(worker, "removeImage", { request_id: by.request_id, id }, checkEmpty, removeTimeoutMs)),
@@ -41,7 +42,7 @@ export async function removeImage(context: GatewayContext, { exchange, by, id, q
   if (failure) throw failure;
   if (failures.length === workers.length) throw new SandgateError("not_found", `Image not found: ${id.slice(0, 64)}`, { reason: "no_such_image" });
   const removedFrom = workers.filter((_, index) => outcomes[index]?.status === "fulfilled").map((worker) => worker.id);
-  exchange.sendJson(200, { id, message: "Image removed", workers: removedFrom });
+  return { id, message: "Image removed", workers: removedFrom };
 }
 
 /** @throws {SandgateError} `not_found` */
@@ -52,6 +53,6 @@ function asked({ workers }: GatewayContext, workerId: string | undefined): Worke
   return meant;
 }
 
-function view(worker_id: string, { id, names, size_bytes, used_at_ms, in_use, default: isDefault }: ImageEntry): object {
+function view(worker_id: string, { id, names, size_bytes, used_at_ms, in_use, default: isDefault }: ImageEntry): ImageInfo {
   return { worker_id, id, names, size_bytes, last_used_at: used_at_ms === undefined ? null : new Date(used_at_ms).toISOString(), in_use, default: isDefault };
 }

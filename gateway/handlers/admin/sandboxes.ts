@@ -1,7 +1,8 @@
 /** The operator's calls about the sandboxes of all accounts. */
+
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../../shared/bus/messages.ts";
-import type { SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
+import type { AdminDeletedSandbox, AdminSandbox, AdminSandboxPage, SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
@@ -9,22 +10,22 @@ import { paginate } from "../paginate.ts";
 import { deleteOne, present } from "../sandboxes.ts";
 
 /** In every state, newest first; of one account or worker where the query names it. */
-export function listAllSandboxes(context: GatewayContext, { exchange, query }: Call<Static<typeof SandboxesQuery>, unknown>): void {
+export function listAllSandboxes(context: GatewayContext, { query }: Call<Static<typeof SandboxesQuery>, unknown>): AdminSandboxPage {
   const { account_id, worker_id } = query;
   const meant = [...context.sandboxes.all()].filter(
     (entry) => (account_id === undefined || entry.account_id === account_id) && (worker_id === undefined || entry.worker_id === worker_id),
   );
-  exchange.sendJson(200, paginate(newestFirst(meant), query, adminSandboxView));
+  return paginate(newestFirst(meant), query, adminSandboxView);
 }
 
 /** Ends and removes a sandbox of any account. @throws {SandgateError} `not_found`, or `unavailable` without its worker. */
-export async function deleteAnySandbox(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<void> {
+export async function deleteAnySandbox(context: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<AdminDeletedSandbox> {
   const entry = await context.sandboxes.findOfAny(id);
   await deleteOne(context, { ...by, account_id: entry.account_id }, entry);
-  exchange.sendJson(200, { id, account_id: entry.account_id, message: "Sandbox deleted", storage_deleted: true });
+  return { id, account_id: entry.account_id, message: "Sandbox deleted", storage_deleted: true };
 }
 
-function adminSandboxView(entry: SandboxEntry): object {
+function adminSandboxView(entry: SandboxEntry): AdminSandbox {
   const { account_id, key_id, worker_id, error } = entry;
   return { ...present(entry), account_id, key_id, worker_id, error: error ?? null };
 }

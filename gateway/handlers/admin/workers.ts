@@ -1,8 +1,9 @@
 /** The operator's calls about workers: who is there, who takes no new sandboxes, who will never come back. */
+
 import type { Static } from "typebox";
 import { Empty, type WorkerPresence } from "../../../shared/bus/messages.ts";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { DrainBody } from "../../../shared/schemas/admin/fleet.ts";
+import type { DrainBody, DrainedWorker, ForgottenWorker, Worker, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
@@ -11,20 +12,20 @@ const drainTimeoutMs = 10_000;
 const checkEmpty = checker(Empty);
 
 /** Every worker that is there, and those that are gone but still have sandboxes in the directory. */
-export function listWorkers(context: GatewayContext, { exchange }: Call<unknown, unknown>): void {
+export function listWorkers(context: GatewayContext): Workers {
   const present = new Map(context.workers.workers().map(({ worker }) => [worker.id, presentView(worker)]));
   const gone = new Map<string, number>();
   for (const { worker_id } of context.sandboxes.all()) if (!present.has(worker_id)) gone.set(worker_id, (gone.get(worker_id) ?? 0) + 1);
-  const views = [...present.values(), ...[...gone].map(([id, sandboxes]) => ({ id, present: false, sandboxes }))];
-  exchange.sendJson(200, { data: views.sort((a, b) => (a.id < b.id ? -1 : 1)) });
+  const views = [...present.values(), ...[...gone].map(([id, sandboxes]) => ({ id, present: false as const, sandboxes }))];
+  return { data: views.sort((a, b) => (a.id < b.id ? -1 : 1)) };
 }
 
 /** Lets a worker take new sandboxes no more, or again. What it has goes on. @throws {SandgateError} `not_found`. */
-export async function drainWorker(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof DrainBody>>): Promise<void> {
+export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, Static<typeof DrainBody>>): Promise<DrainedWorker> {
   const on = body.on ?? true;
   if (!isPresent(context, id)) throw workerNotFound(id);
   await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on }, checkEmpty, drainTimeoutMs);
-  exchange.sendJson(200, { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" });
+  return { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" };
 }
 
 /**
@@ -32,17 +33,17 @@ export async function drainWorker(context: GatewayContext, { exchange, by, id, b
  *
  * @throws {SandgateError} `conflict` when the worker is there, `not_found` when nothing is known of it
  */
-export async function forgetWorker(context: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<void> {
+export async function forgetWorker(context: GatewayContext, { id }: Call<unknown, unknown>): Promise<ForgottenWorker> {
   const refuseIfPresent = (): void => {
     if (isPresent(context, id)) throw new SandgateError("conflict", "This worker is there; stop it first.");
   };
   refuseIfPresent();
   const count = await context.sandboxes.forgetWorker(id, refuseIfPresent);
   if (count === 0) throw workerNotFound(id);
-  exchange.sendJson(200, { id, message: "Worker forgotten", forgotten_sandboxes: count });
+  return { id, message: "Worker forgotten", forgotten_sandboxes: count };
 }
 
-function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, host }: WorkerPresence) {
+function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, host }: WorkerPresence): Worker {
   return {
     id,
     present: true,
