@@ -66,6 +66,6 @@ export class Installation {
     this.api.close();
     // First, so that no container appears after they have been listed for removal.
     await this.agent.close();
-    await this.stack.stop();
+    await this.stack[Symbol.asyncDispose]();
   }
 }

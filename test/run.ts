@@ -41,7 +41,7 @@ try {
   if (table) console.log(`\n${table}`);
   process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
 } finally {
-  await stack?.stop();
+  await stack?.[Symbol.asyncDispose]();
   if (stack) await endUnusedPause(stack.instance);
 }
 process.exit();

@@ -32,7 +32,7 @@ export interface TestAccount {
   suspend(): Promise<void>;
 }
 
-/** The accounts that one test file makes; `close` ends their sandboxes and removes their snapshots and records. */
+/** The accounts that one test file makes; at the end their sandboxes, snapshots and records are removed. */
 export class Accounts {
   readonly #stack: Installation;
   readonly #bus: Bus;
@@ -76,7 +76,7 @@ export class Accounts {
     return record.id;
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     try {
       // An installation of the test's own goes away whole.
       if (this.#stack.urls) return;

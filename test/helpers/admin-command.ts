@@ -35,7 +35,7 @@ export class AdminCommand {
     return { exitCode, stdout, stderr };
   }
 
-  remove(): void {
+  [Symbol.dispose](): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

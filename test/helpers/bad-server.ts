@@ -39,7 +39,7 @@ export class BadServer {
     this.heard.length = 0;
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     this.#server.closeAllConnections();
     this.#server.close();
   }

@@ -88,7 +88,7 @@ export class TestBrowser {
     assert.deepEqual(this.#problems.splice(0), []);
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await this.#browser.close();
   }
 }

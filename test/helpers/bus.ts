@@ -14,10 +14,11 @@ export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FIL
 }
 
 /** Connects with the whole rights of a gateway, or as `change` says. */
-export async function connectBus(address: string, name: string, change: Partial<BusAccess> = {}): Promise<Bus> {
+export async function connectBus(address: string, name: string, change: Partial<BusAccess> = {}): Promise<Bus & AsyncDisposable> {
   const { protocol, host, searchParams } = new URL(address);
   const nkeyFile = searchParams.get("nkeyFile");
   const ca = searchParams.get("ca");
   const access = { ...(nkeyFile ? { nkey: readFileSync(nkeyFile, "utf8").trim() } : {}), ...(ca ? { ca } : {}), inbox: subjects.inbox(name), ...change };
-  return Bus.connect(`${protocol}//${host}`, name, createLogger("test", "silent"), access);
+  const bus = await Bus.connect(`${protocol}//${host}`, name, createLogger("test", "silent"), access);
+  return Object.assign(bus, { [Symbol.asyncDispose]: () => bus.close() });
 }

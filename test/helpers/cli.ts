@@ -62,7 +62,7 @@ export class Cli {
     return new CliTerminal(spawn(program, args, how));
   }
 
-  remove(): void {
+  [Symbol.dispose](): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -126,6 +126,10 @@ export class CliTerminal {
 
   kill(signal: string): void {
     if (this.exitCode === undefined) this.#pty.kill(signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.kill("SIGKILL");
   }
 
   /** Resolves when this was shown, after `from`; returns where it ends. */

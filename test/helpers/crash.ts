@@ -50,14 +50,14 @@ export class CrashRig {
       await api.execute(source, "while :; do date +%s%N > /dev/shm/beat; sleep 0.02; done >/dev/null 2>&1 &");
       return new CrashRig({ stack, api, calls, source, kept, files, faults });
     } catch (error) {
-      await stack.stop();
+      await stack[Symbol.asyncDispose]();
       rmSync(dirname(faults), { recursive: true });
       throw error;
     }
   }
 
-  async close(): Promise<void> {
-    await this.stack.stop();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stack[Symbol.asyncDispose]();
     rmSync(dirname(this.#faults), { recursive: true });
   }
 

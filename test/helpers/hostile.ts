@@ -63,7 +63,7 @@ export class HostileWorker {
     for (const { connection } of this.all) await connection.flush();
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.all.map((bus) => bus.close()));
   }
 }

@@ -23,7 +23,7 @@ export class Listener {
     return listener;
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 }

@@ -1,6 +1,4 @@
 /** Users of this machine who attack `npm start`, and `npm start` itself as a process of its own. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { appDir } from "../../shared/programs.mjs";
@@ -13,13 +11,6 @@ export const nobody = { uid: 65_534, gid: 65_534 };
 /** Runs a script of the shell as a user. */
 export function shellAs(user: { uid: number; gid: number }, script: string, ...args: string[]): Promise<string> {
   return run(asAccount(user, ["sh", "-c", script, "sh", ...args]), { cwd: "/" });
-}
-
-/** A folder of root's that everybody can look into. */
-export function openFolder(name: string): { path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
-  chmodSync(path, 0o755);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 interface Ended {

@@ -53,6 +53,10 @@ export class Member {
       async () => (await this.call<{ errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all")).errors === undefined,
     );
   }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.clear();
+  }
 }
 
 /** An address that nobody has, and a password. */

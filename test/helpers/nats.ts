@@ -53,7 +53,7 @@ export class TestNats {
     return { bus, peers, hub };
   }
 
-  async stop(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     for (const close of this.#opened.splice(0).reverse()) await close();
     await this.server.kill9();
     rmSync(this.#dir, { recursive: true, force: true });

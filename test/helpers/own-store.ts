@@ -10,6 +10,7 @@ import type { Instance } from "../../systemd/instance.ts";
 import { run } from "../../systemd/run.ts";
 import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
 import { endUnusedPause } from "../../systemd/supervisor/pause.ts";
+import { temporaryFolder } from "./folder.ts";
 import { preparedInstance, testInstance } from "./prepare.ts";
 import { until } from "./until.ts";
 
@@ -44,7 +45,7 @@ export class OwnStore {
   }
 
   /** After everything that uses it has been stopped. */
-  async remove(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await podmanOf(this.#instance, ["rm", "--all", "--force", "--time", "0"]);
     await until("podman has left its storage", async () => {
       await run(inPodmanNamespace(this.#instance, ["rm", "-rf", join(this.#dir, "store/storage")]), { env: accountEnvironment(this.#instance), cwd: "/" });
@@ -58,13 +59,8 @@ export class OwnStore {
 
 /** Puts an image without a name into the storage that the tests share; returns its id. */
 export async function importedImage(): Promise<string> {
-  const dir = mkdtempSync(join(tmpdir(), "sandgate-import-"));
-  try {
-    await run(["chmod", "a+x", dir]);
-    return await importRoot(await preparedInstance(), dir, []);
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
+  using folder = temporaryFolder("import", 0o711);
+  return await importRoot(await preparedInstance(), folder.path, []);
 }
 
 async function importRoot(instance: Instance, dir: string, name: readonly string[]): Promise<string> {

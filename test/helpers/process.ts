@@ -71,6 +71,10 @@ export class TestProcess {
     await this.#end("SIGKILL");
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill9();
+  }
+
   /** SIGTERM; resolves when the process is gone. */
   async stop(): Promise<void> {
     await this.#end("SIGTERM");

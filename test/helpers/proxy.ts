@@ -46,7 +46,7 @@ export class TestProxy {
     this.#names.set(name, port);
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections();
     for (const tunnel of this.#tunnels) tunnel.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));

@@ -88,6 +88,10 @@ export class Connection {
     this.#socket.destroy();
   }
 
+  [Symbol.dispose](): void {
+    this.cut();
+  }
+
   async #until(holds: () => boolean): Promise<void> {
     while (!holds()) {
       if (this.#closed) throw new Error(`the connection was closed; unread: ${this.unread.slice(0, 500)}`);

@@ -109,7 +109,7 @@ export class TestRegistry {
     };
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
     rmSync(this.#dir, { recursive: true, force: true });

@@ -1,18 +1,15 @@
 /** Sandboxes of one test file, removed at its end, and the processes of their commands as the host sees them. */
 import { randomBytes } from "node:crypto";
-import { after } from "node:test";
 import { environmentOf, processIds } from "../../worker/runtime/process/proc.ts";
 import type { Api } from "./api.ts";
 import { until } from "./until.ts";
 
-/** To be made at the top of a test file. */
-export class Sandboxes {
+export class Sandboxes implements AsyncDisposable {
   readonly #api: Api;
   readonly #made: Promise<string>[] = [];
 
   constructor(api: Api) {
     this.#api = api;
-    after(() => this.#removeAll());
   }
 
   make(options: Record<string, unknown> = {}): Promise<string> {
@@ -21,7 +18,7 @@ export class Sandboxes {
     return id;
   }
 
-  async #removeAll(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const ids = (await Promise.allSettled(this.#made)).flatMap((made) => (made.status === "fulfilled" ? [made.value] : []));
     await Promise.all(ids.map((id) => this.#api.delete(id)));
   }

@@ -79,9 +79,9 @@ export class SmallDisk {
     await asRoot("sh", "-c", `mkdir ${name} && cd ${name} && seq 1 ${this.free.files} | xargs touch 2>/dev/null; true`);
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await this.empty();
-    await this.stack.stop();
+    await this.stack[Symbol.asyncDispose]();
     await endUnusedPause(this.stack.instance);
     rmSync(this.stack.instance.runtimeDir, { recursive: true, force: true });
     await removeFileSystem(this.#dir);

@@ -115,10 +115,11 @@ export class SnapshotCalls {
   }
 }
 
-/** Lets a test read and write entries of the directory as gateways do; to be closed. */
-export async function openSnapshotBucket(natsUrl: string): Promise<{ bucket: SnapshotBucket; close: () => Promise<void> }> {
+/** Lets a test read and write entries of the directory as gateways do. */
+export async function openSnapshotBucket(natsUrl: string): Promise<SnapshotBucket & AsyncDisposable> {
   const bus = await connectBus(natsUrl, "test-snapshots");
-  return { bucket: new SnapshotBucket(await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry))), close: () => bus.close() };
+  const bucket = new SnapshotBucket(await BucketWriter.open(bus, buckets.snapshots, checker(SnapshotEntry)));
+  return Object.assign(bucket, { [Symbol.asyncDispose]: () => bus.close() });
 }
 
 /** Entries by the id of their snapshot, whichever worker has it. */

@@ -31,7 +31,7 @@ export interface StackOptions {
 /** Something that the operator offers and that is not there. */
 export const missingImage = "localhost/no-such-image:latest";
 
-export class Stack {
+export class Stack implements AsyncDisposable {
   readonly dataDir: string;
   readonly instance: Instance;
   readonly apiKey: string;
@@ -107,7 +107,7 @@ export class Stack {
   }
 
   /** Ends everything and removes what it made. */
-  async stop(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
     await this.nats.kill9();
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
@@ -121,7 +121,7 @@ export class Stack {
   }
 }
 
-/** Starts an installation and resolves when it is ready. Call `stop` in the test's `after`, also when a test fails. */
+/** Starts an installation and resolves when it is ready. */
 export async function startStack({ name, workers = 1, gateways = 1, settings = {}, environment = {}, workersDir }: StackOptions): Promise<Stack> {
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
@@ -186,7 +186,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     await Promise.all(stack.urls.map((url) => stack.ready(url)));
     return stack;
   } catch (error) {
-    await stack.stop();
+    await stack[Symbol.asyncDispose]();
     throw error;
   }
 }

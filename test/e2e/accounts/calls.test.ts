@@ -1,7 +1,8 @@
 /** Signing up, logging in, keys and usage: one installation with two gateways behind a proxy for all of them. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { describe, test } from "node:test";
+import { fixture } from "../../helpers/fixture.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { Visitor } from "../../helpers/visitor.ts";
 import { browserTests } from "./browsers.ts";
 import { keyTests } from "./keys.ts";
@@ -11,7 +12,6 @@ import { signUpTests } from "./sign-up.ts";
 import { usageTests } from "./usage.ts";
 import { limits, type World } from "./world.ts";
 
-let stack: Stack;
 const secrets = new Set<string>();
 const world: World = {
   get stack() {
@@ -25,8 +25,8 @@ const world: World = {
   },
 };
 
-before(async () => {
-  stack = await startStack({
+const stack = await fixture(
+  startStack({
     name: "accounts",
     gateways: 2,
     settings: {
@@ -37,9 +37,8 @@ before(async () => {
       SANDGATE_AUTH_FAILURES_PER_ADDRESS: String(limits.addressFailures),
       SANDGATE_LOGIN_FAILURES_PER_ACCOUNT: String(limits.accountFailures),
     },
-  });
-});
-after(() => stack?.stop());
+  }),
+);
 
 describe("sign-up", () => signUpTests(world));
 describe("log-in", () => logInTests(world));

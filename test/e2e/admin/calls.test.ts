@@ -1,7 +1,8 @@
 /** What operators do, over HTTP and with the command: one installation with two gateways and two workers. */
-import { after, before, describe } from "node:test";
+import { describe } from "node:test";
 import { Api } from "../../helpers/api.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { Visitor } from "../../helpers/visitor.ts";
 import { adminAccountTests } from "./accounts.ts";
 import { commandTests } from "./command.ts";
@@ -11,7 +12,6 @@ import { adminSandboxTests } from "./sandboxes.ts";
 import { workerTests } from "./workers.ts";
 import type { AdminWorld } from "./world.ts";
 
-let stack: Stack;
 const world: AdminWorld = {
   get stack() {
     return stack;
@@ -25,10 +25,7 @@ const world: AdminWorld = {
   },
 };
 
-before(async () => {
-  stack = await startStack({ name: "admin", gateways: 2, workers: 2 });
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "admin", gateways: 2, workers: 2 }));
 
 describe("accounts", () => adminAccountTests(world));
 describe("keys", () => adminKeyTests(world));

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Cli } from "../../helpers/cli.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import type { AdminWorld } from "./world.ts";
 
 const mistakes: readonly [args: string[], message: RegExp][] = [
@@ -31,11 +32,7 @@ const mistakes: readonly [args: string[], message: RegExp][] = [
 ];
 
 export function commandUsageTests(world: AdminWorld): void {
-  let admin: AdminCommand;
-  before(() => {
-    admin = new AdminCommand({ url: world.stack.url, apiKey: world.stack.apiKey });
-  });
-  after(() => admin?.remove());
+  const admin = fixture(new AdminCommand(world.stack));
 
   test("help says all that there is, without any installation", async () => {
     const ways: readonly [args: string[], words: string[]][] = [

@@ -1,9 +1,10 @@
 /** The operator's command against a running installation: every command, for people and as JSON. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Accounts } from "../../helpers/accounts.ts";
 import { AdminCommand, type Outcome } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
 import { type AccountView, type AdminWorld, adminId, type PageOf } from "./world.ts";
 
@@ -17,12 +18,8 @@ function done({ exitCode, stdout, stderr }: Outcome): string {
 const json = <T>(outcome: Outcome): T => JSON.parse(done(outcome)) as T;
 
 export function commandTests(world: AdminWorld): void {
-  let admin: AdminCommand;
+  const admin = fixture(new AdminCommand(world.stack));
   const run = async (...args: string[]): Promise<string> => done(await admin.run(...args));
-  before(() => {
-    admin = new AdminCommand({ url: world.stack.url, apiKey: world.stack.apiKey });
-  });
-  after(() => admin?.remove());
 
   test("accounts and account show who there is", async () => {
     const member = await world.member();
@@ -45,19 +42,15 @@ export function commandTests(world: AdminWorld): void {
   });
 
   test("all pages of a list come as one", async () => {
-    const accounts = await Accounts.open(world.stack);
-    try {
-      // More than the largest page has.
-      const made = await Promise.all(Array.from({ length: 101 }, () => accounts.make()));
-      const { data, pagination } = json<PageOf<AccountView>>(await admin.run("accounts", "--json"));
-      const ids = new Set(data.map(({ id }) => id));
-      assert.equal(ids.size, data.length);
-      for (const { id } of made) assert.ok(ids.has(id));
-      assert.deepEqual(pagination, { page: 1, page_size: data.length, total_items: data.length, total_pages: 1 });
-      assert.equal((await run("accounts")).split("\n").length, data.length + 1);
-    } finally {
-      await accounts.close();
-    }
+    await using accounts = await Accounts.open(world.stack);
+    // More than the largest page has.
+    const made = await Promise.all(Array.from({ length: 101 }, () => accounts.make()));
+    const { data, pagination } = json<PageOf<AccountView>>(await admin.run("accounts", "--json"));
+    const ids = new Set(data.map(({ id }) => id));
+    assert.equal(ids.size, data.length);
+    for (const { id } of made) assert.ok(ids.has(id));
+    assert.deepEqual(pagination, { page: 1, page_size: data.length, total_items: data.length, total_pages: 1 });
+    assert.equal((await run("accounts")).split("\n").length, data.length + 1);
   });
 
   test("set gives a tier, numbers and the operator's rights", async () => {

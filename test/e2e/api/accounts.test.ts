@@ -1,11 +1,12 @@
 /** Who may call: keys, accounts, and the walls between accounts. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { routes } from "../../../gateway/api/routes.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
+import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -13,15 +14,8 @@ const missing = "Missing API key. Include it in the x-api-key header.";
 const invalid = "Invalid API key. Check that it is correct and active.";
 const revoked = "This API key has been revoked.";
 
-let accounts: Accounts;
-let alice: TestAccount;
-let bob: TestAccount;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  [alice, bob] = await Promise.all([accounts.make("alice"), accounts.make("bob")]);
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const [alice, bob] = await Promise.all([accounts.make("alice"), accounts.make("bob")]);
 
 const listWith = (apiKey: string, query = "") => new Api({ url: sharedStack().url, apiKey }).call("GET", `/v1/sandboxes/list${query}`);
 

@@ -1,22 +1,16 @@
 /** POST /v1/sandboxes/create and the shape of a sandbox. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
-import { type Api, collect } from "../../helpers/api.ts";
+import { test } from "node:test";
+import { Accounts } from "../../helpers/accounts.ts";
+import { collect } from "../../helpers/api.ts";
 import { expectError, expectOk, expectSandbox } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
-let accounts: Accounts;
-let account: TestAccount;
-let api: Api;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  account = await accounts.make();
-  api = account.api;
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const account = await accounts.make();
+const api = account.api;
 
 const create = (body: unknown) => api.call("POST", "/v1/sandboxes/create", body);
 

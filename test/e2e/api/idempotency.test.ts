@@ -1,33 +1,23 @@
 /** Idempotency-Key: what is sent again is not made again, whichever gateway gets it and whatever dies meanwhile. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
+import { Accounts } from "../../helpers/accounts.ts";
 import type { Answer, Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { through } from "../../helpers/limited.ts";
 import { listOf, plain } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 type Created = Answer<{ id: string; status: string }>;
 
-let stack: Stack;
-let accounts: Accounts;
-let account: TestAccount;
-let apis: [Api, Api];
-
-before(async () => {
-  stack = await startStack({ name: "idempotency", gateways: 2, settings: plain });
-  accounts = await Accounts.open(stack);
-  account = await accounts.make();
-  apis = through(stack, account.api) as [Api, Api];
-});
-after(async () => {
-  await accounts?.close();
-  await stack?.stop();
-});
+const stack = await fixture(startStack({ name: "idempotency", gateways: 2, settings: plain }));
+const accounts = await fixture(Accounts.open(stack));
+const account = await accounts.make();
+const apis = through(stack, account.api) as [Api, Api];
 
 const wanted = { image: "default", network: { access: "none" } };
 const newKey = (): string => `test ${randomBytes(12).toString("base64")}`;

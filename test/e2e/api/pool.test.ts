@@ -1,17 +1,12 @@
 /** Containers that wait to be taken. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { startStack } from "../../helpers/stack.ts";
 
-let stack: Stack;
-let api: Api;
-
-before(async () => {
-  stack = await startStack({ name: "pool", settings: { SANDGATE_POOL_SIZE: "2" } });
-  api = new Api(stack);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "pool", settings: { SANDGATE_POOL_SIZE: "2" } }));
+const api = new Api(stack);
 
 async function waitForContainers(count: number): Promise<void> {
   for (const deadline = Date.now() + 20_000; (await stack.containers()).length !== count; ) {

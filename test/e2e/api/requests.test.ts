@@ -1,36 +1,25 @@
 /** What holds for every request: bodies, content types, methods, paths, connections. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { routes } from "../../../gateway/api/routes.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
 const json = { "content-type": "application/json" };
 const notJson = "the request body is not valid JSON";
-const open: Connection[] = [];
 
-let accounts: Accounts;
-let api: Api;
-let id: string;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  api = (await accounts.make()).api;
-  id = await api.create();
-});
-after(async () => {
-  for (const connection of open) connection.cut();
-  await accounts?.close();
-});
+const accounts = await fixture(Accounts.open(sharedStack()));
+const api = (await accounts.make()).api;
+const id = await api.create();
 
 async function connection(): Promise<Connection> {
-  const made = await Connection.open(url);
-  open.push(made);
+  const made = await fixture(Connection.open(url));
   return made;
 }
 

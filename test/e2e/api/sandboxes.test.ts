@@ -1,10 +1,11 @@
 /** list, get, delete and delete-all. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
-import { type Api, collect } from "../../helpers/api.ts";
+import { Accounts } from "../../helpers/accounts.ts";
+import { collect } from "../../helpers/api.ts";
 import { expectError, expectOk, expectSandbox } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { missingImage } from "../../helpers/stack.ts";
 
@@ -13,20 +14,12 @@ interface Page {
   readonly pagination: Record<string, number>;
 }
 
-let accounts: Accounts;
-let account: TestAccount;
-let api: Api;
-let newestFirst: string[];
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  account = await accounts.make();
-  api = account.api;
-  const ids: string[] = [];
-  for (const name of ["one", "two", "three"]) ids.push(await api.create({ name }));
-  newestFirst = ids.reverse();
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const account = await accounts.make();
+const api = account.api;
+const ids: string[] = [];
+for (const name of ["one", "two", "three"]) ids.push(await api.create({ name }));
+const newestFirst = ids.reverse();
 
 const list = async (query = "") => expectOk(await api.call<Page>("GET", `/v1/sandboxes/list${query}`));
 

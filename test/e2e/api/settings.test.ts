@@ -1,24 +1,21 @@
 /** What depends on settings: limits, CORS, and a worker that is gone. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { processes, untilNothingIsLeft, uploadForm, uploadRaw } from "../../helpers/files.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { Connection } from "../../helpers/raw-http.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const uploadBytesMax = 2_000_000;
 const origin = "https://app.example";
-let stack: Stack;
-let api: Api;
-let id: string;
-let metricsPort: number;
 
-before(async () => {
-  metricsPort = await testPort();
-  stack = await startStack({
+const metricsPort = await testPort();
+const stack = await fixture(
+  startStack({
     name: "settings",
     settings: {
       SANDGATE_UPLOAD_BYTES_MAX: String(uploadBytesMax),
@@ -32,11 +29,10 @@ before(async () => {
       SANDGATE_METRICS_PORT: String(metricsPort),
       SANDGATE_CORS_ORIGINS: `${origin}, https://other.example`,
     },
-  });
-  api = new Api(stack);
-  id = await api.create();
-});
-after(() => stack?.stop());
+  }),
+);
+const api = new Api(stack);
+const id = await api.create();
 
 /** A body whose length is not told before. */
 function chunked(bytes: number): ReadableStream<Uint8Array> {

@@ -1,9 +1,10 @@
 /** status and logs. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Accounts } from "../../helpers/accounts.ts";
-import { type Api, collect } from "../../helpers/api.ts";
+import { collect } from "../../helpers/api.ts";
 import { expectError, expectOk, isoTime } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -14,16 +15,9 @@ interface Log extends Record<string, unknown> {
   readonly timestamp: string;
 }
 
-let accounts: Accounts;
-let api: Api;
-let id: string;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  api = (await accounts.make()).api;
-  id = await api.create({ name: "measured" });
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const api = (await accounts.make()).api;
+const id = await api.create({ name: "measured" });
 
 const logs = async (query = "") => expectOk(await api.call<{ logs: Log[]; total: number }>("GET", `/v1/sandboxes/logs${query}`));
 const status = async (query = "") => expectOk(await api.call("GET", `/v1/sandboxes/${id}/status${query}`));

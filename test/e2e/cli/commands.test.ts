@@ -1,19 +1,16 @@
 /** The command line against a real installation: every command, for people and as JSON. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import type { ExecutionResult, LogEntry, PageOf, SandboxInfo, SnapshotInfo } from "../../../shared/client/types.ts";
 import { Cli } from "../../helpers/cli.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
 import { isoTime } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
-let cli: Cli;
-before(async () => {
-  cli = new Cli((await world.ready).account.api);
-});
-after(() => cli?.remove());
+const { account, client } = await fixture(openClient());
+const cli = fixture(new Cli(account.api));
 
 test("sandboxes are made, listed, found by name and by the beginning of their id, and deleted", async () => {
   const id = await cli.done("create", "default", "--name", "web", "--cpus", "1", "-m", "256m", "--storage", "2", "-e", "GREETING=hello", "--network", "none");
@@ -99,7 +96,7 @@ test("stats, logs and sessions show what is and was", async () => {
 });
 
 test("the log says what ended a command", async () => {
-  const box = (await world.client.sandboxes.find("box"))[0];
+  const box = (await client.sandboxes.find("box"))[0];
   assert.ok(box);
   const late = await cli.run("exec", "--timeout", "1", "box", "echo shown; sleep 60");
   assert.deepEqual([late.exitCode, late.stdout, late.stderr], [124, "shown", "sandgate: the command was ended after 1 s, its timeout"]);
@@ -124,7 +121,7 @@ test("the log says what ended a command", async () => {
 });
 
 test("logs --follow shows what begins, how it ends, and nothing from before the rows that were asked for", async () => {
-  const box = (await world.client.sandboxes.find("box"))[0];
+  const box = (await client.sandboxes.find("box"))[0];
   assert.ok(box);
   for (const word of ["old", "newer", "newest"]) await box.execute(`: ${word}`);
   const running = await box.session({ command: "read line; exit 5", detach_timeout: 600 });
@@ -162,7 +159,7 @@ test("logs --follow shows what begins, how it ends, and nothing from before the 
 });
 
 test("a command that begins with a dash is a command, be it short, long or in a session", async () => {
-  const box = (await world.client.sandboxes.find("box"))[0];
+  const box = (await client.sandboxes.find("box"))[0];
   assert.ok(box);
   for (const command of ["-c id", "-x", `-e ${"x".repeat(130_900)}`]) {
     const { exit_code, stderr, stdout } = await box.execute(command);

@@ -2,33 +2,29 @@
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import { Cli } from "../../helpers/cli.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 
-const world = new ClientWorld();
-let cli: Cli;
+const { account, client } = await fixture(openClient());
 const here = (...parts: string[]): string => join(cli.folder, ...parts);
 const inside = (command: string): Promise<string> => cli.done("exec", "box", command);
-before(async () => {
-  const { account, client } = await world.ready;
-  cli = new Cli(account.api);
-  await client.sandboxes.create({ name: "box" });
-  mkdirSync(here("tree/sub/deep"), { recursive: true });
-  mkdirSync(here("tree/empty"));
-  writeFileSync(here("tree/a.txt"), "a\n");
-  writeFileSync(here("tree/sub/it's odd"), "odd");
-  writeFileSync(
-    here("tree/sub/deep/large"),
-    Uint8Array.from({ length: 3_000_000 }, (_, index) => Math.imul(index, 2_654_435_761) >>> 24),
-  );
-  writeFileSync(here("tree/nothing"), "");
-  chmodSync(here("tree/a.txt"), 0o750);
-  utimesSync(here("tree/a.txt"), 1_700_000_000, 1_700_000_000);
-  symlinkSync("../a.txt", here("tree/sub/link"));
-});
-after(() => cli?.remove());
+const cli = fixture(new Cli(account.api));
+await client.sandboxes.create({ name: "box" });
+mkdirSync(here("tree/sub/deep"), { recursive: true });
+mkdirSync(here("tree/empty"));
+writeFileSync(here("tree/a.txt"), "a\n");
+writeFileSync(here("tree/sub/it's odd"), "odd");
+writeFileSync(
+  here("tree/sub/deep/large"),
+  Uint8Array.from({ length: 3_000_000 }, (_, index) => Math.imul(index, 2_654_435_761) >>> 24),
+);
+writeFileSync(here("tree/nothing"), "");
+chmodSync(here("tree/a.txt"), 0o750);
+utimesSync(here("tree/a.txt"), 1_700_000_000, 1_700_000_000);
+symlinkSync("../a.txt", here("tree/sub/link"));
 
 test("a folder goes in and comes back as it was", async () => {
   assert.deepEqual(await cli.json<object>("cp", "tree", "box:/work/tree"), { files: 8, bytes: 3_000_005, skipped: 0 });
@@ -41,7 +37,7 @@ test("a folder goes in and comes back as it was", async () => {
 });
 
 test("a copy is one call of the allowance and leaves the history to the person", async () => {
-  const { api } = world.account;
+  const { api } = account;
   const left = async (): Promise<number> => Number(/r=(\d+)/.exec((await api.call("GET", "/v1/sandboxes/list")).headers.get("ratelimit") ?? "")?.[1]);
   const { total } = await cli.json<{ total: number }>("logs", "box");
   const before = await left();

@@ -3,27 +3,19 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import { Sandgate } from "../../../shared/client/index.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { Cli } from "../../helpers/cli.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
-let accounts: Accounts;
-let cli: Cli;
-let sandbox = "";
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  // One a second, and never two at once.
-  const { api } = await accounts.make("slow", { tier: "enterprise", limits: { requests_per_minute: 60, burst: 1, sandboxes: 2 } });
-  cli = new Cli(api);
-  sandbox = await cli.done("create", "-n", "box");
-});
-after(async () => {
-  cli?.remove();
-  await accounts?.close();
-});
+const accounts = await fixture(Accounts.open(sharedStack()));
+// One a second, and never two at once.
+const { api } = await accounts.make("slow", { tier: "enterprise", limits: { requests_per_minute: 60, burst: 1, sandboxes: 2 } });
+const cli = fixture(new Cli(api));
+const sandbox = await cli.done("create", "-n", "box");
 
 test("every kind of command at once: all are done, and those that waited say so", async () => {
   mkdirSync(join(cli.folder, "tree"));

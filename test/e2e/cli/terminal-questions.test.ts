@@ -3,34 +3,23 @@
  * wrong time gets into a shell, be it in the sandbox or around the command line.
  */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Sandbox, Session } from "../../../shared/client/index.ts";
+import { test } from "node:test";
+import type { Session } from "../../../shared/client/index.ts";
 import { Cli, type CliTerminal } from "../../helpers/cli.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
-const opened: CliTerminal[] = [];
+const { account, client } = await fixture(openClient());
 const sessions: Session[] = [];
 /** As long as the way to a terminal on the other side of the world. */
 const lateMs = 250;
-let cli: Cli;
-let sandbox: Sandbox;
-before(async () => {
-  const { account, client } = await world.ready;
-  cli = new Cli(account.api);
-  sandbox = await client.sandboxes.create({ name: "box" });
-});
-after(() => {
-  for (const terminal of opened) terminal.kill("SIGKILL");
-  for (const session of sessions) session.kill();
-  cli?.remove();
-});
+const cli = fixture(new Cli(account.api));
+const sandbox = await client.sandboxes.create({ name: "box" });
 
 /** An interactive shell of the person, in a terminal. */
 async function host(): Promise<CliTerminal> {
-  const terminal = cli.terminal("/bin/sh", ["-i"], { PS1: "host> ", ENV: "" });
-  opened.push(terminal);
+  const terminal = fixture(cli.terminal("/bin/sh", ["-i"], { PS1: "host> ", ENV: "" }));
   await terminal.sees("host> ");
   return terminal;
 }

@@ -2,31 +2,20 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import type { Sandbox } from "../../../shared/client/index.ts";
+import { test } from "node:test";
 import { Cli, type CliTerminal } from "../../helpers/cli.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
-const opened: CliTerminal[] = [];
-let cli: Cli;
-let sandbox: Sandbox;
-before(async () => {
-  const { account, client } = await world.ready;
-  cli = new Cli(account.api);
-  sandbox = await client.sandboxes.create({ name: "box" });
-});
-after(() => {
-  for (const terminal of opened) terminal.kill("SIGKILL");
-  cli?.remove();
-});
+const { account, client } = await fixture(openClient());
+const cli = fixture(new Cli(account.api));
+const sandbox = await client.sandboxes.create({ name: "box" });
 
 /** Runs it in a shell of a terminal, which says how the terminal was left and with which exit code. */
 function shell(...args: string[]): CliTerminal {
   const script = 'sh -c "echo \\$\\$ > pid; exec \\"\\$@\\"" sh "$@"; code=$?; stty -a | grep -qw -- -icanon && echo LEFT-RAW; echo "ended with $code"';
-  const terminal = cli.terminal("/bin/sh", ["-c", script, "sh", cli.path, ...args]);
-  opened.push(terminal);
+  const terminal = fixture(cli.terminal("/bin/sh", ["-c", script, "sh", cli.path, ...args]));
   return terminal;
 }
 
@@ -99,9 +88,8 @@ test("Ctrl-C ends a command without a terminal of its own, with 130", async () =
 });
 
 test("login asks, and does not show the key", async () => {
-  const { url, apiKey } = world.account.api;
-  const terminal = cli.terminal(cli.path, ["login"], { SANDGATE_API_KEY: "", SANDGATE_URL: "http://127.0.0.1:9" });
-  opened.push(terminal);
+  const { url, apiKey } = account.api;
+  const terminal = fixture(cli.terminal(cli.path, ["login"], { SANDGATE_API_KEY: "", SANDGATE_URL: "http://127.0.0.1:9" }));
   await terminal.sees("Gateway [http://127.0.0.1:9]: ");
   terminal.type(`${url}\r`);
   await terminal.sees("API key");

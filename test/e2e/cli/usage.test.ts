@@ -2,17 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import { Cli } from "../../helpers/cli.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 
-const world = new ClientWorld();
-let cli: Cli;
-before(async () => {
-  cli = new Cli((await world.ready).account.api);
-});
-after(() => cli?.remove());
+const { account, client } = await fixture(openClient());
+const cli = fixture(new Cli(account.api));
 
 const bare = { SANDGATE_URL: "", SANDGATE_API_KEY: "" };
 
@@ -76,7 +73,7 @@ test("what the server refuses, or that there is none, is told without a stack", 
 });
 
 test("login tries the key and stores it for the person alone; it goes to no other server", async () => {
-  const { apiKey, url } = world.account.api;
+  const { apiKey, url } = account.api;
   const file = join(cli.folder, ".config/sandgate/config.json");
   assert.match((await cli.runWith({ env: bare }, "ls")).stderr, /there is no API key: run sandgate login/);
   const wrong = await cli.runWith({ env: bare, input: "sg_wrong\n" }, "login", "--key-stdin", "--url", url);
@@ -104,8 +101,8 @@ async function completed(line: string): Promise<string[]> {
 }
 
 test("bash completes commands, options, names and ids", async () => {
-  const { id } = await world.client.sandboxes.create({ name: "web-one" });
-  await world.client.sandboxes.create({ name: "web-two" });
+  const { id } = await client.sandboxes.create({ name: "web-one" });
+  await client.sandboxes.create({ name: "web-two" });
   assert.deepEqual(await completed("sandgate sna"), ["snapshot", "snapshots"]);
   assert.ok((await completed("sandgate ")).includes("exec"));
   assert.deepEqual(await completed("sandgate create --ne"), ["--network"]);
@@ -118,5 +115,5 @@ test("bash completes commands, options, names and ids", async () => {
   assert.deepEqual(await completed("sandgate admin --url http://localhost images "), ["rm"]);
   assert.deepEqual(await completed("sandgate admin set --def"), ["--default-limits"]);
   for (const shell of ["zsh", "fish"]) assert.ok((await cli.done("completion", shell)).includes("__complete"));
-  await world.client.sandboxes.deleteAll();
+  await client.sandboxes.deleteAll();
 });

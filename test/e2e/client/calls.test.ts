@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConflictError, NotFoundError, Sandgate, UnprocessableEntityError } from "../../../shared/client/index.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
+const { account, client } = await fixture(openClient());
 
 test("a sandbox is made, used, looked at and deleted", async () => {
-  const { client } = world;
   const made = await client.sandboxes.create({
     name: "whole",
     resources: { cpus: 1, memory: 256 },
@@ -41,7 +41,6 @@ test("a sandbox is made, used, looked at and deleted", async () => {
 });
 
 test("snapshots are taken, listed, restored, cloned from and deleted", async () => {
-  const { client } = world;
   const source = await client.sandboxes.create({ name: "source" });
   await source.upload("/work/kept.txt", "kept");
   const snapshot = await source.snapshot({ name: "first" });
@@ -65,14 +64,13 @@ test("snapshots are taken, listed, restored, cloned from and deleted", async () 
 
 test("the same Idempotency-Key makes one sandbox, and another request under it is a conflict", async () => {
   const options = { name: "once", idempotencyKey: `key ${Date.now()}` };
-  const [one, other] = [await world.client.sandboxes.create(options), await world.client.sandboxes.create(options)];
+  const [one, other] = [await client.sandboxes.create(options), await client.sandboxes.create(options)];
   assert.equal(one.id, other.id);
-  await assert.rejects(world.client.sandboxes.create({ ...options, name: "twice" }), ConflictError);
+  await assert.rejects(client.sandboxes.create({ ...options, name: "twice" }), ConflictError);
   await one.delete();
 });
 
 test("a sandbox that is not waited for is ready later; one that cannot be is told", async () => {
-  const { client } = world;
   const made = await client.sandboxes.create({ wait_for_ready: false });
   assert.equal((await made.waitForReady()).status, "running");
   await made.delete();
@@ -81,7 +79,6 @@ test("a sandbox that is not waited for is ready later; one that cannot be is tol
 });
 
 test("a list goes through all pages, also while its items are deleted", async () => {
-  const { client } = world;
   const ids = await Promise.all(Array.from({ length: 5 }, async () => (await client.sandboxes.create()).id));
   const page = await client.sandboxes.list({ pageSize: 2 }).page(2);
   assert.deepEqual([page.data.length, page.pagination], [2, { page: 2, page_size: 2, total_items: 5, total_pages: 3 }]);
@@ -94,7 +91,6 @@ test("a list goes through all pages, also while its items are deleted", async ()
 });
 
 test("await using deletes at the end of the block, also what is gone already", async () => {
-  const { client } = world;
   let id = "";
   {
     await using sandbox = await client.sandboxes.create();
@@ -107,7 +103,6 @@ test("await using deletes at the end of the block, also what is gone already", a
 });
 
 test("what a key may know of its account", async () => {
-  const { client, account } = world;
   const { account: shown } = await client.account.get();
   assert.deepEqual([shown.id, shown.tier], [account.id, "enterprise"]);
   assert.equal((await client.account.keys()).length, 1);
@@ -116,7 +111,7 @@ test("what a key may know of its account", async () => {
 
 test("a program may bring a fetch of its own", async () => {
   const paths: string[] = [];
-  const { url: baseUrl, apiKey } = world.account.api;
+  const { url: baseUrl, apiKey } = account.api;
   const fetch: typeof globalThis.fetch = (input, init) => {
     paths.push(new URL(String(input)).pathname);
     return globalThis.fetch(input, init);

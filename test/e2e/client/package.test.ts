@@ -1,37 +1,33 @@
 /** The package that `npm run build` makes: plain JavaScript for the machine's own Node and for browsers, and its types. */
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import { TestBrowser } from "../../helpers/browser.ts";
-import { ClientWorld } from "../../helpers/client.ts";
-import { CutProxy } from "../../helpers/cut-proxy.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { TestNetwork } from "../../helpers/network.ts";
 
-const world = new ClientWorld();
-const folder = mkdtempSync(join(tmpdir(), "sandgate-package-"));
-let files: Server;
-before(async () => {
-  await execa(process.execPath, ["shared/client/build.mjs"]);
-  // As npm installs it: the package, and the one that it depends on.
-  mkdirSync(join(folder, "node_modules"));
-  cpSync("dist", join(folder, "node_modules/sandgate"), { recursive: true });
-  symlinkSync(join(process.cwd(), "node_modules/ws"), join(folder, "node_modules/ws"));
-  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
-  files = createServer((_request, response) => {
+const { account, client } = await fixture(openClient());
+const { path: folder } = fixture(temporaryFolder("package"));
+await execa(process.execPath, ["shared/client/build.mjs"]);
+// As npm installs it: the package, and the one that it depends on.
+mkdirSync(join(folder, "node_modules"));
+cpSync("dist", join(folder, "node_modules/sandgate"), { recursive: true });
+symlinkSync(join(process.cwd(), "node_modules/ws"), join(folder, "node_modules/ws"));
+writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+const files = fixture(
+  createServer((_request, response) => {
     response.setHeader("content-type", "text/javascript");
     response.setHeader("access-control-allow-origin", "*");
     response.end(readFileSync("dist/client/browser.js"));
-  });
-  await new Promise<void>((resolve) => files.listen(0, "127.0.0.1", resolve));
-});
-after(() => {
-  files?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+  }),
+);
+await new Promise<void>((resolve) => files.listen(0, "127.0.0.1", resolve));
 
 const program = `
 import { NotFoundError, Sandgate } from "sandgate/client";
@@ -53,7 +49,7 @@ console.log(JSON.stringify([stdout, streamed, live, gone]));
 `;
 
 test("it runs on the machine's own Node, with ws and nothing else", async () => {
-  const { apiKey, url } = world.account.api;
+  const { apiKey, url } = account.api;
   const manifest = JSON.parse(readFileSync("dist/package.json", "utf8"));
   assert.deepEqual(Object.keys(manifest.dependencies), ["ws"]);
   writeFileSync(join(folder, "program.js"), program);
@@ -114,67 +110,58 @@ export async function main(): Promise<ExecutionResult | undefined> {
 });
 
 test("a browser gets a session by a token, and no client by a key", async () => {
-  const { url } = world.account.api;
-  const sandbox = await world.client.sandboxes.create();
+  const { url } = account.api;
+  const sandbox = await client.sandboxes.create();
   const { token } = await sandbox.sessionToken();
-  const browser = await TestBrowser.launch(url);
-  try {
-    const page = await browser.open("/healthz");
-    const module = `http://127.0.0.1:${(files.address() as AddressInfo).port}/browser.js`;
-    const talk = async ({ module, url, sandboxId, token }: Record<string, string>): Promise<string[]> => {
-      const { Sandgate, session } = await import(module as string);
-      const refused = await Promise.resolve()
-        .then(() => new Sandgate({ apiKey: "sg_x", baseUrl: url }))
-        .catch((error: Error) => error.message);
-      const live = await session({ url, sandboxId, token, command: "read line; echo got $line" });
-      await live.write("it\n");
-      let text = "";
-      for await (const { bytes } of live) text += new TextDecoder().decode(bytes);
-      return [text, String((await live.exited).exit_code), refused];
-    };
-    const [text, exitCode, refused] = await page.evaluate(talk, { module, url, sandboxId: sandbox.id, token });
-    assert.deepEqual([text, exitCode], ["got it\n", "0"]);
-    assert.match(refused ?? "", /an API key must not get into a browser/);
-  } finally {
-    await browser.close();
-  }
+  await using browser = await TestBrowser.launch(url);
+  const page = await browser.open("/healthz");
+  const module = `http://127.0.0.1:${(files.address() as AddressInfo).port}/browser.js`;
+  const talk = async ({ module, url, sandboxId, token }: Record<string, string>): Promise<string[]> => {
+    const { Sandgate, session } = await import(module as string);
+    const refused = await Promise.resolve()
+      .then(() => new Sandgate({ apiKey: "sg_x", baseUrl: url }))
+      .catch((error: Error) => error.message);
+    const live = await session({ url, sandboxId, token, command: "read line; echo got $line" });
+    await live.write("it\n");
+    let text = "";
+    for await (const { bytes } of live) text += new TextDecoder().decode(bytes);
+    return [text, String((await live.exited).exit_code), refused];
+  };
+  const [text, exitCode, refused] = await page.evaluate(talk, { module, url, sandboxId: sandbox.id, token });
+  assert.deepEqual([text, exitCode], ["got it\n", "0"]);
+  assert.match(refused ?? "", /an API key must not get into a browser/);
 });
 
 test("a browser whose connection breaks joins its session again by another token, and misses nothing", async () => {
-  const { url } = world.account.api;
-  const sandbox = await world.client.sandboxes.create();
-  const browser = await TestBrowser.launch(url);
-  const proxy = await CutProxy.to(url);
-  try {
-    const page = await browser.open("/healthz", { tolerates: /^WebSocket connection to/ });
-    await page.exposeFunction("nextToken", async () => (await sandbox.sessionToken()).token);
-    await page.exposeFunction("cut", () => proxy.cut());
-    // What the tests' compiler puts around functions.
-    await page.evaluate("globalThis.__name = (named) => named");
-    const module = `http://127.0.0.1:${(files.address() as AddressInfo).port}/browser.js`;
-    const talk = async ({ module, url, sandboxId }: Record<string, string>): Promise<{ text: string; changes: boolean[]; exitCode: number }> => {
-      const { session } = await import(module as string);
-      const page = globalThis as unknown as { nextToken: () => Promise<string>; cut: () => Promise<void> };
-      const changes: boolean[] = [];
-      const command = "seq 1 20000; read line; echo got $line; exit 3";
-      const live = await session({ url, sandboxId, token: page.nextToken, command, onConnection: (is: boolean) => changes.push(is) });
-      const decoder = new TextDecoder();
-      let text = "";
-      for await (const { bytes } of live) {
-        const before = text.length;
-        text += decoder.decode(bytes, { stream: true });
-        if (before < 30_000 && text.length >= 30_000) {
-          await page.cut();
-          await live.write("it\n");
-        }
+  const { url } = account.api;
+  const sandbox = await client.sandboxes.create();
+  await using browser = await TestBrowser.launch(url);
+  await using network = await TestNetwork.to(url);
+  const page = await browser.open("/healthz", { tolerates: /^WebSocket connection to/ });
+  await page.exposeFunction("nextToken", async () => (await sandbox.sessionToken()).token);
+  await page.exposeFunction("cut", () => network.cut());
+  // What the tests' compiler puts around functions.
+  await page.evaluate("globalThis.__name = (named) => named");
+  const module = `http://127.0.0.1:${(files.address() as AddressInfo).port}/browser.js`;
+  const talk = async ({ module, url, sandboxId }: Record<string, string>): Promise<{ text: string; changes: boolean[]; exitCode: number }> => {
+    const { session } = await import(module as string);
+    const page = globalThis as unknown as { nextToken: () => Promise<string>; cut: () => Promise<void> };
+    const changes: boolean[] = [];
+    const command = "seq 1 20000; read line; echo got $line; exit 3";
+    const live = await session({ url, sandboxId, token: page.nextToken, command, onConnection: (is: boolean) => changes.push(is) });
+    const decoder = new TextDecoder();
+    let text = "";
+    for await (const { bytes } of live) {
+      const before = text.length;
+      text += decoder.decode(bytes, { stream: true });
+      if (before < 30_000 && text.length >= 30_000) {
+        await page.cut();
+        await live.write("it\n");
       }
-      return { text, changes, exitCode: (await live.exited).exit_code };
-    };
-    const { text, changes, exitCode } = await page.evaluate(talk, { module, url: proxy.url, sandboxId: sandbox.id });
-    assert.equal(text, `${Array.from({ length: 20_000 }, (_, index) => `${index + 1}\n`).join("")}got it\n`);
-    assert.deepEqual([changes, exitCode], [[false, true], 3]);
-  } finally {
-    await browser.close();
-    await proxy.close();
-  }
+    }
+    return { text, changes, exitCode: (await live.exited).exit_code };
+  };
+  const { text, changes, exitCode } = await page.evaluate(talk, { module, url: network.url, sandboxId: sandbox.id });
+  assert.equal(text, `${Array.from({ length: 20_000 }, (_, index) => `${index + 1}\n`).join("")}got it\n`);
+  assert.deepEqual([changes, exitCode], [[false, true], 3]);
 });

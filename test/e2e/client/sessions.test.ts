@@ -1,31 +1,17 @@
 /** Live sessions of the client library: input and output, terminals, connections that break, leaving and joining again. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import {
-  NotFoundError,
-  type Sandbox,
-  Sandgate,
-  SandgateError,
-  type Session,
-  session as tokenSession,
-  UnprocessableEntityError,
-} from "../../../shared/client/index.ts";
-import { ClientWorld } from "../../helpers/client.ts";
-import { CutProxy } from "../../helpers/cut-proxy.ts";
+import { test } from "node:test";
+import { NotFoundError, Sandgate, SandgateError, type Session, session as tokenSession, UnprocessableEntityError } from "../../../shared/client/index.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { TestNetwork } from "../../helpers/network.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
-let sandbox: Sandbox;
-let proxy: CutProxy;
+const { account, client } = await fixture(openClient());
 /** The same sandbox, by way of the proxy. */
-let far: ReturnType<Sandgate["sandbox"]>;
-before(async () => {
-  const { client, account } = await world.ready;
-  sandbox = await client.sandboxes.create();
-  proxy = await CutProxy.to(account.api.url);
-  far = new Sandgate({ baseUrl: proxy.url, apiKey: account.api.apiKey }).sandbox(sandbox.id);
-});
-after(() => proxy?.close());
+const sandbox = await client.sandboxes.create();
+const proxy = await fixture(TestNetwork.to(account.api.url));
+const far = new Sandgate({ baseUrl: proxy.url, apiKey: account.api.apiKey }).sandbox(sandbox.id);
 
 interface Read {
   readonly stdout: string;
@@ -147,12 +133,11 @@ test("what is written while the connection breaks arrives once", async () => {
 test("a network that is away for a while is waited for", async () => {
   const changes: boolean[] = [];
   const session = await far.session({ command: "read line; echo $line", onConnection: (isThere) => changes.push(isThere) });
-  proxy.refuse(true);
-  proxy.cut();
+  proxy.down();
   await until("it is noticed", () => changes.includes(false));
   session.resize(10, 10);
   await session.write("patience\n");
-  proxy.refuse(false);
+  proxy.up();
   assert.equal((await read(session)).stdout, "patience\n");
 });
 
@@ -213,7 +198,7 @@ test("output that nobody kept is told as a gap", async () => {
 test("what cannot be started or joined is refused with the API's errors", async () => {
   await assert.rejects(sandbox.session({ command: "true", working_dir: "/none/such" }), UnprocessableEntityError);
   await assert.rejects(sandbox.attach("sess_none"), NotFoundError);
-  const error = await world.client
+  const error = await client
     .sandbox("sb_none")
     .session({ command: "true" })
     .catch((thrown: NotFoundError) => thrown);
@@ -224,7 +209,7 @@ test("what cannot be started or joined is refused with the API's errors", async 
 });
 
 test("a token opens one session without a key, and joins it again where there are more tokens", async () => {
-  const { url } = world.account.api;
+  const { url } = account.api;
   const { token } = await sandbox.sessionToken();
   const once = await tokenSession({ url, sandboxId: sandbox.id, token, command: "echo by token" });
   assert.equal((await read(once)).stdout, "by token\n");

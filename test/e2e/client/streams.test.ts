@@ -1,23 +1,20 @@
 /** The client library's streams against a real installation: output while it is made, files, progress, back pressure. */
 import assert from "node:assert/strict";
-import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { createReadStream, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { BadRequestError, NotFoundError, type Sandbox, SandgateError, UnprocessableEntityError } from "../../../shared/client/index.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { test } from "node:test";
+import { BadRequestError, NotFoundError, SandgateError, UnprocessableEntityError } from "../../../shared/client/index.ts";
+import { openClient } from "../../helpers/client.ts";
 import { sha256 } from "../../helpers/files.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { residentBytes } from "../../helpers/prepare.ts";
 import { Mark } from "../../helpers/sandboxes.ts";
 import { until } from "../../helpers/until.ts";
 
-let sandbox: Sandbox;
-const folder = mkdtempSync(join(tmpdir(), "sandgate-client-"));
-const world = new ClientWorld();
-before(async () => {
-  sandbox = await (await world.ready).client.sandboxes.create();
-});
-after(() => rmSync(folder, { recursive: true, force: true }));
+const { path: folder } = fixture(temporaryFolder("client"));
+const { client } = await fixture(openClient());
+const sandbox = await client.sandboxes.create();
 
 const MiB = 1024 * 1024;
 /** Bytes that no compression and no offset error survives. */

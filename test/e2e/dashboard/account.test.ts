@@ -1,18 +1,15 @@
 /** Logging in and out, and changing the password, in real browsers. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import { heading, logIn, TestBrowser } from "../../helpers/browser.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url, natsUrl } = sharedStack();
-let browser: TestBrowser;
 
-before(async () => {
-  browser = await TestBrowser.launch(url);
-});
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(() => browser?.close());
 
 test("a wrong password is said to be wrong, and the right one then opens the page that was asked for", async () => {
   const member = await signUp(url);

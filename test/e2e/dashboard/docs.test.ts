@@ -2,22 +2,19 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { heading, looks, TestBrowser } from "../../helpers/browser.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
 const folder = process.env.SCREENSHOTS;
-let browser: TestBrowser;
 
-before(async () => {
-  if (folder) mkdirSync(folder, { recursive: true });
-  browser = await TestBrowser.launch(url);
-});
+if (folder) mkdirSync(folder, { recursive: true });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(() => browser?.close());
 
 const call = (page: Page, name: string) => page.locator(`#call-${name}`);
 

@@ -1,24 +1,17 @@
 /** The pages without a mouse, and as assistive technology finds them. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { closed, heading, TestBrowser } from "../../helpers/browser.ts";
-import { type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  member = await signUp(url);
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url));
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.clear();
-});
 
 /** What has the focus, by the name that it is announced with. */
 const focused = (page: Page): Promise<string> =>

@@ -1,21 +1,18 @@
 /** API keys from the first visit to their end, in a real browser. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { closed, heading, TestBrowser } from "../../helpers/browser.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { newcomer, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const { url } = sharedStack();
-let browser: TestBrowser;
 
-before(async () => {
-  browser = await TestBrowser.launch(url);
-});
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(() => browser?.close());
 
 test("somebody signs up, makes a key, uses it, revokes it, and it works no more", async () => {
   const { email, password } = newcomer();

@@ -5,24 +5,20 @@ import { mkdirSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import { heading, looks, TestBrowser } from "../../helpers/browser.ts";
-import { type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
 const folder = process.env.SCREENSHOTS;
 const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  if (folder) mkdirSync(folder, { recursive: true });
-  member = await signUp(url);
-  browser = await TestBrowser.launch(url);
-});
+if (folder) mkdirSync(folder, { recursive: true });
+const member = await signUp(url);
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(() => browser?.close());
 
 for (const { colorScheme, viewport } of looks([1280, 390], folder)) {
   test(`a page that there is not, ${colorScheme}, ${viewport.width} wide`, async () => {

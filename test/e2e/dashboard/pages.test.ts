@@ -2,46 +2,39 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { heading, looks, TestBrowser } from "../../helpers/browser.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url, natsUrl } = sharedStack();
 const folder = process.env.SCREENSHOTS;
-let browser: TestBrowser;
 /** Has keys and sandboxes. */
-let member: Member;
 /** Has just signed up. */
-let beginner: Member;
 let sandbox = "";
 
-before(async () => {
-  if (folder) mkdirSync(folder, { recursive: true });
-  [member, beginner] = await Promise.all([signUp(url, "Grace Hopper"), signUp(url)]);
-  // Four times all pages are more than the first tier allows in a minute.
-  await changeAccount(natsUrl, member, { tier: "enterprise" });
-  for (const name of ["CI pipeline", "Agents in production", "A key with a name that is much longer than the room that there is for it"]) {
-    await member.call("POST", "/v1/account/keys", { name });
-  }
-  const { data } = await member.call<{ data: { id: string }[] }>("GET", "/v1/account/keys");
-  await member.call("DELETE", `/v1/account/keys/${data[0]?.id}`);
-  for (const name of ["nightly-report", "notebook-lisa", "a-name-with-as-many-characters-as-the-service-allows-it-to-have"]) {
-    ({ id: sandbox } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name }));
-  }
-  for (const command of ["python3 -c 'print(6*7)'", "ls /missing", "seq 1 40"]) {
-    await member.call("POST", `/v1/sandboxes/${sandbox}/execute`, { command });
-  }
-  await makeSnapshots();
-  browser = await TestBrowser.launch(url);
-});
+if (folder) mkdirSync(folder, { recursive: true });
+const member = await fixture(signUp(url, "Grace Hopper"));
+const beginner = await signUp(url);
+// Four times all pages are more than the first tier allows in a minute.
+await changeAccount(natsUrl, member, { tier: "enterprise" });
+for (const name of ["CI pipeline", "Agents in production", "A key with a name that is much longer than the room that there is for it"]) {
+  await member.call("POST", "/v1/account/keys", { name });
+}
+const { data } = await member.call<{ data: { id: string }[] }>("GET", "/v1/account/keys");
+await member.call("DELETE", `/v1/account/keys/${data[0]?.id}`);
+for (const name of ["nightly-report", "notebook-lisa", "a-name-with-as-many-characters-as-the-service-allows-it-to-have"]) {
+  ({ id: sandbox } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name }));
+}
+for (const command of ["python3 -c 'print(6*7)'", "ls /missing", "seq 1 40"]) {
+  await member.call("POST", `/v1/sandboxes/${sandbox}/execute`, { command });
+}
+await makeSnapshots();
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.call("DELETE", "/v1/snapshots/delete-all");
-  await member?.clear();
-});
+atEnd(() => member.call("DELETE", "/v1/snapshots/delete-all"));
 
 /** Of sandboxes that are still there and of one that is not. */
 async function makeSnapshots(): Promise<void> {

@@ -1,27 +1,20 @@
 /** A sandbox from its making to its end, in a real browser. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { heading, TestBrowser } from "../../helpers/browser.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const { url, natsUrl } = sharedStack();
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  member = await signUp(url);
-  await changeAccount(natsUrl, member, { tier: "pro" });
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url));
+await changeAccount(natsUrl, member, { tier: "pro" });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.clear();
-});
 
 async function make(options: Record<string, unknown> = {}): Promise<{ id: string; name: string }> {
   return member.call("POST", "/v1/sandboxes/create", { image: "default", ...options });

@@ -2,26 +2,19 @@
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import { heading, TestBrowser } from "../../helpers/browser.ts";
-import { type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
 const markup = `<img src=x onerror="window.__xss=1"><script>window.__xss=2</script>`;
 const password = "a password of somebody else";
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  member = await signUp(url, markup);
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url, markup));
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.clear();
-});
 
 /** Keys and the password are as they were, and the session still holds. */
 async function expectUnchanged(keys: number): Promise<void> {

@@ -1,28 +1,21 @@
 /** Snapshots in a real browser: taken, restored, cloned from, deleted. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { closed, dialogOf, heading, press, rowOf, TestBrowser } from "../../helpers/browser.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import type { Sandbox, Snapshot } from "../../helpers/snapshots.ts";
 
 const { url, natsUrl } = sharedStack();
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  member = await signUp(url);
-  // The tests are faster than the people that the first tier's allowance is meant for.
-  await changeAccount(natsUrl, member, { tier: "pro" });
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url));
+// The tests are faster than the people that the first tier's allowance is meant for.
+await changeAccount(natsUrl, member, { tier: "pro" });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.call("DELETE", "/v1/snapshots/delete-all");
-  await member?.clear();
-});
+atEnd(() => member.call("DELETE", "/v1/snapshots/delete-all"));
 
 const make = (name: string, resources = { cpus: 1, memory: 256, storage: 5 }): Promise<Sandbox> =>
   member.call("POST", "/v1/sandboxes/create", { image: "default", name, resources });

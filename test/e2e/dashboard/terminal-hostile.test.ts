@@ -1,29 +1,22 @@
 /** What a program prints can do nothing to whoever looks at it. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { TestBrowser } from "../../helpers/browser.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { enter, line, linesOf, prompt } from "../../helpers/terminals.ts";
 import { until } from "../../helpers/until.ts";
 
 const { url, natsUrl } = sharedStack();
 const markup = `<img src=x onerror="window.__xss=1"><script>window.__xss=2</script>`;
-let browser: TestBrowser;
-let member: Member;
 let sandbox = "";
 
-before(async () => {
-  member = await signUp(url);
-  await changeAccount(natsUrl, member, { tier: "enterprise" });
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url));
+await changeAccount(natsUrl, member, { tier: "enterprise" });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await member?.clear();
-});
 
 /** A terminal that prints this, byte for byte. In a sandbox of its own: shells outlive their pages. */
 async function printed(text: string): Promise<Page> {

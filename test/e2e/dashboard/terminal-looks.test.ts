@@ -2,29 +2,25 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { looks, press, TestBrowser } from "../../helpers/browser.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { enter, line, prompt } from "../../helpers/terminals.ts";
 
 const { url, natsUrl } = sharedStack();
 const folder = process.env.SCREENSHOTS;
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  if (folder) mkdirSync(folder, { recursive: true });
-  member = await signUp(url);
-  await changeAccount(natsUrl, member, { tier: "enterprise" });
-  browser = await TestBrowser.launch(url);
-});
+if (folder) mkdirSync(folder, { recursive: true });
+const member = await signUp(url);
+await changeAccount(natsUrl, member, { tier: "enterprise" });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(async () => {
   await browser.closePages();
   await member.clear();
 });
-after(() => browser?.close());
 
 async function picture(page: Page, name: string): Promise<void> {
   const tooWide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");

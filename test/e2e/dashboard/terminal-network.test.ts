@@ -1,10 +1,11 @@
 /** A terminal whose network breaks, and a terminal that others watch. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { press, TestBrowser } from "../../helpers/browser.ts";
-import { Cuttable } from "../../helpers/cuttable.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
+import { TestNetwork } from "../../helpers/network.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { enter, everything, expectWhole, line, linesOf, prompt } from "../../helpers/terminals.ts";
 import { until } from "../../helpers/until.ts";
@@ -12,24 +13,15 @@ import { until } from "../../helpers/until.ts";
 const { url, natsUrl } = sharedStack();
 /** The browser logs what breaks. */
 const tolerates = /^Failed to load resource|^WebSocket connection to/;
-let network: Cuttable;
-let browser: TestBrowser;
-let member: Member;
 
-before(async () => {
-  network = await Cuttable.open(url);
-  member = await signUp(url);
-  await changeAccount(natsUrl, member, { tier: "enterprise" });
-  browser = await TestBrowser.launch(network.url);
-});
+const network = await fixture(TestNetwork.to(url));
+const member = await signUp(url);
+await changeAccount(natsUrl, member, { tier: "enterprise" });
+const browser = await fixture(TestBrowser.launch(network.url));
 afterEach(async () => {
-  network.heal();
+  network.up();
   await browser.closePages();
   await member.clear();
-});
-after(async () => {
-  await browser?.close();
-  await network?.close();
 });
 
 async function make(): Promise<string> {
@@ -50,7 +42,7 @@ test("when the network breaks in the middle of output, the terminal connects aga
   await prompt(page);
   await enter(page, "clear; stty -echo; for n in $(seq 1 300); do echo number $n; sleep 0.01; done; stty echo; echo over");
   await line(page, /^number (5\d|[6-9]\d|1\d\d)$/);
-  network.cut();
+  network.down();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();
   // What is typed meanwhile is kept for later.
   await enter(page, "echo typed while away");
@@ -60,7 +52,7 @@ test("when the network breaks in the middle of output, the terminal connects aga
     });
     return stdout === "runs\n" || stdout === "";
   });
-  network.heal();
+  network.up();
   await line(page, "over");
   await line(page, "typed while away");
   expectWhole(await everything(page), /^number (\d+)$/gm, 1, 300);
@@ -81,9 +73,9 @@ test("what ended while nobody was connected is told afterwards", async () => {
   const page = await open(`/sandboxes/${await make()}/terminal`);
   await prompt(page);
   await enter(page, "clear; sleep 2; echo last words; exit 7");
-  network.cut();
+  network.down();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();
-  network.heal();
+  network.up();
   await page.getByText("Ended with exit code 7").waitFor();
   await line(page, "last words");
 });
@@ -127,11 +119,11 @@ test("a terminal that connects again after its log-in has ended leads to the log
   const { id } = await guest.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
   const page = await open(`/sandboxes/${id}/terminal`, guest);
   await prompt(page);
-  network.cut();
+  network.down();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();
   await guest.clear();
   await guest.call("POST", "/v1/auth/logout");
-  network.heal();
+  network.up();
   await page.waitForURL(/\/login/);
 });
 

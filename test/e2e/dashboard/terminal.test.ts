@@ -1,32 +1,24 @@
 /** A terminal in the browser: typing, size, clipboard, whole-screen programs, its end, several of them. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { heading, press, TestBrowser } from "../../helpers/browser.ts";
-import { changeAccount, type Member, signUp } from "../../helpers/members.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { changeAccount, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { enter, line, linesOf, prompt } from "../../helpers/terminals.ts";
 import { until } from "../../helpers/until.ts";
 
 const { url, natsUrl } = sharedStack();
-let browser: TestBrowser;
-let member: Member;
-let sandbox = "";
 
-before(async () => {
-  member = await signUp(url);
-  // Each page asks a few things, and all tests together more than the first tier allows.
-  await changeAccount(natsUrl, member, { tier: "enterprise" });
-  ({ id: sandbox } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name: "workshop" }));
-  browser = await TestBrowser.launch(url);
-});
+const member = await fixture(signUp(url));
+// Each page asks a few things, and all tests together more than the first tier allows.
+await changeAccount(natsUrl, member, { tier: "enterprise" });
+const { id: sandbox } = await member.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", name: "workshop" });
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(async () => {
   await endAll();
   await browser.closePages();
-});
-after(async () => {
-  await browser?.close();
-  await member?.clear();
 });
 
 /** Shells outlive their pages; what one test has left running would be opened by the next. */

@@ -1,8 +1,9 @@
 /** One browser, two tabs: a page belongs to the account that it was opened for, whoever has logged in elsewhere since. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Page } from "playwright-core";
 import { dialogOf, heading, logIn, type OpenOptions, press, TestBrowser } from "../../helpers/browser.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { type Member, signUp } from "../../helpers/members.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { prompt } from "../../helpers/terminals.ts";
@@ -10,20 +11,12 @@ import { prompt } from "../../helpers/terminals.ts";
 const { url } = sharedStack();
 const pictures = process.env.SCREENSHOTS;
 const otherLoggedIn = "Another account is logged in";
-let browser: TestBrowser;
-let ann: Member;
-let bob: Member;
 
-before(async () => {
-  [ann, bob] = await Promise.all([signUp(url, "Ann"), signUp(url, "Bob")]);
-  await Promise.all([ann, bob].map((member) => member.call("POST", "/v1/sandboxes/create", { image: "default" })));
-  browser = await TestBrowser.launch(url);
-});
+const ann = await fixture(signUp(url, "Ann"));
+const bob = await fixture(signUp(url, "Bob"));
+await Promise.all([ann, bob].map((member) => member.call("POST", "/v1/sandboxes/create", { image: "default" })));
+const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
-after(async () => {
-  await browser?.close();
-  await Promise.all([ann?.clear(), bob?.clear()]);
-});
 
 const countOf = async (member: Member): Promise<number> => (await member.call<{ data: unknown[] }>("GET", "/v1/sandboxes/list")).data.length;
 

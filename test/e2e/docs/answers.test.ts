@@ -1,8 +1,9 @@
 /** What a running gateway answers is what openapi.json says: every call is made once. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { subprotocol } from "../../../shared/stream/session/protocol.ts";
 import { newId } from "../../../shared/util/ids.ts";
+import { atEnd } from "../../helpers/fixture.ts";
 import { type Member, newcomer, signUp } from "../../helpers/members.ts";
 import { importedImage } from "../../helpers/own-store.ts";
 import { Comparison } from "../../helpers/reference.ts";
@@ -10,10 +11,6 @@ import { sharedStack } from "../../helpers/shared.ts";
 
 const { url, apiKey } = sharedStack();
 const comparison = new Comparison();
-let member: Member;
-let key = "";
-let keyId = "";
-let sandbox = "";
 
 type Headers = Record<string, string>;
 const json = { "content-type": "application/json" };
@@ -29,16 +26,12 @@ async function call<T>(method: string, path: string, body?: unknown, headers: He
 const asOperator: Headers = { "x-api-key": apiKey };
 const asBrowser = (): Headers => member.headers;
 
-before(async () => {
-  member = await signUp(url);
-  const made = await call<{ id: string; key: string }>("POST", "/v1/account/keys", { name: "reference" }, asBrowser());
-  key = made.key;
-  keyId = made.id;
-  sandbox = (await call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" })).id;
-});
-after(async () => {
-  if (key) await call("DELETE", "/v1/sandboxes/delete-all");
-});
+let member: Member = await signUp(url);
+const made = await call<{ id: string; key: string }>("POST", "/v1/account/keys", { name: "reference" }, asBrowser());
+const key = made.key;
+const keyId = made.id;
+const sandbox = (await call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" })).id;
+atEnd(() => call("DELETE", "/v1/sandboxes/delete-all"));
 
 test("sandboxes, executions and files", async () => {
   await call("GET", "/v1/sandboxes/list?page_size=5");

@@ -1,16 +1,17 @@
 /** Every example on /docs does what it says, as it is printed there. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { promisify } from "node:util";
 import { routes } from "../../../gateway/api/routes.ts";
 import { ids } from "../../../gateway/docs/examples.ts";
 import { isDocumented } from "../../../gateway/docs/route.ts";
 import { appDir } from "../../../shared/programs.mjs";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { startStack } from "../../helpers/stack.ts";
 
 const run = promisify(execFile);
 const documented = routes.filter(isDocumented);
@@ -22,24 +23,14 @@ const atTheEnd = ["changePassword", "logOut", "deleteAllSnapshots", "deleteAllSa
 /** The only answer that these can have here. */
 const otherwise: Readonly<Record<string, number>> = { adminForgetWorker: 409, adminRemoveImage: 409 };
 
-let stack: Stack;
-let folder = "";
-let examples: Map<string, string>;
-let page = "";
 /** What the reader has exported: the variables of the introduction. */
 const shell: Record<string, string> = {};
 
-before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "sandgate-docs-"));
-  stack = await startStack({ name: "docs" });
-  page = await (await fetch(`${stack.url}/docs`)).text();
-  examples = new Map(documented.map(({ docs }) => [docs.name, snippet(`Example: ${docs.summary}`)]));
-  Object.assign(shell, { SANDGATE_URL: stack.url, SANDGATE_API_KEY: stack.apiKey });
-});
-after(async () => {
-  await stack?.stop();
-  if (folder) rmSync(folder, { recursive: true, force: true });
-});
+const { path: folder } = fixture(temporaryFolder("docs"));
+const stack = await fixture(startStack({ name: "docs" }));
+const page = await (await fetch(`${stack.url}/docs`)).text();
+const examples = new Map(documented.map(({ docs }) => [docs.name, snippet(`Example: ${docs.summary}`)]));
+Object.assign(shell, { SANDGATE_URL: stack.url, SANDGATE_API_KEY: stack.apiKey });
 
 /** The text of a piece of code on the page. */
 function snippet(label: string): string {

@@ -1,15 +1,15 @@
 /** The README's tour, run as it is printed: it works, says nothing but answers, and leaves nothing behind. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 
-const world = new ClientWorld();
-const home = mkdtempSync(join(tmpdir(), "sandgate-tour-"));
-after(() => rmSync(home, { recursive: true, force: true }));
+const { account, client } = await fixture(openClient());
+const { path: home } = fixture(temporaryFolder("tour"));
 
 /** The blocks of shell commands of a section, one after another. */
 function blocksOf(title: string): string[] {
@@ -19,7 +19,6 @@ function blocksOf(title: string): string[] {
 }
 
 test("every line works with nothing on standard error, and all that was made is gone", async () => {
-  const { account, client } = await world.ready;
   const { url, apiKey } = account.api;
   mkdirSync(join(home, ".local/share/sandgate"), { recursive: true });
   writeFileSync(join(home, ".local/share/sandgate/api-key"), `${apiKey}\n`);

@@ -1,21 +1,17 @@
 /** Attacks by way of uploaded archives and looks at paths: both are carried out in the sandbox, by its own programs. */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { pack } from "tar-stream";
-import type { Sandbox } from "../../../shared/client/index.ts";
 import { NotFoundError } from "../../../shared/client/index.ts";
-import { ClientWorld } from "../../helpers/client.ts";
+import { openClient } from "../../helpers/client.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { seededRandom } from "../../helpers/random.ts";
 import { until } from "../../helpers/until.ts";
 
-const world = new ClientWorld();
+const { client } = await fixture(openClient());
 const name = `sandgate-escape-${Math.floor(seededRandom(process.pid)() * 1e12)}`;
-let sandbox: Sandbox;
-before(async () => {
-  const { client } = await world.ready;
-  sandbox = await client.sandboxes.create();
-});
+const sandbox = await client.sandboxes.create();
 
 type Entry = { name: string; type?: "file" | "symlink" | "link"; linkname?: string; text?: string };
 

@@ -1,20 +1,21 @@
 /** What a sandbox tries to do to the host and to its neighbours, and the walls that hold it. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { uploadRaw } from "../../helpers/files.ts";
-import { expectRefused, type Outcome, probe, probeOne } from "../../helpers/probes.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { expectRefused, probe, probeOne } from "../../helpers/probes.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
 /** Each must be refused with one of these. */
 const refusals = ["EPERM", "EACCES", "EROFS", "ENOSYS"];
@@ -53,12 +54,9 @@ const attempts: Record<string, string> = {
   "locks more memory than the limit": 'call("prlimit64", 0, 8, bytes([255] * 16), None)',
   "keeps itself from being ended when memory is short": 'write("/proc/self/oom_score_adj", "-1000")',
 };
-let outcomes: Record<string, Outcome>;
 
-before(async () => {
-  id = await sandboxes.make();
-  outcomes = await probe(api, id, attempts);
-});
+const id = await sandboxes.make();
+const outcomes = await probe(api, id, attempts);
 
 for (const name of Object.keys(attempts)) {
   test(name, () => expectRefused(outcomes[name], ...refusals));
@@ -156,17 +154,14 @@ test("looks for processes of the host", async () => {
 });
 
 test("reads files, names and environment of the host", async () => {
-  const dir = mkdtempSync(join(tmpdir(), "secret-"));
+  using folder = temporaryFolder("secret");
+  const dir = folder.path;
   const secret = randomBytes(16).toString("hex");
-  try {
-    writeFileSync(join(dir, "file"), secret, { mode: 0o644 });
-    const paths = ["", "/proc/1/root", "/proc/1/cwd", "/proc/self/root/..", "/../../.."].map((prefix) => `${prefix}${dir}/file`);
-    const { stdout } = await api.execute(id, `cat ${paths.join(" ")} 2>/dev/null; cat /proc/*/environ | tr '\\0' '\\n' | grep SANDGATE; hostname`);
-    assert.ok(!stdout.includes(secret) && !stdout.includes("SANDGATE"));
-    assert.notEqual(stdout.trim(), hostname());
-  } finally {
-    rmSync(dir, { recursive: true });
-  }
+  writeFileSync(join(dir, "file"), secret, { mode: 0o644 });
+  const paths = ["", "/proc/1/root", "/proc/1/cwd", "/proc/self/root/..", "/../../.."].map((prefix) => `${prefix}${dir}/file`);
+  const { stdout } = await api.execute(id, `cat ${paths.join(" ")} 2>/dev/null; cat /proc/*/environ | tr '\\0' '\\n' | grep SANDGATE; hostname`);
+  assert.ok(!stdout.includes(secret) && !stdout.includes("SANDGATE"));
+  assert.notEqual(stdout.trim(), hostname());
 });
 
 test("reads files of another sandbox", async () => {

@@ -3,35 +3,23 @@
  * request must not be carried out.
  */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { Accounts } from "../../helpers/accounts.ts";
-import type { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const { url } = sharedStack();
 const { host } = new URL(url);
-const open: Connection[] = [];
 
-let accounts: Accounts;
-let api: Api;
-let id: string;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  api = (await accounts.make()).api;
-  id = await api.create();
-});
-after(async () => {
-  for (const connection of open) connection.cut();
-  await accounts?.close();
-});
+const accounts = await fixture(Accounts.open(sharedStack()));
+const api = (await accounts.make()).api;
+const id = await api.create();
 
 /** A new connection on which these bytes are sent in one go. */
 async function sent(...parts: string[]): Promise<Connection> {
-  const wire = await Connection.open(url);
-  open.push(wire);
+  const wire = await fixture(Connection.open(url));
   return wire.send(Buffer.from(parts.join(""), "latin1"));
 }
 

@@ -1,9 +1,9 @@
 /** Attacks by way of the image's name: on the files of the host, on the default image of everybody, and on the networks of the host. */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, networkInterfaces, tmpdir } from "node:os";
+import { chownSync, writeFileSync } from "node:fs";
+import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { SandboxEntry } from "../../../shared/bus/messages.ts";
 import { subjects } from "../../../shared/bus/subjects.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
@@ -12,55 +12,43 @@ import { commandLineOf, environmentOf, processIds } from "../../../worker/runtim
 import { Api } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { Listener } from "../../helpers/listener.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
 import { TestProxy } from "../../helpers/proxy.ts";
-import { type MadeImage, TestRegistry } from "../../helpers/registry.ts";
+import { TestRegistry } from "../../helpers/registry.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 /** On the internet as far as the installation knows: its proxy leads there. */
 const stranger = "registry.stranger.example";
 const defaultName = "localhost/sandgate/default:latest";
-let store: OwnStore;
-let registry: TestRegistry;
-let proxy: TestProxy;
-let listener: Listener;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-let snapshot: { id: string };
-let source: string;
-let planted: string;
-let own: MadeImage;
 const archives: string[] = [];
 
-before(async () => {
-  [store, registry, proxy, listener] = await Promise.all([OwnStore.make(), TestRegistry.start([stranger]), TestProxy.start(), Listener.start()]);
-  proxy.lead(`${stranger}:443`, registry.port);
-  stack = await startStack({
+const store = await fixture(OwnStore.make());
+const registry = await fixture(TestRegistry.start([stranger]));
+const proxy = await fixture(TestProxy.start());
+const listener = await fixture(Listener.start());
+proxy.lead(`${stranger}:443`, registry.port);
+const stack = await fixture(
+  startStack({
     name: "escape-images",
     settings: { ...plain, ...store.settings, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_PRIVATE_REGISTRIES: registry.host },
     environment: { SSL_CERT_FILE: registry.certificate, HTTPS_PROXY: proxy.url },
-  });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-  own = await registry.add("tenant/own");
-  source = await api.create();
-  snapshot = await calls.take(source);
-  planted = mkdtempSync(join(tmpdir(), "sandgate-planted-"));
-  chmodSync(planted, 0o755);
-  // Podman writes the archives there.
-  chownSync(planted, stack.instance.account.uid, stack.instance.account.gid);
-  await plantArchives();
-});
-after(async () => {
-  if (planted) rmSync(planted, { recursive: true, force: true });
-  await stack?.stop();
-  await Promise.all([registry?.close(), proxy?.close(), listener?.close(), store?.remove()]);
-});
+  }),
+);
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
+const own = await registry.add("tenant/own");
+const source = await api.create();
+const snapshot = await calls.take(source);
+const { path: planted } = fixture(temporaryFolder("planted", 0o755));
+// Podman writes the archives there.
+chownSync(planted, stack.instance.account.uid, stack.instance.account.gid);
+await plantArchives();
 
 /** Files that every user of the host may read, in the formats that Podman takes. */
 async function plantArchives(): Promise<void> {
@@ -105,19 +93,15 @@ for (const [name, reference] of transports) {
 }
 
 test("reads what is on the host through a message to the worker that no gateway has seen", async () => {
-  const bus = await connectBus(stack.natsUrl, "sandgate-test-attacker");
-  try {
-    const had = await images();
-    const subject = subjects.worker(stack.worker.spec.env.SANDGATE_WORKER_ID ?? "", "create");
-    const shape = { cpu: 1, memory: 512, storage: 5, network: "none", env_vars: {}, wait: true };
-    for (const [, reference] of transports) {
-      const call = { request_id: newId("request"), account_id: "a", key_id: "k", image: reference(), ...shape };
-      await assert.rejects(bus.call(subject, call, checker(SandboxEntry), 30_000), /image must be the name of a container image/);
-    }
-    assert.deepEqual(await images(), had);
-  } finally {
-    await bus.close();
+  await using bus = await connectBus(stack.natsUrl, "sandgate-test-attacker");
+  const had = await images();
+  const subject = subjects.worker(stack.worker.spec.env.SANDGATE_WORKER_ID ?? "", "create");
+  const shape = { cpu: 1, memory: 512, storage: 5, network: "none", env_vars: {}, wait: true };
+  for (const [, reference] of transports) {
+    const call = { request_id: newId("request"), account_id: "a", key_id: "k", image: reference(), ...shape };
+    await assert.rejects(bus.call(subject, call, checker(SandboxEntry), 30_000), /image must be the name of a container image/);
   }
+  assert.deepEqual(await images(), had);
 });
 
 test("has its own image taken for the default one by giving it that name", async () => {

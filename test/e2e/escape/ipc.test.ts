@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { release } from "node:os";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -14,13 +15,9 @@ const memoryMiB = 128;
 const [major = 0, minor = 0] = release().split(".").map(Number);
 const isOpen = major > 6 || (major === 6 && minor >= 9) || existsSync("/sys/fs/cgroup/cgroup.controllers");
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
-let other: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  [id, other] = await Promise.all([sandboxes.make({ resources: { memory: memoryMiB } }), sandboxes.make()]);
-});
+const [id, other] = await Promise.all([sandboxes.make({ resources: { memory: memoryMiB } }), sandboxes.make()]);
 
 test("makes a shared segment larger than its memory", async () => {
   expectRefused(await probeOne(api, id, `result = call("shmget", 0, ${memoryMiB} << 20 | 1, 0o1600)`), "EINVAL", "ENOSYS");

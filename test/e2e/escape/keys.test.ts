@@ -1,23 +1,20 @@
 /** Kernel keys: the service's user has 200 of them for all sandboxes. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { loadConfig } from "../../../shared/config.ts";
 import { findAccount } from "../../../systemd/setup/account.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
-let uid: number;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-  ({ uid } = await findAccount(loadConfig()));
-});
+const id = await sandboxes.make();
+const { uid } = await findAccount(loadConfig());
 
 /** The keys of the service's user, with all keyrings. */
 function keyCount(): number {

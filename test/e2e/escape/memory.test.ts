@@ -1,20 +1,17 @@
 /** Memory that no counter of a process shows: taken out of the sandbox's own, and given back when its commands are ended. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api, type ExecuteResult } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const limitMiB = 256;
-let greedy: string;
-let neighbour: string;
 
-before(async () => {
-  [greedy, neighbour] = await Promise.all([sandboxes.make({ resources: { memory: limitMiB } }), sandboxes.make()]);
-});
+const [greedy, neighbour] = await Promise.all([sandboxes.make({ resources: { memory: limitMiB } }), sandboxes.make()]);
 
 interface Status {
   readonly current: { readonly memory_mb: number; readonly disk_mb: number };

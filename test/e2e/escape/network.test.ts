@@ -4,32 +4,28 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { networkInterfaces } from "node:os";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { expectRefused, type Outcome, probe, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const stack = sharedStack();
 const api = new Api(stack);
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const connections: string[] = [];
 const server = createServer((socket) => {
   connections.push(`tcp from ${socket.remoteAddress}`);
   socket.end("reached");
 });
 const receiver = createSocket({ type: "udp6" }).on("message", (message) => connections.push(`udp ${message}`));
-let outbound: string;
-let none: string;
-let port: number;
 
-before(async () => {
-  [outbound, none] = await Promise.all([sandboxes.make(), sandboxes.make({ network: { access: "none" } })]);
-  await once(server.listen(0, "::"), "listening");
-  port = (server.address() as AddressInfo).port;
-  await once(receiver.bind(port, "::"), "listening");
-});
-after(() => {
+const [outbound, none] = await Promise.all([sandboxes.make(), sandboxes.make({ network: { access: "none" } })]);
+await once(server.listen(0, "::"), "listening");
+const port = (server.address() as AddressInfo).port;
+await once(receiver.bind(port, "::"), "listening");
+atEnd(() => {
   server.close();
   receiver.close();
 });

@@ -1,21 +1,20 @@
 /** Sockets of families and kinds that lead elsewhere than to the internet. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probe, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const ids: Record<string, string> = {};
 
-before(async () => {
-  const made = ["outbound", "none"].map(async (access) => {
-    ids[access] = await sandboxes.make({ network: { access } });
-  });
-  await Promise.all(made);
+const made = ["outbound", "none"].map(async (access) => {
+  ids[access] = await sandboxes.make({ network: { access } });
 });
+await Promise.all(made);
 
 const idOf = (access: string): string => ids[access] ?? assert.fail("the sandbox was made");
 

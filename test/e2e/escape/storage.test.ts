@@ -1,14 +1,15 @@
 /** Disk taken where a walk through the files does not see it, inodes in place of bytes, and what others feel of it. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api, type ExecuteResult } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { SmallDisk } from "../../helpers/small-disk.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 
 const python = (program: string): string => `python3 - <<'END'
 import mmap, os, time
@@ -72,17 +73,15 @@ async function besideAWriter(disk: SmallDisk, attack: string): Promise<{ attacke
   }
 }
 
-let disk: SmallDisk;
 const MiB = 1024 ** 2;
-before(async () => {
-  disk = await SmallDisk.open({
+const disk = await fixture(
+  SmallDisk.open({
     name: "floor",
     freeMiB: 400,
     freeInodes: 20_000,
     settings: { SANDGATE_DISK_FLOOR_BYTES: String(100 * MiB), SANDGATE_SNAPSHOT_ARCHIVE: "false" },
-  });
-});
-after(() => disk?.close());
+  }),
+);
 
 const floods: Record<string, { attack: string; reason: RegExp }> = {
   "brings the host's disk to its floor within its own size": {

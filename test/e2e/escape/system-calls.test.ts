@@ -1,13 +1,13 @@
 /** System calls that no sandbox may make, each with arguments that a kernel without a filter would answer otherwise where it can. */
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
-import { expectRefused, type Outcome, probe, probeOne } from "../../helpers/probes.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { expectRefused, probe, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
 const attempts: Record<string, string> = {
   "adds a kernel key": 'call("add_key", b"user", b"mine", b"x", 1, -3)',
@@ -68,12 +68,9 @@ const attemptsOfX64: Record<string, string> = {
   "changes its segments (modify_ldt)": 'call("modify_ldt", 0, bytes(64), 64)',
 };
 const all = { ...attempts, ...(process.arch === "x64" ? attemptsOfX64 : {}) };
-let outcomes: Record<string, Outcome>;
 
-before(async () => {
-  id = await sandboxes.make();
-  outcomes = await probe(api, id, all);
-});
+const id = await sandboxes.make();
+const outcomes = await probe(api, id, all);
 
 for (const name of Object.keys(all)) {
   test(name, () => expectRefused(outcomes[name], "EPERM", "ENOSYS"));

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api, type Chunk, chunksOf, collect, type ExecuteResult } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
@@ -10,7 +11,7 @@ import { until } from "../../helpers/until.ts";
 const executionsPerSandbox = 64;
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 
 test("64 commands run at once in a sandbox, the next one is told to come back, and a freed place is taken again", async () => {
   const id = await sandboxes.make();

@@ -1,19 +1,17 @@
 /** execute: how much output is kept. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const keptBytes = 10 * 1024 * 1024;
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-});
+const id = await sandboxes.make();
 
 test("output of exactly 10 MiB is whole and not called truncated", async () => {
   const result = await api.execute(id, `head -c ${keptBytes} /dev/zero | tr '\\0' x`);

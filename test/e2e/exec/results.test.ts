@@ -1,20 +1,18 @@
 /** execute: what a result says, and how a command is run. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api, type ExecuteResult } from "../../helpers/api.ts";
 import { expectError, isoTime } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const commandBytesMax = 131_072;
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make({ env_vars: { COLOUR: "blue", SHAPE: "round" } });
-});
+const id = await sandboxes.make({ env_vars: { COLOUR: "blue", SHAPE: "round" } });
 
 async function outputOf(command: string, options: Record<string, unknown> = {}): Promise<string> {
   const { stdout, stderr, exit_code } = await api.execute(id, command, options);

@@ -1,17 +1,15 @@
 /** What a command leaves behind: nothing after a timeout, its background processes after a normal end. */
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-});
+const id = await sandboxes.make();
 
 const python = (script: string): string => `python3 -c '${script}'`;
 

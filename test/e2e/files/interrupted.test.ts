@@ -1,32 +1,25 @@
 /** Transfers that break off: the old file stays, and nothing is left behind. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { download, processes, sha256, untilNothingIsLeft, uploadRaw } from "../../helpers/files.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const open: Connection[] = [];
 const MiB = 1024 * 1024;
-let id: string;
 
-before(async () => {
-  id = await api.create({ name: "interrupted" });
-});
-after(async () => {
-  for (const connection of open) connection.cut();
-  if (id) await api.delete(id);
-});
+const id = await api.create({ name: "interrupted" });
+atEnd(() => api.delete(id));
 
 const run = async (command: string): Promise<string> => (await api.execute(id, command)).stdout;
 
 async function request(method: string, path: string, headers: Record<string, string> = {}): Promise<Connection> {
-  const connection = await Connection.open(api.url);
-  open.push(connection);
+  const connection = await fixture(Connection.open(api.url));
   return connection.request(method, `/v1/sandboxes/${id}${path}`, { "x-api-key": api.apiKey, ...headers });
 }
 
@@ -152,8 +145,7 @@ test("uploads to one path at the same time leave one of them, whole", async () =
 
 test("deleting the sandbox ends its transfers", async () => {
   const doomed = await api.create();
-  const wire = await Connection.open(api.url);
-  open.push(wire);
+  const wire = await fixture(Connection.open(api.url));
   wire.request("POST", `/v1/sandboxes/${doomed}/upload?path=/root/x`, { "x-api-key": api.apiKey, "content-length": "1000" }).send("begun");
   await until("the upload has begun", async () => (await processes(api, doomed)).includes("cat"));
   await api.delete(doomed);

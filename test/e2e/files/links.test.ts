@@ -1,31 +1,26 @@
 /** Paths and links of all kinds stay inside the sandbox: canaries on the host are neither read nor written. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { download, untilNothingIsLeft, uploadForm, uploadRaw } from "../../helpers/files.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
 const secret = `canary-${randomBytes(16).toString("hex")}`;
-let id: string;
-let hostDir: string;
 
-before(async () => {
-  // Open to everybody on the host: only the sandbox keeps the worker from it.
-  hostDir = mkdtempSync("/tmp/sandgate-canary-");
-  mkdirSync(join(hostDir, "sub"));
-  for (const dir of [hostDir, join(hostDir, "sub")]) chmodSync(dir, 0o777);
-  writeFileSync(join(hostDir, "secret"), secret);
-  chmodSync(join(hostDir, "secret"), 0o666);
-  id = await api.create({ name: "links" });
-});
-after(async () => {
-  if (id) await api.delete(id);
-  if (hostDir) rmSync(hostDir, { recursive: true, force: true });
-});
+// Open to everybody on the host: only the sandbox keeps the worker from it.
+const { path: hostDir } = fixture(temporaryFolder("canary", 0o777, "/tmp"));
+mkdirSync(join(hostDir, "sub"));
+chmodSync(join(hostDir, "sub"), 0o777);
+writeFileSync(join(hostDir, "secret"), secret);
+chmodSync(join(hostDir, "secret"), 0o666);
+const id = await api.create({ name: "links" });
+atEnd(() => api.delete(id));
 
 const run = async (command: string): Promise<string> => (await api.execute(id, command)).stdout;
 

@@ -1,21 +1,19 @@
 /** Uploads and downloads as they should be. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { download, sha256, untilNothingIsLeft, uploadForm, uploadRaw } from "../../helpers/files.ts";
+import { atEnd } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-let id: string;
 
-before(async () => {
-  id = await api.create({ name: "files" });
-});
-after(() => (id ? api.delete(id) : undefined));
+const id = await api.create({ name: "files" });
+atEnd(() => api.delete(id));
 
 const run = async (command: string): Promise<string> => (await api.execute(id, command)).stdout;
 const blob = (text: string): Blob => new Blob([text]);

@@ -1,17 +1,18 @@
 /** Images as they come and go: fetched once, told apart when they cannot be had, removed when there are too many, shown to operators. */
 import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { ImageInfo } from "../../../shared/client/types.ts";
 import type { ErrorReason } from "../../../shared/errors.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
 import { type MadeImage, TestRegistry } from "../../helpers/registry.ts";
-import { plain } from "../../helpers/resilience.ts";
+import { plain, withSettings } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { missingImage, type Stack, startStack } from "../../helpers/stack.ts";
+import { missingImage, startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const MiB = 2 ** 20;
@@ -19,34 +20,24 @@ const MiB = 2 ** 20;
 const budget = 10 * MiB;
 const imageBytes = 3 * MiB;
 
-let store: OwnStore;
-let registry: TestRegistry;
-let closed: TestRegistry;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
 let made = 0;
 
-const settings = () => ({
+const store = await fixture(OwnStore.make());
+const registry = await fixture(TestRegistry.start());
+const closed = await TestRegistry.start();
+await closed[Symbol.asyncDispose]();
+const settings = {
   ...plain,
   ...store.settings,
   SANDGATE_SNAPSHOT_ARCHIVE: "false",
   SANDGATE_PRIVATE_REGISTRIES: `${registry.host},${closed.host},[::1]:1`,
   SANDGATE_LOCAL_IMAGES: `${missingImage}, localhost/tools:1`,
   SANDGATE_IMAGES_BYTES_MAX: String(budget),
-});
-
-before(async () => {
-  [store, registry, closed] = await Promise.all([OwnStore.make(), TestRegistry.start(), TestRegistry.start()]);
-  await closed.close();
-  stack = await startStack({ name: "images", workers: 1, settings: settings(), environment: { SSL_CERT_FILE: registry.certificate } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-});
-after(async () => {
-  await stack?.stop();
-  await Promise.all([registry?.close(), store?.remove()]);
-});
+};
+const environment = { SSL_CERT_FILE: registry.certificate };
+const stack = await fixture(startStack({ name: "images", settings, environment }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 
 const whole = ({ name }: MadeImage): string => `${registry.host}/${name}`;
 const add = (bytes = imageBytes): Promise<MadeImage> => registry.add(`team/image-${made++}`, { bytes });
@@ -226,26 +217,22 @@ test("operators see the images of each worker and remove them, by call and by co
   assert.deepEqual(expectOk(await remove(one.id, `?worker_id=${worker}`)), { id: one.id, message: "Image removed", workers: [worker] });
   expectError(await remove(one.id), "not_found");
 
-  const admin = new AdminCommand({ url: stack.url, apiKey: stack.apiKey });
-  try {
-    const table = await admin.run("images", "--worker", worker);
-    assert.match(table.stdout, /^ID +NAMES +SIZE +LAST USED +IN USE +WORKER/);
-    assert.match(table.stdout, new RegExp(`^${two.id.slice(0, 12)} +${whole(two)} +3\\.0 MiB +just now +no +${worker}$`, "m"));
-    assert.match(table.stdout, new RegExp(`^${store.defaultId.slice(0, 12)} .* default +${worker}$`, "m"));
-    const removed = await admin.run("images", "rm", two.id.slice(0, 12), "--yes");
-    assert.deepEqual([removed.exitCode, removed.stdout, removed.stderr], [0, `${two.id} is removed.`, ""]);
-    const { stderr, exitCode } = await admin.run("images", "rm", "localhost/sandgate/default:latest", "--yes");
-    assert.equal(exitCode, 1);
-    assert.match(stderr, /this is the default image/);
-    for (const args of [
-      ["images", "drop"],
-      ["images", "rm"],
-    ])
-      assert.equal((await admin.run(...args)).exitCode, 2);
-    assert.equal((JSON.parse((await admin.run("images", "--json")).stdout) as { data: unknown[] }).data.length, (await list()).length);
-  } finally {
-    admin.remove();
-  }
+  await using admin = new AdminCommand({ url: stack.url, apiKey: stack.apiKey });
+  const table = await admin.run("images", "--worker", worker);
+  assert.match(table.stdout, /^ID +NAMES +SIZE +LAST USED +IN USE +WORKER/);
+  assert.match(table.stdout, new RegExp(`^${two.id.slice(0, 12)} +${whole(two)} +3\\.0 MiB +just now +no +${worker}$`, "m"));
+  assert.match(table.stdout, new RegExp(`^${store.defaultId.slice(0, 12)} .* default +${worker}$`, "m"));
+  const removed = await admin.run("images", "rm", two.id.slice(0, 12), "--yes");
+  assert.deepEqual([removed.exitCode, removed.stdout, removed.stderr], [0, `${two.id} is removed.`, ""]);
+  const { stderr, exitCode } = await admin.run("images", "rm", "localhost/sandgate/default:latest", "--yes");
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /this is the default image/);
+  for (const args of [
+    ["images", "drop"],
+    ["images", "rm"],
+  ])
+    assert.equal((await admin.run(...args)).exitCode, 2);
+  assert.equal((JSON.parse((await admin.run("images", "--json")).stdout) as { data: unknown[] }).data.length, (await list()).length);
 });
 
 test("what a worker needs is kept from others with the same storage, also while it is away", async () => {
@@ -254,15 +241,11 @@ test("what a worker needs is kept from others with the same storage, also while 
   const snapshot = await calls.take(source);
   await api.delete(source);
   await stack.worker.kill9();
-  const other = await startStack({ name: "images-other", settings: settings(), environment: { SSL_CERT_FILE: registry.certificate } });
-  try {
-    const admin = new Api(other);
-    const seen = expectOk(await admin.call<{ data: ImageInfo[] }>("GET", "/v1/admin/images")).data.find(({ id }) => id === image.id);
-    assert.equal(seen?.in_use, true);
-    expectError(await admin.call("DELETE", `/v1/admin/images/${image.id}`), "conflict", "the image is in use");
-  } finally {
-    await other.stop();
-  }
+  await using other = await startStack({ name: "images-other", settings, environment });
+  const admin = new Api(other);
+  const seen = expectOk(await admin.call<{ data: ImageInfo[] }>("GET", "/v1/admin/images")).data.find(({ id }) => id === image.id);
+  assert.equal(seen?.in_use, true);
+  expectError(await admin.call("DELETE", `/v1/admin/images/${image.id}`), "conflict", "the image is in use");
   await stack.worker.start();
   await stack.ready();
   await api.delete((await calls.restored(snapshot.id)).id);
@@ -270,17 +253,13 @@ test("what a worker needs is kept from others with the same storage, also while 
   expectOk(await remove(image.id));
 });
 
-// The last one: the worker has other settings then.
 test("no image is pulled that would take the disk near its floor, and a pull that is cut off leaves nothing", async () => {
-  await stack.stop();
   const { bavail, bsize } = statfsSync("/tmp");
   const floor = Math.floor((bavail * bsize * 2) / 3);
-  stack = await startStack({
-    name: "images-floor",
-    settings: { ...settings(), SANDGATE_DISK_FLOOR_BYTES: String(floor) },
-    environment: { SSL_CERT_FILE: registry.certificate },
-  });
-  api = new Api(stack);
+  await stack.worker.kill9();
+  await using worker = withSettings(stack.worker, { SANDGATE_DISK_FLOOR_BYTES: String(floor) });
+  await worker.start();
+  await api.delete(await until("the worker takes calls", () => start("default")));
   const image = await add();
   expectError(await create(whole(image)), "insufficient_storage", "the host has too little free disk space for another image");
   assert.equal(await find(image), undefined);

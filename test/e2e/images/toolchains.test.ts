@@ -1,21 +1,15 @@
 /** Programs that people bring to a sandbox do real work under its list of system calls. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { toolchains, toolchainsImage } from "../../helpers/toolchains.ts";
 
-let stack: Stack;
-let api: Api;
-let id: string;
-
-before(async () => {
-  stack = await startStack({ name: "toolchains", settings: { ...plain, SANDGATE_LOCAL_IMAGES: toolchains } });
-  api = new Api(stack);
-  id = await api.create({ image: await toolchainsImage(stack.instance), resources: { cpus: 2, memory: 3_072 } });
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "toolchains", settings: { ...plain, SANDGATE_LOCAL_IMAGES: toolchains } }));
+const api = new Api(stack);
+const id = await api.create({ image: await toolchainsImage(stack.instance), resources: { cpus: 2, memory: 3_072 } });
 
 /** Runs a script that stops at its first failure; @returns what it printed. */
 async function work(script: string): Promise<string> {

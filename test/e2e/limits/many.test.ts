@@ -1,20 +1,16 @@
 /** As many sandboxes on one worker as its setting says, beyond what one user of the host has of kernel keys. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 
 const count = 210;
 const callsAtOnce = 16;
-let stack: Stack;
-let api: Api;
 
-before(async () => {
-  stack = await startStack({ name: "many", settings: { ...plain, SANDGATE_SANDBOXES_MAX: String(count) } });
-  api = new Api(stack);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "many", settings: { ...plain, SANDGATE_SANDBOXES_MAX: String(count) } }));
+const api = new Api(stack);
 
 /** Calls for each number below `count`, a few at a time. */
 async function forEach<T>(call: (number: number) => Promise<T>): Promise<T[]> {

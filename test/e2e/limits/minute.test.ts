@@ -1,17 +1,13 @@
 /** A key that is used up, over a whole minute. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Accounts } from "../../helpers/accounts.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { spend } from "../../helpers/limited.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
-let accounts: Accounts;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
 
 test("calls come back a minute after they were made, each at its time, and not before the time that a refusal names", async () => {
   const account = await accounts.make("minute");

@@ -1,28 +1,19 @@
 /** Requests a minute through three gateways, which are killed, stopped, suspended and started meanwhile. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
+import { Accounts } from "../../helpers/accounts.ts";
 import type { Answer, Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { gatewayId, noticedGone, ownerIndex, spend, through } from "../../helpers/limited.ts";
 import { plain } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let accounts: Accounts;
-let account: TestAccount;
-
-before(async () => {
-  stack = await startStack({ name: "limits-rate", gateways: 3, settings: plain });
-  accounts = await Accounts.open(stack);
-  account = await accounts.make("limited", { tier: "beta" });
-});
-after(async () => {
-  await accounts?.close();
-  await stack?.stop();
-});
+const stack = await fixture(startStack({ name: "limits-rate", gateways: 3, settings: plain }));
+const accounts = await fixture(Accounts.open(stack));
+const account = await accounts.make("limited", { tier: "beta" });
 
 const limitedTo = (requests_per_minute: number, burst?: number): Promise<Api> =>
   account.addKey({ limits: { requests_per_minute, ...(burst ? { burst } : {}) } });

@@ -1,19 +1,16 @@
 /** A sandbox that takes too much: its commands end, the machine and its neighbours go on. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let greedy: string;
-let neighbour: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  [greedy, neighbour] = await Promise.all([sandboxes.make({ resources: { memory: 256, storage: 1 } }), sandboxes.make()]);
-});
+const [greedy, neighbour] = await Promise.all([sandboxes.make({ resources: { memory: 256, storage: 1 } }), sandboxes.make()]);
 
 const python = (script: string): string => `python3 -c '${script}'`;
 

@@ -1,28 +1,20 @@
 /** Sandboxes at the same time: exact over three gateways, and nothing leaks when parts are killed in mid-create. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
 import type { Answer, Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { gatewayId, noticedGone, ownerIndex, through } from "../../helpers/limited.ts";
 import { listOf, plain } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 type Created = Answer<{ id: string; status: string }>;
 
-let stack: Stack;
-let accounts: Accounts;
-
-before(async () => {
-  stack = await startStack({ name: "limits-sandboxes", gateways: 3, settings: plain });
-  accounts = await Accounts.open(stack);
-});
-after(async () => {
-  await accounts?.close();
-  await stack?.stop();
-});
+const stack = await fixture(startStack({ name: "limits-sandboxes", gateways: 3, settings: plain }));
+const accounts = await fixture(Accounts.open(stack));
 
 /** An account whose keys may each have so many sandboxes, and its first key through each gateway. */
 async function limitedTo(sandboxes: number): Promise<{ account: TestAccount; apis: [Api, Api, Api] }> {

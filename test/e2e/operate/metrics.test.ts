@@ -3,28 +3,23 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { type Metric, parseMetrics, problemsOf } from "../../helpers/prometheus.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 /** Nothing is there by default. */
 const host = "127.0.0.2";
-let stack: Stack;
-let client: Sandgate;
-let port = 0;
 
-before(async () => {
-  port = await testPort();
-  const settings = { SANDGATE_METRICS_HOST: "0.0.0.0", SANDGATE_METRICS_PORT: String(port), SANDGATE_POOL_SIZE: "1", SANDGATE_EXECUTIONS_PER_SANDBOX: "1" };
-  stack = await startStack({ name: "metrics", settings });
-  client = new Sandgate({ baseUrl: stack.url, apiKey: stack.apiKey, maxRetries: 0 });
-});
-after(() => stack?.stop());
+const port = await testPort();
+const settings = { SANDGATE_METRICS_HOST: "0.0.0.0", SANDGATE_METRICS_PORT: String(port), SANDGATE_POOL_SIZE: "1", SANDGATE_EXECUTIONS_PER_SANDBOX: "1" };
+const stack = await fixture(startStack({ name: "metrics", settings }));
+const client = new Sandgate({ baseUrl: stack.url, apiKey: stack.apiKey, maxRetries: 0 });
 
 /** Under a name that every machine has, wherever it is. */
 async function ask(path = "/metrics"): Promise<IncomingMessage> {

@@ -1,19 +1,15 @@
 /** What a user without administrator rights is told to have done. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
-import type { Instance } from "../../../systemd/instance.ts";
 import { hasSystemd } from "../../../systemd/setup/programs.ts";
-import { nobody, openFolder } from "../../helpers/local-users.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { nobody } from "../../helpers/local-users.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 
-let folder: ReturnType<typeof openFolder>;
-let instance: Instance;
-before(async () => {
-  folder = openFolder("set-up-advice");
-  instance = await testInstance(`${folder.path}/data`, {});
-});
-after(() => folder.remove());
+const folder = fixture(temporaryFolder("set-up-advice", 0o755));
+const instance = await testInstance(`${folder.path}/data`, {});
 
 test("the one command that makes the runtime directory", { skip: hasSystemd() && "systemd makes it" }, async () => {
   const program = `import { createAdministrator } from "./systemd/setup/administrator.ts";

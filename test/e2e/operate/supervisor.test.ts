@@ -2,43 +2,37 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
 import { appDir } from "../../../shared/programs.mjs";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/as-account.ts";
-import type { Instance } from "../../../systemd/instance.ts";
 import { run } from "../../../systemd/run.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../../systemd/supervisor/processes.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
 const startMs = 120_000;
-let instance: Instance;
-let settings: Record<string, string>;
-let url = "";
 let starter: ChildProcess | undefined;
 
-before(async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "sandgate-supervisor-"));
-  chmodSync(dataDir, 0o755);
-  instance = await testInstance(dataDir, {});
-  const port = await testPort();
-  url = `http://127.0.0.1:${port}`;
-  settings = {
-    SANDGATE_USER: instance.config.user,
-    SANDGATE_DATA_DIR: dataDir,
-    SANDGATE_STORAGE_DIR: instance.paths.storage,
-    SANDGATE_PORT: String(port),
-    SANDGATE_METRICS_PORT: "0",
-    SANDGATE_POOL_SIZE: "0",
-  };
-});
+const { path: dataDir } = fixture(temporaryFolder("supervisor", 0o755));
+const instance = await testInstance(dataDir, {});
+const port = await testPort();
+const url = `http://127.0.0.1:${port}`;
+const settings = {
+  SANDGATE_USER: instance.config.user,
+  SANDGATE_DATA_DIR: dataDir,
+  SANDGATE_STORAGE_DIR: instance.paths.storage,
+  SANDGATE_PORT: String(port),
+  SANDGATE_METRICS_PORT: "0",
+  SANDGATE_POOL_SIZE: "0",
+};
 
-after(async () => {
+atEnd(async () => {
   starter?.kill("SIGKILL");
   for (const { process } of parts()) signalProcess(process, "SIGKILL");
   for (const id of await containers()) await podman("rm", "--force", "--time", "0", id);

@@ -2,22 +2,16 @@
 import assert from "node:assert/strict";
 import { readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain, usable } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-
-before(async () => {
-  stack = await startStack({ name: "damaged", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-});
-after(() => stack.stop());
+const stack = await fixture(startStack({ name: "damaged", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 
 const damages: Record<string, (file: string) => void> = {
   "cut short": (file) => truncateSync(file, Math.floor(statSync(file).size / 2)),

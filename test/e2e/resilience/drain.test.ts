@@ -1,19 +1,14 @@
 /** A worker that is asked to stop: no new calls, running ones finish or end with an error, files stay. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api, chunksOf, collect } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { answers, assertExplicitEnd, assertUnavailable, plain, runsIn, startMarked, usable, withSettings } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-
-before(async () => {
-  stack = await startStack({ name: "drain", settings: { ...plain, SANDGATE_DRAIN_MS: "30000" } });
-  api = new Api(stack);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "drain", settings: { ...plain, SANDGATE_DRAIN_MS: "30000" } }));
+const api = new Api(stack);
 
 test("SIGTERM lets a running stream finish and refuses new calls meanwhile", async () => {
   const id = await api.create();

@@ -1,23 +1,19 @@
 /** Two workers behind one gateway. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { answers, assertUnavailable, listOf, plain, usable } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
 /** A sandbox of each worker, in the order of `stack.workers`. */
 let ids: string[];
 
-before(async () => {
-  stack = await startStack({ name: "fleet", workers: 2, settings: plain });
-  api = new Api(stack);
-  const workers = async (): Promise<unknown[]> => ((await (await fetch(`${stack.url}/readyz`)).json()) as { workers: unknown[] }).workers;
-  await until("both workers", async () => (await workers()).length === 2);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "fleet", workers: 2, settings: plain }));
+const api = new Api(stack);
+const workers = async (): Promise<unknown[]> => ((await (await fetch(`${stack.url}/readyz`)).json()) as { workers: unknown[] }).workers;
+await until("both workers", async () => (await workers()).length === 2);
 
 /** The worker whose label a container carries. */
 async function workerIdOf(sandboxId: string): Promise<string> {

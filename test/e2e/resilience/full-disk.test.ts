@@ -1,19 +1,14 @@
 /** A disk without room: what makes nothing new works, what would is refused, and nothing is forgotten. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { afterEach, test } from "node:test";
+import { fixture } from "../../helpers/fixture.ts";
 import { SmallDisk } from "../../helpers/small-disk.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
 import { until } from "../../helpers/until.ts";
 
-let disk: SmallDisk;
-let calls: SnapshotCalls;
-
-before(async () => {
-  disk = await SmallDisk.open({ name: "full", freeMiB: 200, freeInodes: 12_000, settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  calls = new SnapshotCalls(disk.api);
-});
+const disk = await fixture(SmallDisk.open({ name: "full", freeMiB: 200, freeInodes: 12_000, settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const calls = new SnapshotCalls(disk.api);
 afterEach(() => disk.empty());
-after(() => disk.close());
 
 async function statusOf(id: string): Promise<number> {
   return (await disk.api.call("GET", `/v1/sandboxes/${id}`)).status;

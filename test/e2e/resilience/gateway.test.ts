@@ -1,8 +1,9 @@
 /** Gateways that are killed, come before their time, or are two. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import {
   assertAgreement,
   assertExplicitEnd,
@@ -15,19 +16,12 @@ import {
   usable,
   withSettings,
 } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-let other: Api;
-
-before(async () => {
-  stack = await startStack({ name: "killed-gateway", gateways: 2, settings: plain });
-  api = new Api(stack);
-  other = new Api({ url: stack.urls[1] as string, apiKey: stack.apiKey });
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "killed-gateway", gateways: 2, settings: plain }));
+const api = new Api(stack);
+const other = new Api({ url: stack.urls[1] as string, apiKey: stack.apiKey });
 
 async function restartGateway(): Promise<void> {
   await stack.gateway.kill9();

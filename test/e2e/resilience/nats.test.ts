@@ -1,13 +1,14 @@
 /** A NATS server that is killed, stays away and comes back, while gateway and worker run on. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { BucketWriter } from "../../../shared/bus/kv.ts";
 import { buckets } from "../../../shared/bus/subjects.ts";
 import { KeyRecord } from "../../../shared/schemas/records.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { Api } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import {
   answers,
   assertAgreement,
@@ -20,17 +21,11 @@ import {
   temporaryFiles,
   usable,
 } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-
-before(async () => {
-  stack = await startStack({ name: "killed-nats", settings: plain });
-  api = new Api(stack);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "killed-nats", settings: plain }));
+const api = new Api(stack);
 
 /** Kills the server, does something while it is away, and brings it back. */
 async function outage(meanwhile: () => Promise<void> = async () => {}): Promise<void> {
@@ -45,14 +40,10 @@ async function outage(meanwhile: () => Promise<void> = async () => {}): Promise<
 
 /** Stores a key of the admin account, as another gateway would. */
 async function storeKey(apiKey: string): Promise<void> {
-  const bus = await connectBus(stack.natsUrl, "test");
-  try {
-    const keys = await BucketWriter.open(bus, buckets.keys, checker(KeyRecord));
-    const hash = createHash("sha256").update(apiKey).digest("hex");
-    await keys.put(hash, { id: "key_test", account_id: `acct_${"0".repeat(26)}`, name: "test", prefix: apiKey.slice(0, 10), created_at_ms: Date.now() });
-  } finally {
-    await bus.close();
-  }
+  await using bus = await connectBus(stack.natsUrl, "test");
+  const keys = await BucketWriter.open(bus, buckets.keys, checker(KeyRecord));
+  const hash = createHash("sha256").update(apiKey).digest("hex");
+  await keys.put(hash, { id: "key_test", account_id: `acct_${"0".repeat(26)}`, name: "test", prefix: apiKey.slice(0, 10), created_at_ms: Date.now() });
 }
 
 test("kill -9 of NATS in mid-stream: the client is told, the command ends, nothing is run again", async () => {

@@ -1,31 +1,24 @@
 /** `run-as-worker` after everything of the account was killed at once: Podman refuses to work in that state. */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { accountEnvironment, asAccount, inPodmanNamespace } from "../../../systemd/as-account.ts";
-import type { Instance } from "../../../systemd/instance.ts";
 import { run } from "../../../systemd/run.ts";
 import { endUnusedPause } from "../../../systemd/supervisor/pause.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 
-let dataDir: string;
-let instance: Instance;
+const { path: dataDir } = fixture(temporaryFolder("recovery", 0o755));
+// A storage of its own has a namespace of its own, so that nothing of another test is killed.
+const instance = await testInstance(join(dataDir, "data"), { SANDGATE_STORAGE_DIR: join(dataDir, "storage") });
+await run(asAccount(instance.account, ["mkdir", "-m", "0700", instance.runtimeDir]));
 
-before(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "sandgate-recovery-"));
-  chmodSync(dataDir, 0o755);
-  // A storage of its own has a namespace of its own, so that nothing of another test is killed.
-  instance = await testInstance(join(dataDir, "data"), { SANDGATE_STORAGE_DIR: join(dataDir, "storage") });
-  await run(asAccount(instance.account, ["mkdir", "-m", "0700", instance.runtimeDir]));
-});
-
-after(async () => {
+atEnd(async () => {
   await podman("rm", "--all", "--force", "--time", "0");
   await endUnusedPause(instance);
   rmSync(instance.runtimeDir, { recursive: true, force: true });
-  rmSync(dataDir, { recursive: true, force: true });
 });
 
 test("containers can be listed, removed and started after the pause process and all containers were killed", async () => {

@@ -1,9 +1,10 @@
 /** A worker that is killed, hung, or finds that its containers were touched behind its back. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { commandLineOf, environmentOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import {
   answers,
   assertAgreement,
@@ -17,17 +18,11 @@ import {
   temporaryFiles,
   usable,
 } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-
-before(async () => {
-  stack = await startStack({ name: "killed-worker", settings: plain });
-  api = new Api(stack);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "killed-worker", settings: plain }));
+const api = new Api(stack);
 
 async function restartWorker(): Promise<void> {
   await stack.worker.kill9();

@@ -1,20 +1,18 @@
 /** Sessions that outlive their sockets: detach, attach again, one writer and many readers. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { closeReasons } from "../../../shared/stream/session/protocol.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { attach, connect, start } from "../../helpers/sessions.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-});
+const id = await sandboxes.make();
 
 interface Listed {
   readonly session_id: string;

@@ -1,11 +1,12 @@
 /** What a client of live sessions can do wrong, and who may open one. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import WebSocket from "ws";
 import { subprotocol } from "../../../shared/stream/session/protocol.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { attach, connect, refusal, type SessionClient, start } from "../../helpers/sessions.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -13,15 +14,10 @@ import { Visitor } from "../../helpers/visitor.ts";
 
 const stack = sharedStack();
 const api = new Api(stack);
-const sandboxes = new Sandboxes(api);
-let accounts: Accounts;
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  accounts = await Accounts.open(stack);
-  id = await sandboxes.make();
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(stack));
+const id = await sandboxes.make();
 
 const mistakes: Record<string, { does: (client: SessionClient) => void; code: number; error: string; says: RegExp }> = {
   "text that is no JSON": { does: (client) => client.ws.send("{"), code: 4400, error: "invalid_request", says: /not valid JSON/ },

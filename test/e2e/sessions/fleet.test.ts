@@ -1,32 +1,21 @@
 /** Live sessions while gateways and workers come and go, and keys end. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { closeReasons } from "../../../shared/stream/session/protocol.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark } from "../../helpers/sandboxes.ts";
 import { attach, connect, Refused, start } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 import { Visitor } from "../../helpers/visitor.ts";
 
-let stack: Stack;
-let accounts: Accounts;
-let api: Api;
-let other: Api;
-let id: string;
-
-before(async () => {
-  stack = await startStack({ name: "session-fleet", gateways: 2, settings: { SANDGATE_ACCESS_LOG: "true", SANDGATE_DRAIN_MS: "2000" } });
-  api = new Api(stack);
-  other = new Api({ url: stack.urls[1] as string, apiKey: stack.apiKey });
-  accounts = await Accounts.open(stack);
-  id = await api.create();
-});
-after(async () => {
-  await accounts?.close();
-  await stack?.stop();
-});
+const stack = await fixture(startStack({ name: "session-fleet", gateways: 2, settings: { SANDGATE_ACCESS_LOG: "true", SANDGATE_DRAIN_MS: "2000" } }));
+const api = new Api(stack);
+const other = new Api({ url: stack.urls[1] as string, apiKey: stack.apiKey });
+const accounts = await fixture(Accounts.open(stack));
+const id = await api.create();
 
 const logs = (): string[] => [stack.worker, ...stack.gateways].flatMap(({ lines }) => lines);
 

@@ -1,13 +1,14 @@
 /** Live sessions whose clients or commands are slow: nothing grows, nobody else waits. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeInput } from "../../../shared/stream/session/frames.ts";
 import { closeReasons, inputBytesMax, windowBytes } from "../../../shared/stream/session/protocol.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { residentBytes } from "../../helpers/prepare.ts";
 import { attach, connect, type SessionClient, start } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { pythonCommand } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -15,16 +16,9 @@ const MiB = 1024 * 1024;
 /** A pipe holds so much that its reader has not taken. */
 const pipeBytes = 64 * 1024;
 
-let stack: Stack;
-let api: Api;
-let id: string;
-
-before(async () => {
-  stack = await startStack({ name: "session-flow" });
-  api = new Api(stack);
-  id = await api.create();
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "session-flow" }));
+const api = new Api(stack);
+const id = await api.create();
 
 /** Kills sessions. The exit code comes after all output, so it must be taken. */
 async function end(...clients: SessionClient[]): Promise<void> {

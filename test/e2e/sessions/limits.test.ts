@@ -1,9 +1,10 @@
 /** Bounds on live sessions that an operator sets. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { attach, connect, Refused, type SessionClient, start } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 
 const perSandbox = 3;
 const perAccount = 5;
@@ -11,23 +12,16 @@ const sockets = 6;
 /** Longer than any of the other tests leaves a session alone on a busy machine. */
 const idleS = 12;
 
-let stack: Stack;
-let api: Api;
-let id: string;
-
-before(async () => {
-  const settings = {
-    SANDGATE_SESSIONS_PER_SANDBOX: `${perSandbox}`,
-    SANDGATE_SESSIONS_PER_ACCOUNT: `${perAccount}`,
-    SANDGATE_SESSION_SOCKETS_MAX: `${sockets}`,
-    SANDGATE_SESSION_IDLE_MS: `${idleS * 1_000}`,
-    SANDGATE_SESSION_DETACH_MAX_MS: "20000",
-  };
-  stack = await startStack({ name: "session-limits", settings });
-  api = new Api(stack);
-  id = await api.create();
-});
-after(() => stack?.stop());
+const settings = {
+  SANDGATE_SESSIONS_PER_SANDBOX: `${perSandbox}`,
+  SANDGATE_SESSIONS_PER_ACCOUNT: `${perAccount}`,
+  SANDGATE_SESSION_SOCKETS_MAX: `${sockets}`,
+  SANDGATE_SESSION_IDLE_MS: `${idleS * 1_000}`,
+  SANDGATE_SESSION_DETACH_MAX_MS: "20000",
+};
+const stack = await fixture(startStack({ name: "session-limits", settings }));
+const api = new Api(stack);
+const id = await api.create();
 
 async function end(...clients: SessionClient[]): Promise<void> {
   for (const client of clients) client.send({ type: "kill" });

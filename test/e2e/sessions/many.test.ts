@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { start } from "../../helpers/sessions.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const [sandboxCount, sessionsEach] = [8, 25];
 
 test("200 sessions at once each get their own input back, and their exit codes", async () => {

@@ -1,20 +1,18 @@
 /** Live sessions without a terminal: three pipes. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { connect, start } from "../../helpers/sessions.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make({ env_vars: { OF_SANDBOX: "one" } });
-});
+const id = await sandboxes.make({ env_vars: { OF_SANDBOX: "one" } });
 
 test("standard output and standard error come apart, with offsets of one count", async () => {
   const client = await start(api, id, { command: "printf out; printf err >&2; exit 5" });

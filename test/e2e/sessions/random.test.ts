@@ -1,12 +1,13 @@
 /** A minute of a client's life: what the program wrote arrives exactly, whatever happens to the connection. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { seededRandom } from "../../helpers/random.ts";
 import { attach, type SessionClient, start } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const minuteMs = 60_000;
@@ -37,17 +38,10 @@ while True:
 sys.stdout.buffer.write(("%s %d %d" % (digest.hexdigest(), total, number)).encode())
 `;
 
-let stack: Stack;
-let apis: Api[];
-let id: string;
-
-before(async () => {
-  stack = await startStack({ name: "session-random", gateways: 2 });
-  apis = stack.urls.map((url) => new Api({ url, apiKey: stack.apiKey }));
-  id = await (apis[0] as Api).create();
-  await (apis[0] as Api).execute(id, `cat > /root/program.py <<'END'\n${program}\nEND`);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "session-random", gateways: 2 }));
+const apis = stack.urls.map((url) => new Api({ url, apiKey: stack.apiKey }));
+const id = await (apis[0] as Api).create();
+await (apis[0] as Api).execute(id, `cat > /root/program.py <<'END'\n${program}\nEND`);
 
 /** A client that keeps what it gets over any number of connections, and sends again what the session had not accepted. */
 class Follower {

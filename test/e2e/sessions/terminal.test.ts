@@ -1,20 +1,18 @@
 /** Live sessions with a terminal: what people type into. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { type SessionClient, start } from "../../helpers/sessions.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-});
+const id = await sandboxes.make();
 
 /** The login shell, at its first prompt. */
 async function shell(options: object = {}): Promise<SessionClient> {

@@ -1,30 +1,20 @@
 /** Snapshots over HTTP: take, list, get, delete, delete-all. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
-import type { Api } from "../../helpers/api.ts";
+import { Accounts } from "../../helpers/accounts.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
 import { until } from "../../helpers/until.ts";
 
-let accounts: Accounts;
-let account: TestAccount;
-let api: Api;
-let calls: SnapshotCalls;
-let other: SnapshotCalls;
-let sandbox: string;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  account = await accounts.make();
-  api = account.api;
-  calls = new SnapshotCalls(api);
-  other = new SnapshotCalls((await accounts.make("other")).api);
-  sandbox = await api.create({ name: "source" });
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const account = await accounts.make();
+const api = account.api;
+const calls = new SnapshotCalls(api);
+const other = new SnapshotCalls((await accounts.make("other")).api);
+const sandbox = await api.create({ name: "source" });
 
 /** A sandbox that cannot be started. */
 async function brokenSandbox(): Promise<string> {
@@ -131,16 +121,12 @@ test("list shows ready ones, newest first, in pages", async () => {
 
 test("one that is not ready is shown by its id, listed nowhere, and not restored", async () => {
   const { id } = await calls.take(sandbox, { name: "staged" });
-  const { bucket, close } = await openSnapshotBucket(sharedStack().natsUrl);
-  try {
-    for (const status of ["creating", "error"] as const) {
-      await bucket.change(id, (entry) => ({ ...entry, status }));
-      await until("the gateway knows", async () => (await calls.get(id)).body.status === status);
-      expectError(await calls.restore(id), "conflict", new RegExp(`not ready.*${status}`));
-      assert.ok(!(await calls.list()).data.some((snapshot) => snapshot.id === id));
-    }
-  } finally {
-    await close();
+  await using bucket = await openSnapshotBucket(sharedStack().natsUrl);
+  for (const status of ["creating", "error"] as const) {
+    await bucket.change(id, (entry) => ({ ...entry, status }));
+    await until("the gateway knows", async () => (await calls.get(id)).body.status === status);
+    expectError(await calls.restore(id), "conflict", new RegExp(`not ready.*${status}`));
+    assert.ok(!(await calls.list()).data.some((snapshot) => snapshot.id === id));
   }
   expectOk(await calls.delete(id));
 });

@@ -1,30 +1,23 @@
 /** What comes out of the archive on another worker is what was put in. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { depth, describeDeepTree, makeDeepTree } from "../../helpers/deep.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { untilHostHas } from "../../helpers/host-state.ts";
 import { listOf, plain, usable } from "../../helpers/resilience.ts";
 import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { assertSameFiles, describeSandbox, differences, makeEveryKind } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-
-before(async () => {
-  stack = await startStack({ name: "snap-archive", workers: 2, settings: plain });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-  await until("both workers", async () => (await workersPresent()) === 2);
-});
-after(() => stack?.stop());
-
+const stack = await fixture(startStack({ name: "snap-archive", workers: 2, settings: plain }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 const workersPresent = async (): Promise<number> =>
   (await api.call<{ data: { present: boolean }[] }>("GET", "/v1/admin/workers")).body.data.filter(({ present }) => present).length;
+await until("both workers", async () => (await workersPresent()) === 2);
 
 async function workerOf(id: string): Promise<string> {
   const { data } = (await api.call<{ data: { id: string; worker_id: string }[] }>("GET", "/v1/admin/sandboxes?page_size=100")).body;
@@ -35,12 +28,8 @@ const processOf = (worker: string) => stack.workers.find(({ spec }) => spec.env.
 
 /** Resolves when a snapshot can be restored without the worker that took it. */
 async function untilArchived(id: string): Promise<void> {
-  const { bucket, close } = await openSnapshotBucket(stack.natsUrl);
-  try {
-    await until("the snapshot is archived", async () => (await bucket.read(id))?.archived === "done", 60_000);
-  } finally {
-    await close();
-  }
+  await using bucket = await openSnapshotBucket(stack.natsUrl);
+  await until("the snapshot is archived", async () => (await bucket.read(id))?.archived === "done", 60_000);
 }
 
 test("every kind of file comes back on another worker when the one that took the snapshot is dead; nothing is lost or doubled when it is back", async () => {

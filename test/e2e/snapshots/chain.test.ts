@@ -1,26 +1,21 @@
 /** Snapshots of restored sandboxes, one upon the other. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { hostState, untilHostHas } from "../../helpers/host-state.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { type Snapshot, SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { assertSameFiles, describeSandbox } from "../../helpers/trees.ts";
 
 const depth = 10;
 const changeBytes = 1_000_000;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
 
-before(async () => {
-  stack = await startStack({ name: "snap-chain", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "snap-chain", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 
 /** Adds a file and a line, removes a file of two changes ago and a folder that is made anew. */
 const change = (n: number): string =>

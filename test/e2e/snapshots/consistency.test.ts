@@ -1,25 +1,20 @@
 /** Snapshots of sandboxes in which programs write: every restore holds the files of one moment. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api, type Chunk, chunksOf } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { pythonCommand, runPython } from "../../helpers/trees.ts";
 
 const restoresAtOnce = 4;
 const seconds = 280;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
 
-before(async () => {
-  stack = await startStack({ name: "snap-consistency", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "snap-consistency", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 
 /** A sandbox in which a program runs, and the program's output as it comes. */
 async function running(command: string): Promise<{ id: string; output: AsyncGenerator<Chunk> }> {

@@ -1,30 +1,25 @@
 /** What restored sandboxes and clones hold: every kind of file as it was, over the image or over another one. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { untilHostHas } from "../../helpers/host-state.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { assertSameFiles, describeSandbox, differences, makeEveryKind, runPython } from "../../helpers/trees.ts";
 
 const otherImage = "localhost/sandgate-test/other:latest";
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-let source: string;
-let files: string[];
 
-before(async () => {
-  stack = await startStack({ name: "snap-content", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_LOCAL_IMAGES: otherImage } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-  source = await api.create({ env_vars: { COLOUR: "blue" }, resources: { cpus: 1, memory: 512, storage: 4 }, network: { access: "none" } });
-  await makeEveryKind(api, source);
-  files = await describeSandbox(api, source);
-});
-after(() => stack?.stop());
+const stack = await fixture(
+  startStack({ name: "snap-content", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_LOCAL_IMAGES: otherImage } }),
+);
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
+const source = await api.create({ env_vars: { COLOUR: "blue" }, resources: { cpus: 1, memory: 512, storage: 4 }, network: { access: "none" } });
+await makeEveryKind(api, source);
+const files = await describeSandbox(api, source);
 
 test("every kind of file is in a restored sandbox and in a clone as it was, and the source stays as it is", async () => {
   assert.ok(files.length > 1_000 && files.some((line) => line.startsWith("[b'/root/tree/sparse'") && line.includes("holes of 312/4 MiB")));

@@ -1,18 +1,15 @@
 /** Snapshots that end in the middle of the copy, or before it for want of disk space. */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { CrashRig } from "../../helpers/crash.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { stoppedProcesses, untilHostHas } from "../../helpers/host-state.ts";
 import { usable } from "../../helpers/resilience.ts";
 import { until } from "../../helpers/until.ts";
 
-let rig: CrashRig;
-before(async () => {
-  rig = await CrashRig.open("snap-copy");
-});
-after(() => rig?.close());
+const rig = await fixture(CrashRig.open("snap-copy"));
 
 test("kill -9 of the worker in the middle of a copy ends the copy as well", async () => {
   const pid = await rig.startHeldSnapshot();

@@ -1,18 +1,15 @@
 /** A worker that dies while it restores or deletes: after its return all is whole or gone. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
 import { CrashRig } from "../../helpers/crash.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { untilHostHas } from "../../helpers/host-state.ts";
 import { listOf, usable } from "../../helpers/resilience.ts";
 import { until } from "../../helpers/until.ts";
 
-let rig: CrashRig;
-before(async () => {
-  rig = await CrashRig.open("snap-crash-restore");
-});
-after(() => rig?.close());
+const rig = await fixture(CrashRig.open("snap-crash-restore"));
 
 for (const point of ["restore.mounted", "restore.started"] as const) {
   test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {

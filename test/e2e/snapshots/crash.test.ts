@@ -1,16 +1,13 @@
 /** A worker that dies while it takes a snapshot: after its return the snapshot is whole or not there. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
 import type { FaultPoint } from "../../../worker/faults.ts";
 import { CrashRig } from "../../helpers/crash.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 
-let rig: CrashRig;
-before(async () => {
-  rig = await CrashRig.open("snap-crash");
-});
-after(() => rig?.close());
+const rig = await fixture(CrashRig.open("snap-crash"));
 
 const unpublished: readonly FaultPoint[] = ["snapshot.begun", "snapshot.frozen", "snapshot.copied", "snapshot.layer"];
 const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { startEndlessUpload } from "../../helpers/resilience.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -9,7 +10,7 @@ import { SnapshotCalls } from "../../helpers/snapshots.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const calls = new SnapshotCalls(api);
 
 const depth = 3000;

@@ -1,45 +1,30 @@
 /** Which worker does what with snapshots when there are two, and one of them is full or gone. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain, usable } from "../../helpers/resilience.ts";
-import { openSnapshotBucket, type Snapshot, type SnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 // So slow that a large snapshot is certainly not archived while the test looks.
 const settings = { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "65536", SANDGATE_SNAPSHOT_ARCHIVE_IMAGES: "false" };
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-let bucket: SnapshotBucket;
-let close: () => Promise<void>;
-let source: string;
-let owner: string;
-let archived: Snapshot;
-let pending: Snapshot;
 
-before(async () => {
-  stack = await startStack({ name: "snap-fleet", workers: 2, settings });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-  ({ bucket, close } = await openSnapshotBucket(stack.natsUrl));
-  await until("both workers", async () => (await workers()).filter(({ present }) => present).length === 2);
-  source = await api.create({ name: "source" });
-  owner = await workerOf(source);
-  await api.execute(source, "echo small > /root/marker");
-  archived = await calls.take(source, { name: "archived" });
-  await until("the small snapshot is archived", async () => (await bucket.read(archived.id))?.archived === "done");
-  await api.execute(source, "head -c 20000000 /dev/urandom > /root/large");
-  pending = await calls.take(source, { name: "pending" });
-});
-after(async () => {
-  await close?.();
-  await stack?.stop();
-});
-
+const stack = await fixture(startStack({ name: "snap-fleet", workers: 2, settings }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
+const bucket = await fixture(openSnapshotBucket(stack.natsUrl));
 const workers = async () => (await api.call<{ data: { id: string; present: boolean; cordoned: boolean }[] }>("GET", "/v1/admin/workers")).body.data;
+await until("both workers", async () => (await workers()).filter(({ present }) => present).length === 2);
+const source = await api.create({ name: "source" });
+const owner = await workerOf(source);
+await api.execute(source, "echo small > /root/marker");
+const archived = await calls.take(source, { name: "archived" });
+await until("the small snapshot is archived", async () => (await bucket.read(archived.id))?.archived === "done");
+await api.execute(source, "head -c 20000000 /dev/urandom > /root/large");
+const pending = await calls.take(source, { name: "pending" });
 
 async function workerOf(id: string): Promise<string> {
   const { data } = (await api.call<{ data: { id: string; worker_id: string }[] }>("GET", "/v1/admin/sandboxes?page_size=100")).body;

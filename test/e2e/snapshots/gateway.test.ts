@@ -1,36 +1,30 @@
 /** A gateway that dies while it takes, restores or clones; the repetition goes to another one. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { type Clone, SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 
-let stack: Stack;
-let api: Api;
 /** By the gateway that dies, and by the other one. */
-let doomed: SnapshotCalls;
-let calls: SnapshotCalls;
-let source: string;
 
-before(async () => {
-  stack = await startStack({ name: "snap-gateway", gateways: 2, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  const [first, second] = stack.urls as [string, string];
-  api = new Api({ url: second, apiKey: stack.apiKey });
-  doomed = new SnapshotCalls(new Api({ url: first, apiKey: stack.apiKey }));
-  calls = new SnapshotCalls(api);
-  source = await api.create({ name: "source" });
-  // Large enough that taking it is not over before the gateway dies.
-  await api.execute(source, "head -c 400000000 /dev/zero | tr '\\0' x > /root/large", { timeout: 120 });
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "snap-gateway", gateways: 2, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const [first, second] = stack.urls as [string, string];
+const api = new Api({ url: second, apiKey: stack.apiKey });
+const doomed = new SnapshotCalls(new Api({ url: first, apiKey: stack.apiKey }));
+const calls = new SnapshotCalls(api);
+const source = await api.create({ name: "source" });
+// Large enough that taking it is not over before the gateway dies.
+await api.execute(source, "head -c 400000000 /dev/zero | tr '\\0' x > /root/large", { timeout: 120 });
 
 const counts = async (): Promise<number[]> => {
   const { pagination } = (await api.call<{ pagination: { total_items: number } }>("GET", "/v1/sandboxes/list")).body;
   return [pagination.total_items, (await calls.list()).data.length];
 };
+
 /** Ends the first gateway after some time of working on a call, and starts it again when the call is over. */
 async function dieDuring(call: Promise<unknown>, afterMs: number): Promise<void> {
   const cut = call.catch(() => undefined);

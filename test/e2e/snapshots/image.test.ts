@@ -1,52 +1,45 @@
 /** A snapshot of a sandbox whose image no worker has any more, and no registry ever had. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
-import { openSnapshotBucket, type SnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const image = `localhost/sandgate-test/derived-${process.pid}:latest`;
 const maker = `sandgate-test-derived-${process.pid}`;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
-let bucket: SnapshotBucket;
-let close: () => Promise<void>;
 
-before(async () => {
-  stack = await startStack({
+const stack = await fixture(
+  startStack({
     name: "snap-image",
     workers: 2,
     settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S: "1073741824", SANDGATE_LOCAL_IMAGES: image },
-  });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-  ({ bucket, close } = await openSnapshotBucket(stack.natsUrl));
-  await stack.podman(
-    "run",
-    "--name",
-    maker,
-    "--pull",
-    "never",
-    "--network",
-    "none",
-    stack.instance.config.defaultImage,
-    "sh",
-    "-c",
-    "echo derived > /etc/derived; rm /etc/issue",
-  );
-  await stack.podman("commit", "--quiet", "--change", "ENV DERIVED=yes", "--change", "WORKDIR /srv", maker, image);
-  await stack.podman("rm", maker);
+  }),
+);
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
+const bucket = await fixture(openSnapshotBucket(stack.natsUrl));
+atEnd(async () => {
+  await stack.podman("rm", "--force", "--time", "0", "--ignore", maker);
+  await stack.podman("rmi", "--force", "--ignore", image).catch(() => {});
 });
-after(async () => {
-  await close?.();
-  await stack?.podman("rm", "--force", "--time", "0", "--ignore", maker);
-  await stack?.podman("rmi", "--force", "--ignore", image).catch(() => {});
-  await stack?.stop();
-});
-
+await stack.podman(
+  "run",
+  "--name",
+  maker,
+  "--pull",
+  "never",
+  "--network",
+  "none",
+  stack.instance.config.defaultImage,
+  "sh",
+  "-c",
+  "echo derived > /etc/derived; rm /etc/issue",
+);
+await stack.podman("commit", "--quiet", "--change", "ENV DERIVED=yes", "--change", "WORKDIR /srv", maker, image);
+await stack.podman("rm", maker);
 const look = `cat /etc/derived /root/mine; test ! -e /etc/issue && echo "$DERIVED $PWD"`;
 
 test("another worker restores it from the archive, image and all, and what it restores can be copied on", async () => {

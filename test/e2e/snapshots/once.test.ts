@@ -1,41 +1,27 @@
 /** Snapshots, restores and clones with an Idempotency-Key are carried out once, also when a gateway dies in the middle. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { IdempotencyRecord, idempotencyMs } from "../../../gateway/limit/idempotency.ts";
 import { BucketWriter } from "../../../shared/bus/kv.ts";
-import type { Bus } from "../../../shared/bus/nats.ts";
 import { buckets, peers } from "../../../shared/bus/subjects.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
-import type { Answer, Api } from "../../helpers/api.ts";
+import { Accounts } from "../../helpers/accounts.ts";
+import type { Answer } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
 
-let accounts: Accounts;
-let account: TestAccount;
-let api: Api;
-let calls: SnapshotCalls;
-let source: string;
-let bus: Bus;
-let records: BucketWriter<IdempotencyRecord>;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  account = await accounts.make();
-  api = account.api;
-  calls = new SnapshotCalls(api);
-  source = await api.create({ name: "source" });
-  bus = await connectBus(sharedStack().natsUrl, "test-once");
-  records = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
-});
-after(async () => {
-  await accounts?.close();
-  await bus?.close();
-});
+const accounts = await fixture(Accounts.open(sharedStack()));
+const account = await accounts.make();
+const api = account.api;
+const calls = new SnapshotCalls(api);
+const source = await api.create({ name: "source" });
+const bus = await fixture(connectBus(sharedStack().natsUrl, "test-once"));
+const records = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
 
 const newKey = () => ({ "idempotency-key": newId("request") });
 type Key = ReturnType<typeof newKey>;

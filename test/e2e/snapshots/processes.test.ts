@@ -1,25 +1,20 @@
 /** Snapshots of sandboxes in which programs fork, stop and wait: they notice nothing of it. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Api, collect } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { pythonCommand } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
 
 const seconds = 280;
-let stack: Stack;
-let api: Api;
-let calls: SnapshotCalls;
 
-before(async () => {
-  stack = await startStack({ name: "snap-processes", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } });
-  api = new Api(stack);
-  calls = new SnapshotCalls(api);
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "snap-processes", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
 
 /** Files that take a while to be copied. */
 const ballast = "for n in 1 2 3 4; do head -c 40M /dev/zero | tr '\\0' $n > /root/ballast-$n; done";

@@ -1,31 +1,23 @@
 /** What is made from snapshots, over HTTP: restore, clone, and the snapshot that a deletion leaves. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
+import { test } from "node:test";
+import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { openSnapshotBucket, type Sandbox, type Snapshot, SnapshotCalls } from "../../helpers/snapshots.ts";
 import { until } from "../../helpers/until.ts";
 
 const settings = { name: "source", resources: { cpus: 2, memory: 256, storage: 3 }, network: { access: "none" } };
-let accounts: Accounts;
-let account: TestAccount;
-let api: Api;
-let calls: SnapshotCalls;
-let source: string;
-let snapshot: Snapshot;
 
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  account = await accounts.make();
-  api = account.api;
-  calls = new SnapshotCalls(api);
-  source = await api.create({ ...settings, env_vars: { KEPT: "kept", CHANGED: "old" } });
-  await api.execute(source, "mkdir -p /root/d && echo marked > /root/d/marker");
-  snapshot = await calls.take(source, { name: "base" });
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const account = await accounts.make();
+const api = account.api;
+const calls = new SnapshotCalls(api);
+const source = await api.create({ ...settings, env_vars: { KEPT: "kept", CHANGED: "old" } });
+await api.execute(source, "mkdir -p /root/d && echo marked > /root/d/marker");
+const snapshot = await calls.take(source, { name: "base" });
 
 const marker = async (id: string): Promise<string> => (await api.execute(id, "cat /root/d/marker; echo $KEPT,$CHANGED,$ADDED")).stdout;
 const withoutIds = ({ id: _id, created_at: _at, ...rest }: Record<string, unknown>) => rest;
@@ -64,17 +56,13 @@ test("with wait_for_ready false a restore and a clone are answered while the san
 
 test("storage below what the snapshot uses is unprocessable and names both", async () => {
   const { id } = await calls.take(source);
-  const { bucket, close } = await openSnapshotBucket(sharedStack().natsUrl);
-  try {
-    await bucket.change(id, (entry) => ({
-      ...entry,
-      manifest: { ...entry.manifest, layers: [{ id: "layer_big", size_bytes: 2.5 * 1024 ** 3 }] },
-      name: "big",
-    }));
-    await until("the gateway knows", async () => (await calls.get(id)).body.name === "big");
-  } finally {
-    await close();
-  }
+  await using bucket = await openSnapshotBucket(sharedStack().natsUrl);
+  await bucket.change(id, (entry) => ({
+    ...entry,
+    manifest: { ...entry.manifest, layers: [{ id: "layer_big", size_bytes: 2.5 * 1024 ** 3 }] },
+    name: "big",
+  }));
+  await until("the gateway knows", async () => (await calls.get(id)).body.name === "big");
   expectError(await calls.restore(id, { resources: { storage: 2 } }), "unprocessable", /2 GB.* 2\.5 GB/);
   expectOk(await calls.delete(id));
 });

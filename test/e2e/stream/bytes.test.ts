@@ -1,18 +1,16 @@
 /** execute_async: every byte arrives, in order, as text. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api, collect } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make();
-});
+const id = await sandboxes.make();
 
 const python = (script: string): string => `python3 -c '${script}'`;
 const sha256 = (data: string | Buffer): string => createHash("sha256").update(data).digest("hex");

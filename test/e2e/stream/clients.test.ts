@@ -4,27 +4,21 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Api, type Chunk } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { residentBytes } from "../../helpers/prepare.ts";
 import { Mark } from "../../helpers/sandboxes.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const MiB = 1024 ** 2;
 const growthBytesMax = 100 * MiB;
 
-let stack: Stack;
-let api: Api;
-let id: string;
-
-before(async () => {
-  stack = await startStack({ name: "clients" });
-  api = new Api(stack);
-  id = await api.create();
-});
-after(() => stack?.stop());
+const stack = await fixture(startStack({ name: "clients" }));
+const api = new Api(stack);
+const id = await api.create();
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 

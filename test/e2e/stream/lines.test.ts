@@ -1,20 +1,18 @@
 /** execute_async: when chunks arrive, and how a stream ends. */
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { Api, type Chunk, chunksOf, collect } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
-const sandboxes = new Sandboxes(api);
-let id: string;
+const sandboxes = fixture(new Sandboxes(api));
 
-before(async () => {
-  id = await sandboxes.make({ env_vars: { COLOUR: "blue" } });
-});
+const id = await sandboxes.make({ env_vars: { COLOUR: "blue" } });
 
 /** Shell text that waits until `touch` has made the file. */
 const waitFor = (file: string): string => `until [ -e ${file} ]; do sleep 0.05; done`;

@@ -1,6 +1,6 @@
 /** A second account, in a second tab of the same browser: over plain HTTP, with the cookie of one and a page of the other. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { hashKey } from "../../../gateway/accounts/keys.ts";
 import type { CallRoute } from "../../../gateway/api/route.ts";
@@ -15,6 +15,7 @@ import { checker } from "../../../shared/schemas/validate.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { Api, chunksOf } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
+import { atEnd } from "../../helpers/fixture.ts";
 import { changeAccount, logIn, type Member, signUp } from "../../helpers/members.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { connect, refusal, type SessionClient } from "../../helpers/sessions.ts";
@@ -27,16 +28,11 @@ interface ErrorBody {
   readonly error?: { readonly code?: string; readonly reason?: string; readonly message?: string };
 }
 const nobody = new Api({ url, apiKey: "" });
-let ann: Member;
-let bob: Member;
-let sandbox = "";
 
-before(async () => {
-  [ann, bob] = await Promise.all([signUp(url, "Ann"), signUp(url, "Bob")]);
-  await Promise.all([ann, bob].map((member) => changeAccount(natsUrl, member, { tier: "enterprise", operator: true })));
-  sandbox = (await bob.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" })).id;
-});
-after(() => bob?.clear());
+let [ann, bob] = await Promise.all([signUp(url, "Ann"), signUp(url, "Bob")]);
+atEnd(() => bob.clear());
+await Promise.all([ann, bob].map((member) => changeAccount(natsUrl, member, { tier: "enterprise", operator: true })));
+const sandbox = (await bob.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" })).id;
 
 const isCall = (route: (typeof routes)[number]): route is CallRoute => route.access !== "open";
 /** Every call that a logged-in browser can make. */
@@ -107,12 +103,8 @@ async function terminalOf(member: Member): Promise<SessionClient> {
 }
 
 async function onBus<T>(work: (bus: Bus) => Promise<T>): Promise<T> {
-  const bus = await connectBus(natsUrl, "test-walls");
-  try {
-    return await work(bus);
-  } finally {
-    await bus.close();
-  }
+  await using bus = await connectBus(natsUrl, "test-walls");
+  return await work(bus);
 }
 
 function changeSession(member: Member, change: Partial<SessionRecord>): Promise<unknown> {

@@ -1,11 +1,10 @@
 /** What another local user tries on the bus: to be taken for the server while it is away, and to get in without being anybody. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { TLSSocket } from "node:tls";
 import { createUser } from "@nats-io/nkeys";
 import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
@@ -13,25 +12,16 @@ import { serverName } from "../../../shared/bus/nats.ts";
 import { run } from "../../../systemd/run.ts";
 import { secretsOf } from "../../../systemd/supervisor/bus-identities.ts";
 import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { assertUnavailable, plain, usable } from "../../helpers/resilience.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-let stack: Stack;
-let api: Api;
-let scratch: string;
-let sandbox: string;
-
-before(async () => {
-  scratch = mkdtempSync(join(tmpdir(), "sandgate-walls-bus-"));
-  stack = await startStack({ name: "walls-bus", settings: plain });
-  api = new Api(stack);
-  sandbox = await api.create();
-});
-after(async () => {
-  await stack?.stop();
-  rmSync(scratch, { recursive: true, force: true });
-});
+const { path: scratch } = fixture(temporaryFolder("walls-bus"));
+const stack = await fixture(startStack({ name: "walls-bus", settings: plain }));
+const api = new Api(stack);
+const sandbox = await api.create();
 
 const port = (): number => Number(new URL(stack.natsUrl).port);
 const info = (more: object): string =>

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import type { Bus } from "../../../shared/bus/nats.ts";
+import { test } from "node:test";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import { peers as names } from "../../../shared/bus/subjects.ts";
 import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
@@ -12,7 +11,8 @@ import { lowPriority } from "../../../worker/runtime/process/priority.ts";
 import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../../worker/runtime/process/proc.ts";
 import { Api, type Chunk, chunksOf } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
-import { type Member, signUp } from "../../helpers/members.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { signUp } from "../../helpers/members.ts";
 import { quiet } from "../../helpers/nats.ts";
 import { preparedInstance } from "../../helpers/prepare.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
@@ -23,33 +23,21 @@ import { until } from "../../helpers/until.ts";
 
 const stack = sharedStack();
 const api = new Api(stack);
-const sandboxes = new Sandboxes(api);
+const sandboxes = fixture(new Sandboxes(api));
 const loops = 200;
 /** Each in a session of its own: where a session is what gets a share of the CPU, that takes most. */
 const busy = `for i in $(seq ${loops}); do setsid sh -c 'while :; do :; done' & done; wait`;
 const mark = new Mark();
 const gone: string[] = [];
-let bus: Bus;
-let peers: PeerWatch;
-let greedy: string;
-let member: Member;
-let other: Api;
-let neighbour: string;
 
-before(async () => {
-  bus = await connectBus(stack.natsUrl, "test-cpu");
-  peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet, () => ({}));
-  peers.onGone((peer) => gone.push(peer));
-  peers.start();
-  member = await signUp(stack.url);
-  other = new Api({ url: stack.url, apiKey: (await member.call<{ key: string }>("POST", "/v1/account/keys", { name: "cpu" })).key });
-  [greedy, neighbour] = await Promise.all([sandboxes.make(), other.create()]);
-});
-after(async () => {
-  await member?.clear();
-  peers?.leave();
-  await bus?.close();
-});
+const bus = await fixture(connectBus(stack.natsUrl, "test-cpu"));
+const peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet, () => ({}));
+peers.onGone((peer) => gone.push(peer));
+peers.start();
+atEnd(() => peers.leave());
+const member = await fixture(signUp(stack.url));
+const other = new Api({ url: stack.url, apiKey: (await member.call<{ key: string }>("POST", "/v1/account/keys", { name: "cpu" })).key });
+const [greedy, neighbour] = await Promise.all([sandboxes.make(), other.create()]);
 
 /** The value of `nice` of a process: field 19 of proc_pid_stat(5). */
 function niceOf(pid: number): number {

@@ -3,21 +3,22 @@
  * a new route is tried by itself. Each call is answered in order, and nothing that anybody sends ends a process.
  */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { CallRoute, Route } from "../../../gateway/api/route.ts";
 import { routes } from "../../../gateway/api/routes.ts";
 import { readHeaders } from "../../../gateway/http/head.ts";
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
 import { ClientMessage } from "../../../shared/schemas/session-messages.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
-import { Accounts, type TestAccount } from "../../helpers/accounts.ts";
+import { Accounts } from "../../helpers/accounts.ts";
 import { type Answer, Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
-import { type Known, objectsOf, smallestOf } from "../../helpers/extremes.ts";
+import { objectsOf, smallestOf } from "../../helpers/extremes.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { signUp } from "../../helpers/members.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { connect } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { Witness } from "../../helpers/witness.ts";
 
 type Headers = Record<string, string>;
@@ -35,43 +36,29 @@ const framing: readonly string[] = ["content-length", "transfer-encoding"];
 const slots = new Semaphore(callsAtOnce);
 const callRoutes = routes.filter((route): route is CallRoute => route.access !== "open");
 
-let stack: Stack;
-let accounts: Accounts;
-let attacker: TestAccount;
-let operator: TestAccount;
-let witness: Witness;
-let sandbox: string;
 /** Ids of everything that there is, one of each kind. */
-let ids: string[] = [];
-let known: Known = {};
 
-before(async () => {
-  // An image that is not here is not looked for elsewhere.
-  stack = await startStack({ name: "largest", settings: { SANDGATE_IMAGE_PULL: "false" } });
-  accounts = await Accounts.open(stack);
-  [attacker, operator] = [await accounts.make("attacker"), await accounts.make("operator")];
-  const victim = await accounts.make("victim");
-  await new Api(stack).call("POST", `/v1/admin/accounts/${operator.id}`, { operator: true });
-  sandbox = await attacker.api.create();
-  const { body: snapshot } = await attacker.api.call<{ id: string }>("POST", `/v1/sandboxes/${sandbox}/snapshot`, {});
-  const { body: workers } = await new Api(stack).call<{ data: { id: string }[] }>("GET", "/v1/admin/workers");
-  const worker_id = workers.data[0]?.id ?? "";
-  ids = [sandbox, snapshot.id, victim.id, await accounts.idOfKey(victim.api.apiKey), worker_id];
-  known = {
-    image: ["default"],
-    command: ["true"],
-    path: ["/tmp/a"],
-    email: ["ada@example.com"],
-    sandbox_id: [sandbox],
-    account_id: [victim.id],
-    worker_id: [worker_id],
-  };
-  witness = await Witness.begin(stack, (await accounts.make("neighbour")).api);
-});
-after(async () => {
-  await accounts?.close();
-  await stack?.stop();
-});
+// An image that is not here is not looked for elsewhere.
+const stack = await fixture(startStack({ name: "largest", settings: { SANDGATE_IMAGE_PULL: "false" } }));
+const accounts = await fixture(Accounts.open(stack));
+const [attacker, operator] = [await accounts.make("attacker"), await accounts.make("operator")];
+const victim = await accounts.make("victim");
+await new Api(stack).call("POST", `/v1/admin/accounts/${operator.id}`, { operator: true });
+const sandbox = await attacker.api.create();
+const { body: snapshot } = await attacker.api.call<{ id: string }>("POST", `/v1/sandboxes/${sandbox}/snapshot`, {});
+const { body: workers } = await new Api(stack).call<{ data: { id: string }[] }>("GET", "/v1/admin/workers");
+const worker_id = workers.data[0]?.id ?? "";
+const ids = [sandbox, snapshot.id, victim.id, await accounts.idOfKey(victim.api.apiKey), worker_id];
+const known = {
+  image: ["default"],
+  command: ["true"],
+  path: ["/tmp/a"],
+  email: ["ada@example.com"],
+  sandbox_id: [sandbox],
+  account_id: [victim.id],
+  worker_id: [worker_id],
+};
+const witness = await Witness.begin(stack, (await accounts.make("neighbour")).api);
 
 /** A key, or a browser, that has all of its calls before it. */
 async function callerOf({ access }: CallRoute): Promise<Headers> {

@@ -2,35 +2,30 @@
 import assert from "node:assert/strict";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { after, before, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { appDir } from "../../../shared/programs.mjs";
-import type { Instance } from "../../../systemd/instance.ts";
 import { createAdministrator } from "../../../systemd/setup/administrator.ts";
 import { buildRootFilesystem, defaultRecipe } from "../../../systemd/setup/root-filesystem.ts";
 import { Terminal } from "../../../systemd/terminal.ts";
 import { replaceFile } from "../../../systemd/write-file.ts";
-import { nobody, npmStart, openFolder, runScript, shellAs } from "../../helpers/local-users.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { nobody, npmStart, runScript, shellAs } from "../../helpers/local-users.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
-let folder: ReturnType<typeof openFolder>;
-let instance: Instance;
 /** As /tmp is. */
 let shared: string;
 let turns = 0;
 
-before(async () => {
-  folder = openFolder("walls-local-user");
-  instance = await testInstance(join(folder.path, "data"), {});
-});
+const folder = fixture(temporaryFolder("walls-local-user", 0o755));
+const instance = await testInstance(join(folder.path, "data"), {});
 
 beforeEach(() => {
   shared = join(folder.path, `shared-${turns++}`);
   mkdirSync(shared);
   chmodSync(shared, 0o1777);
 });
-
-after(() => folder.remove());
 
 function setUp(dataDir: string, variables: Record<string, string> = {}, app = appDir): ReturnType<typeof npmStart> {
   const settings = { SANDGATE_USER: instance.config.user, SANDGATE_DATA_DIR: dataDir, SANDGATE_STORAGE_DIR: instance.paths.storage };

@@ -1,9 +1,10 @@
 /** The log of what ran, against an account that fills it: others lose nothing, and what is kept stays readable. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Accounts } from "../../helpers/accounts.ts";
 import { type Api, collect } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -27,18 +28,9 @@ const pageBytesMax = 1_024 * 1_024;
 /** What stands around the entries of a page, and is not counted. */
 const frameBytesMax = 1_024;
 
-let accounts: Accounts;
-let attacker: Api;
-let bystander: Api;
-let id: string;
-let bystanderId: string;
-
-before(async () => {
-  accounts = await Accounts.open(sharedStack());
-  [attacker, bystander] = (await Promise.all([accounts.make("attacker"), accounts.make("bystander")])).map(({ api }) => api) as [Api, Api];
-  [id, bystanderId] = await Promise.all([attacker.create(), bystander.create()]);
-});
-after(() => accounts?.close());
+const accounts = await fixture(Accounts.open(sharedStack()));
+const [attacker, bystander] = (await Promise.all([accounts.make("attacker"), accounts.make("bystander")])).map(({ api }) => api) as [Api, Api];
+const [id, bystanderId] = await Promise.all([attacker.create(), bystander.create()]);
 
 const logs = async (api: Api, query = ""): Promise<Logs> => expectOk(await api.call<Logs>("GET", `/v1/sandboxes/logs${query}`));
 

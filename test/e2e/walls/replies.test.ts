@@ -3,13 +3,14 @@
  * failures of which nobody takes notice. Each must end one call and nothing else.
  */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { statusOf } from "../../../shared/errors.ts";
 import { Accounts } from "../../helpers/accounts.ts";
-import type { Answer, Api } from "../../helpers/api.ts";
+import type { Answer } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { connect, Refused, type SessionClient, start } from "../../helpers/sessions.ts";
-import { type Stack, startStack } from "../../helpers/stack.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { Witness } from "../../helpers/witness.ts";
 
 /** As long as a command may be; as JSON each of its characters is six. */
@@ -21,28 +22,17 @@ const keptBytes = 10 * 1024 * 1024;
 const little = { NODE_OPTIONS: "--max-old-space-size=128" };
 const sessions: SessionClient[] = [];
 
-let stack: Stack;
-let accounts: Accounts;
-let attacker: Api;
-let sandbox: string;
-let witness: Witness;
-
-before(async () => {
-  stack = await startStack({
+const stack = await fixture(
+  startStack({
     name: "replies",
     settings: { SANDGATE_AUTH_FAILURES_PER_ADDRESS: String(triesPerMinute), SANDGATE_SYNC_OUTPUT_BYTES_MAX: String(keptBytes) },
     environment: little,
-  });
-  accounts = await Accounts.open(stack);
-  attacker = (await accounts.make()).api;
-  sandbox = await attacker.create();
-  witness = await Witness.begin(stack, (await accounts.make()).api);
-});
-after(async () => {
-  for (const session of sessions) session.cut();
-  await accounts?.close();
-  await stack?.stop();
-});
+  }),
+);
+const accounts = await fixture(Accounts.open(stack));
+const attacker = (await accounts.make()).api;
+const sandbox = await attacker.create();
+const witness = await Witness.begin(stack, (await accounts.make()).api);
 
 /** Reads the answer without keeping it. */
 async function sizeOfResult(command: string): Promise<number> {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 import { loadConfig } from "../../../shared/config.ts";
 import { appDir } from "../../../shared/programs.mjs";
 import { asAccount } from "../../../systemd/as-account.ts";
@@ -13,21 +13,19 @@ import { run } from "../../../systemd/run.ts";
 import { dataDirectories } from "../../../systemd/setup/directories.ts";
 import { endUnusedPause } from "../../../systemd/supervisor/pause.ts";
 import { identify, isRunning, signalProcess } from "../../../systemd/supervisor/processes.ts";
-import { nobody, npmStart, openFolder, shellAs } from "../../helpers/local-users.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { nobody, npmStart, shellAs } from "../../helpers/local-users.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
 
 const waitMs = 60_000;
-let folder: ReturnType<typeof openFolder>;
-let instance: Instance;
 let victim: string;
 
-before(async () => {
-  folder = openFolder("walls-service-user");
-  const data = join(folder.path, "data");
-  instance = await testInstance(data, { SANDGATE_STORAGE_DIR: join(data, "containers") });
-  await shellAs(instance.account, 'mkdir -p "$1/libpod/tmp"', instance.runtimeDir);
-});
+const folder = fixture(temporaryFolder("walls-service-user", 0o755));
+const data = join(folder.path, "data");
+const instance = await testInstance(data, { SANDGATE_STORAGE_DIR: join(data, "containers") });
+await shellAs(instance.account, 'mkdir -p "$1/libpod/tmp"', instance.runtimeDir);
 
 beforeEach(() => {
   victim = join(folder.path, "roots");
@@ -37,10 +35,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(victim, { recursive: true, force: true }));
 
-after(() => {
-  rmSync(instance.runtimeDir, { recursive: true, force: true });
-  folder.remove();
-});
+atEnd(() => rmSync(instance.runtimeDir, { recursive: true, force: true }));
 
 /** The set-up of the data directory by the next start; resolves with what it says. */
 async function nextStart(): Promise<string> {

@@ -2,17 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { spawn } from "@lydell/node-pty";
 import { appDir } from "../../../shared/programs.mjs";
-import { openFolder } from "../../helpers/local-users.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { until } from "../../helpers/until.ts";
 
-let folder: ReturnType<typeof openFolder>;
-before(() => {
-  folder = openFolder("walls-terminal");
-});
-after(() => folder.remove());
+const folder = fixture(temporaryFolder("walls-terminal", 0o755));
 
 /** All that a terminal was sent by the program, and by a shell that then reads a line of which only "typed" comes from a person. */
 async function terminalOf(what: "type" | "draw"): Promise<string> {

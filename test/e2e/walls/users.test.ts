@@ -1,14 +1,15 @@
 /** The users of the parts: who has taken one part over tries for the others, and for what only the operator has. */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { loadConfig, operatorSocketOf } from "../../../shared/config.ts";
-import { type Accounts, instanceOf, type PartName, type Paths } from "../../../systemd/instance.ts";
+import { instanceOf, type PartName } from "../../../systemd/instance.ts";
 import { findAccounts } from "../../../systemd/setup/account.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { expectRefused, type Outcome } from "../../helpers/probes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -19,15 +20,10 @@ const nameOf: Readonly<Record<PartName, string>> = { worker: "the worker", gatew
 const othersOf = (part: PartName): PartName[] => parts.filter((other) => other !== part);
 const stack = sharedStack();
 const socket = operatorSocketOf(stack.dataDir);
-let accounts: Accounts;
-let paths: Paths;
-let home: string;
 
-before(async () => {
-  const config = loadConfig({ ...process.env, SANDGATE_DATA_DIR: stack.dataDir });
-  accounts = await findAccounts(config);
-  ({ paths, home } = instanceOf(config, accounts));
-});
+const config = loadConfig({ ...process.env, SANDGATE_DATA_DIR: stack.dataDir });
+const accounts = await findAccounts(config);
+const { paths, home } = instanceOf(config, accounts);
 
 const call = (name: string, ...args: unknown[]): string => `${name}(${args.map((value) => JSON.stringify(value)).join(", ")})`;
 const read = (path: string): string => call("fs.readFileSync", path, "utf8");
@@ -184,15 +180,7 @@ test("control: each part's user reads the secrets that are its own", asRoot, asy
   }
 });
 
-let admin: AdminCommand;
-const opened: Server[] = [];
-before(() => {
-  admin = new AdminCommand(stack);
-});
-after(() => {
-  for (const server of opened) server.close();
-  admin?.remove();
-});
+const admin = fixture(new AdminCommand(stack));
 
 /** Listens; what it returns counts who has come. */
 async function impostor(address: number | string): Promise<() => number> {
@@ -201,7 +189,7 @@ async function impostor(address: number | string): Promise<() => number> {
     visitors++;
     connection.destroy();
   });
-  opened.push(server);
+  atEnd(() => server.close());
   await new Promise<void>((resolve) => server.listen(address, resolve));
   return () => visitors;
 }
@@ -236,17 +224,14 @@ test("gives the operator's key to whoever listens in a folder that others can wr
 });
 
 test("is led by a link of the gateway's user to a socket of root's", asRoot, async () => {
-  const closed = mkdtempSync(join(tmpdir(), "sandgate-closed-"));
-  try {
-    const target = join(closed, "socket");
-    const visitors = await impostor(target);
-    const data = dataDir(0o700);
-    chownSync(join(data, "gateway"), accounts.gateway.uid, accounts.gateway.gid);
-    symlinkSync(target, operatorSocketOf(data));
-    const { exitCode, stderr } = await admin.runWith({ SANDGATE_DATA_DIR: data }, "workers");
-    assert.match(stderr, /no answer from .*operator\.sock/);
-    assert.deepEqual([exitCode, visitors()], [1, 0]);
-  } finally {
-    rmSync(closed, { recursive: true });
-  }
+  using folder = temporaryFolder("closed");
+  const closed = folder.path;
+  const target = join(closed, "socket");
+  const visitors = await impostor(target);
+  const data = dataDir(0o700);
+  chownSync(join(data, "gateway"), accounts.gateway.uid, accounts.gateway.gid);
+  symlinkSync(target, operatorSocketOf(data));
+  const { exitCode, stderr } = await admin.runWith({ SANDGATE_DATA_DIR: data }, "workers");
+  assert.match(stderr, /no answer from .*operator\.sock/);
+  assert.deepEqual([exitCode, visitors()], [1, 0]);
 });

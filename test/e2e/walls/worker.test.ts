@@ -1,9 +1,9 @@
 /** What somebody who has taken a worker over tries on the bus, with the worker's real credentials. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import { type Bus, encodeJson } from "../../../shared/bus/nats.ts";
+import { test } from "node:test";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { encodeJson } from "../../../shared/bus/nats.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import {
   bucketStream,
@@ -19,6 +19,7 @@ import {
   workerVerbs,
 } from "../../../shared/bus/subjects.ts";
 import { connectBus } from "../../helpers/bus.ts";
+import { fixture } from "../../helpers/fixture.ts";
 import { HostileWorker } from "../../helpers/hostile.ts";
 import { quiet } from "../../helpers/nats.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -26,20 +27,11 @@ import { until } from "../../helpers/until.ts";
 
 const other = "another-worker";
 const all = Object.values(buckets);
-let hostile: HostileWorker;
 /** With the rights of a gateway: what is really there, and what arrives. */
-let gateway: Bus;
-let jsm: JetStreamManager;
 
-before(async () => {
-  gateway = await connectBus(sharedStack().natsUrl, "walls-gateway");
-  jsm = await jetstreamManager(gateway.connection);
-  hostile = await HostileWorker.open(sharedStack().natsUrl);
-});
-after(async () => {
-  await hostile?.close();
-  await gateway?.close();
-});
+const gateway = await fixture(connectBus(sharedStack().natsUrl, "walls-gateway"));
+const jsm = await jetstreamManager(gateway.connection);
+const hostile = await fixture(HostileWorker.open(sharedStack().natsUrl));
 
 const tell =
   (subject: string, payload = "{}") =>
@@ -47,6 +39,7 @@ const tell =
     gateway.connection.publish(subject, payload);
     await gateway.connection.flush();
   };
+
 /** What arrives at a gateway on the subjects while the worker does something. */
 async function arrives(subject: string, meanwhile: () => Promise<void>): Promise<string[]> {
   const heard: string[] = [];
@@ -64,12 +57,15 @@ const lastOf = (stream: string, subject: string): Promise<string | undefined> =>
   );
 /** A subject as the worker can name it on either of its connections. */
 const names = (subject: string): string[] => [subject, `${storePrefix}.${subject}`, `${storePrefix}.${subject.replace("$JS.API.", "")}`];
+
 async function saysAnyhow(subject: string, payload: string, reply?: string): Promise<void> {
   for (const name of names(subject)) await hostile.says(name, payload, reply);
 }
+
 async function learnsAnyhow(subject: string, payload = ""): Promise<string[]> {
   return (await Promise.all(names(subject).map((name) => hostile.learns(name, payload)))).flat();
 }
+
 /** A canary that only gateways may write. */
 async function plant(stream: string, subject: string): Promise<string> {
   const text = `canary-${randomBytes(8).toString("hex")}`;
@@ -77,6 +73,7 @@ async function plant(stream: string, subject: string): Promise<string> {
   assert.equal(await lastOf(stream, subject), text);
   return text;
 }
+
 async function unplant(stream: string, subject: string): Promise<void> {
   await jsm.streams.purge(stream, { filter: subject });
 }

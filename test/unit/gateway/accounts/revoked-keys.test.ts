@@ -1,29 +1,22 @@
 /** Revoked keys are forgotten after their time, on a real nats-server. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { createKey, forgetKey, hashKey, keysOf, revokedMax, revokeKey } from "../../../../gateway/accounts/keys.ts";
-import { openRecords, type Records } from "../../../../gateway/accounts/records.ts";
+import { openRecords } from "../../../../gateway/accounts/records.ts";
 import { RevokedKeys } from "../../../../gateway/accounts/revoked-keys.ts";
 import { loadConfig } from "../../../../shared/config.ts";
 import { newId } from "../../../../shared/util/ids.ts";
-import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
+import { atEnd, fixture } from "../../../helpers/fixture.ts";
+import { quiet, startNats } from "../../../helpers/nats.ts";
 
 const keepMs = 60_000;
-let nats: TestNats;
-let records: Records;
-let other: Records;
 
-before(async () => {
-  nats = await startNats();
-  const config = loadConfig({});
-  records = await openRecords(await nats.connect(), config, quiet);
-  other = await openRecords(await nats.connect(), config, quiet);
-});
-after(async () => {
-  records?.stop();
-  other?.stop();
-  await nats?.stop();
-});
+const nats = await fixture(startNats());
+const config = loadConfig({});
+const records = await openRecords(await nats.connect(), config, quiet);
+const other = await openRecords(await nats.connect(), config, quiet);
+atEnd(() => records.stop());
+atEnd(() => other.stop());
 
 const sweeper = (isMine = true): RevokedKeys => new RevokedKeys(records, keepMs, () => isMine, quiet);
 

@@ -16,9 +16,10 @@ beforeEach(async () => {
   nats = await startNats();
   bucket = await BucketWriter.open(await nats.connect(), buckets.sandboxes, check);
 });
-afterEach(() => nats?.stop());
+afterEach(() => nats?.[Symbol.asyncDispose]());
 
 const mirror = async (): Promise<EntryMirror<SandboxEntry>> => EntryMirror.watch(await nats.connect(), buckets.sandboxes, check, quiet);
+
 function entry(worker_id: string, id: string): SandboxEntry {
   const size = { cpu: 1, memory: 512, storage: 5, network: "none", image: "default" } as const;
   return { id, name: id, account_id: "a", key_id: "k", worker_id, status: "running", created_at_ms: 1, ...size };

@@ -1,6 +1,6 @@
 /** The directory of snapshots in a gateway's memory, over a real nats-server. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { EntryMirror } from "../../../../gateway/fleet/entries.ts";
 import { LayerCollector } from "../../../../gateway/fleet/layers.ts";
 import { SnapshotDirectory } from "../../../../gateway/fleet/snapshots.ts";
@@ -9,20 +9,15 @@ import { SnapshotEntry } from "../../../../shared/bus/messages.ts";
 import { buckets, entryKey } from "../../../../shared/bus/subjects.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
 import { newId } from "../../../../shared/util/ids.ts";
-import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { quiet, startNats } from "../../../helpers/nats.ts";
 
 const check = checker(SnapshotEntry);
-let nats: TestNats;
-let worker: BucketWriter<SnapshotEntry>;
-let snapshots: SnapshotDirectory;
 
-before(async () => {
-  nats = await startNats();
-  worker = await BucketWriter.open(await nats.connect(), buckets.snapshots, check);
-  const bus = await nats.connect();
-  snapshots = new SnapshotDirectory(await EntryMirror.watch(bus, buckets.snapshots, check, quiet), await LayerCollector.open(bus));
-});
-after(() => nats?.stop());
+const nats = await fixture(startNats());
+const worker = await BucketWriter.open(await nats.connect(), buckets.snapshots, check);
+const bus = await nats.connect();
+const snapshots = new SnapshotDirectory(await EntryMirror.watch(bus, buckets.snapshots, check, quiet), await LayerCollector.open(bus));
 
 function entry(accountId: string, changes: Partial<SnapshotEntry> = {}): SnapshotEntry {
   return {

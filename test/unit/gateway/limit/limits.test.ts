@@ -20,7 +20,7 @@ afterEach(async () => {
     peers.leave();
     reservations.stop();
   }
-  await nats?.stop();
+  await nats?.[Symbol.asyncDispose]();
 });
 
 async function joinAll(): Promise<void> {

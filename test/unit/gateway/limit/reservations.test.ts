@@ -26,7 +26,7 @@ afterEach(async () => {
     peers.leave();
     reservations.stop();
   }
-  await nats?.stop();
+  await nats?.[Symbol.asyncDispose]();
 });
 
 async function joined(...those: TestGateway[]): Promise<void> {

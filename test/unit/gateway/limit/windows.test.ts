@@ -1,10 +1,11 @@
 /** Calls at random gateways for several windows: how many of them any window sees. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { leaseMs } from "../../../../gateway/limit/rates.ts";
+import { atEnd, fixture } from "../../../helpers/fixture.ts";
 import { acquainted, TestGateway } from "../../../helpers/gateways.ts";
-import { startNats, type TestNats } from "../../../helpers/nats.ts";
+import { startNats } from "../../../helpers/nats.ts";
 import { seededRandom } from "../../../helpers/random.ts";
 
 interface Admitted {
@@ -17,19 +18,11 @@ const windows = 5;
 /** Tokens spent within this time come back together. */
 const mergeMs = 20;
 
-let nats: TestNats;
-let gateways: TestGateway[];
-
-before(async () => {
-  nats = await startNats();
-  gateways = [await TestGateway.open(nats), await TestGateway.open(nats), await TestGateway.open(nats)];
-  for (const gateway of gateways) gateway.join();
-  await acquainted(gateways);
-});
-after(async () => {
-  for (const gateway of gateways) gateway.leave();
-  await nats?.stop();
-});
+const nats = await fixture(startNats());
+const gateways = [await TestGateway.open(nats), await TestGateway.open(nats), await TestGateway.open(nats)];
+for (const gateway of gateways) gateway.join();
+await acquainted(gateways);
+atEnd(() => gateways.forEach((gateway) => void gateway.leave()));
 
 /** A client that asks one random gateway after another without a pause. Returns what was admitted, and when it asked. */
 async function askOn(key: string, limit: number, seed: number, untilMs: number): Promise<{ admitted: Admitted[]; asked: number[] }> {

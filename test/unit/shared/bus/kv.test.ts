@@ -17,7 +17,7 @@ const account = (id: string, name = id): AccountRecord => ({ id, name, tier: "be
 beforeEach(async () => {
   nats = await startNats();
 });
-afterEach(() => nats?.stop());
+afterEach(() => nats?.[Symbol.asyncDispose]());
 
 const writer = async (): Promise<BucketWriter<AccountRecord>> => BucketWriter.open(await nats.connect(), buckets.accounts, check);
 const mirror = async (): Promise<BucketMirror<AccountRecord>> => BucketMirror.watch(await nats.connect(), buckets.accounts, check, quiet);

@@ -1,26 +1,21 @@
 /** Calls over a real nats-server, and how they fail. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import Type from "typebox";
 import { Bus, NoResponder } from "../../../../shared/bus/nats.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
-import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { quiet, startNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
 
-let nats: TestNats;
-let caller: Bus;
-let server: Bus;
 const check = checker(Type.Object({ text: Type.String() }));
 const timeoutMs = 10_000;
 
-before(async () => {
-  nats = await startNats();
-  caller = await nats.connect();
-  server = await nats.connect();
-});
-after(() => nats?.stop());
+const nats = await fixture(startNats());
+const caller = await nats.connect();
+const server = await nats.connect();
 
 async function serve(subject: string, handler: (body: unknown) => Promise<unknown>): Promise<void> {
   server.serve(subject, (_subject, body) => handler(body));

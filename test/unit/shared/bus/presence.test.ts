@@ -11,7 +11,7 @@ let nats: TestNats;
 beforeEach(async () => {
   nats = await startNats();
 });
-afterEach(() => nats?.stop());
+afterEach(() => nats?.[Symbol.asyncDispose]());
 
 function worker(peer: string, id: string): Presence {
   const numbers = {

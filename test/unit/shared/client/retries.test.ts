@@ -2,18 +2,14 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import * as errors from "../../../../shared/client/errors.ts";
 import { Sandgate } from "../../../../shared/client/index.ts";
 import { BadServer, cut, cutAfter, failure, json, silence, stall } from "../../../helpers/bad-server.ts";
+import { fixture } from "../../../helpers/fixture.ts";
 
-let server: BadServer;
-let client: Sandgate;
-before(async () => {
-  server = await BadServer.start();
-  client = new Sandgate({ apiKey: "sg_test", baseUrl: server.url });
-});
-after(() => server?.close());
+const server = await fixture(BadServer.start());
+const client = new Sandgate({ apiKey: "sg_test", baseUrl: server.url });
 
 const sandbox = { id: "sb_1", name: "one", status: "running" };
 const again = { "retry-after": "0" };

@@ -1,21 +1,17 @@
 /** Streams between two processes over a real nats-server. */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { subjects } from "../../../../shared/bus/subjects.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { encodeFrame } from "../../../../shared/stream/frame.ts";
 import { Stream } from "../../../../shared/stream/stream.ts";
-import { startNats, type TestNats } from "../../../helpers/nats.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { startNats } from "../../../helpers/nats.ts";
 import { drainStream, openStream, type StreamPair } from "../../../helpers/streams.ts";
 import { until } from "../../../helpers/until.ts";
 
-let nats: TestNats;
-
-before(async () => {
-  nats = await startNats();
-});
-after(() => nats?.stop());
+const nats = await fixture(startNats());
 
 /** A frame that no sender of ours would send. */
 const forge = ({ from, receiver, to }: StreamPair, frame: Uint8Array): void => from.bus.publish(subjects.stream(to.peers.peer, receiver.streamId), frame);

@@ -2,16 +2,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { holderOf, tryLock, waitForLock } from "../../../../systemd/supervisor/lock.ts";
 import { checkPortIsFree } from "../../../../systemd/supervisor/ports.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { temporaryFolder } from "../../../helpers/folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "sandgate-blocked-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const { path: folder } = fixture(temporaryFolder("blocked"));
 const file = join(folder, "run.lock");
 
 test("a lock is had by one, who is named, until it is released", async () => {

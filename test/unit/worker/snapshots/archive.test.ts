@@ -1,9 +1,9 @@
 /** Layers in the object store of a real nats-server. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, afterEach, before, beforeEach, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { execa } from "execa";
 import { LayerCollector } from "../../../../gateway/fleet/layers.ts";
@@ -12,6 +12,8 @@ import { layerSubjects } from "../../../../shared/bus/subjects.ts";
 import { newId } from "../../../../shared/util/ids.ts";
 import { LayerArchive } from "../../../../worker/snapshots/archive.ts";
 import { type Archive, openArchive } from "../../../helpers/archived.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { temporaryFolder } from "../../../helpers/folder.ts";
 import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
 import { residentBytes } from "../../../helpers/prepare.ts";
 import { TestProcess } from "../../../helpers/process.ts";
@@ -20,7 +22,6 @@ import { until } from "../../../helpers/until.ts";
 const MiB = 1024 * 1024;
 const unlimited = { bytesPerS: 10_240 * MiB, signal: new AbortController().signal };
 const { signal } = unlimited;
-let base: string;
 let nats: TestNats;
 let archive: LayerArchive;
 let collector: LayerCollector;
@@ -29,10 +30,7 @@ let listed: Archive["listed"];
 const me = "w1";
 let jsm: JetStreamManager;
 
-before(() => {
-  base = mkdtempSync(join(tmpdir(), "sandgate-archive-"));
-});
-after(() => rmSync(base, { recursive: true, force: true }));
+const { path: base } = fixture(temporaryFolder("archive"));
 beforeEach(async () => {
   nats = await startNats();
   const bus = await nats.connect();
@@ -40,10 +38,11 @@ beforeEach(async () => {
   collector = await LayerCollector.open(bus);
   jsm = await jetstreamManager((await nats.connect()).connection);
 });
-afterEach(() => nats?.stop());
+afterEach(() => nats?.[Symbol.asyncDispose]());
 
 let serial = 0;
 const free = (): string => join(base, `d${serial++}`);
+
 /** A folder with a file of random bytes, and one with holes. */
 async function layerOf(randomMiB: number, sparseMiB = 0): Promise<string> {
   const dir = free();

@@ -33,11 +33,12 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await replicator?.stop();
-  await nats?.stop();
+  await nats?.[Symbol.asyncDispose]();
   rmSync(base, { recursive: true, force: true });
 });
 
 const dirOf = (layerId: string): string => join(base, layerId);
+
 function replicatorOf({
   bytesPerS = 1_000 * MiB,
   giveWay = async (_: AbortSignal): Promise<void> => {},

@@ -1,26 +1,23 @@
 /** Layers packed and unpacked by the programs of this machine. */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { execa } from "execa";
 import { type Header, pack } from "tar-stream";
 import { accountEnvironment, inPodmanNamespace } from "../../../../../systemd/as-account.ts";
 import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../../../../../worker/runtime/filesystem/pack.ts";
+import { fixture } from "../../../../helpers/fixture.ts";
+import { temporaryFolder } from "../../../../helpers/folder.ts";
 import { testInstance } from "../../../../helpers/prepare.ts";
 import { until } from "../../../../helpers/until.ts";
 
 const isRoot = process.getuid?.() === 0;
-const fixture = "test/unit/worker/fixtures/round-trip.ts";
+const roundTrip = "test/unit/worker/fixtures/round-trip.ts";
 const { signal } = new AbortController();
-let base: string;
 
-before(() => {
-  base = mkdtempSync(join(tmpdir(), "sandgate-pack-"));
-});
-after(() => rmSync(base, { recursive: true, force: true }));
+const { path: base } = fixture(temporaryFolder("pack"));
 
 const folder = (name: string): string => {
   const dir = join(base, name);
@@ -28,14 +25,17 @@ const folder = (name: string): string => {
   return dir;
 };
 const childrenOf = (): string[] => readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+
 async function bytesOf(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
+
 async function* piecesOf(bytes: Uint8Array, length = 100_000): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length);
 }
+
 async function* failing(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield* piecesOf(bytes);
   throw new Error("the source broke");
@@ -54,7 +54,7 @@ function assertSame(output: string, least: number): void {
 }
 
 test("a layer of an overlay comes back with every file, owner, time and attribute", { skip: isRoot ? false : "needs root to make such files" }, async () => {
-  assertSame((await execa(process.execPath, ["--import", "tsx", fixture, folder("root")])).stdout, 60);
+  assertSame((await execa(process.execPath, ["--import", "tsx", roundTrip, folder("root")])).stdout, 60);
 });
 
 test("so it does in the namespace of the worker's account", async () => {
@@ -64,7 +64,7 @@ test("so it does in the namespace of the worker's account", async () => {
   chmodSync(base, 0o755);
   // The account has no folder for temporary files that is its own.
   const env = { ...accountEnvironment(instance), TSX_DISABLE_CACHE: "1" };
-  const [file = "", ...args] = inPodmanNamespace(instance, [process.execPath, "--import", "tsx", join(instance.paths.app, fixture), dir]);
+  const [file = "", ...args] = inPodmanNamespace(instance, [process.execPath, "--import", "tsx", join(instance.paths.app, roundTrip), dir]);
   assertSame((await execa(file, args, { cwd: instance.paths.app, env, extendEnv: false })).stdout, 60);
 });
 
