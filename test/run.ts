@@ -59,7 +59,7 @@ function isAlone(file: string): boolean {
 
 /** What takes longest: begun early, or one of them runs on alone when all others have ended. */
 function isLong(file: string): boolean {
-  return /\/(pack|unit\/worker\/snapshots\/archive|toolchains|limits\/minute|dashboard\/(sandbox|terminal)|snapshots\/(content|consistency|crash|crash-restore))\.test\.ts$/.test(
+  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content|consistency|crash|crash-restore|archive|chain|copy)|resilience\/(damaged-records|drain)|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account))\.test\.ts$/.test(
     file,
   );
 }

@@ -1,16 +1,29 @@
-/** As many sandboxes on one worker as its setting says, beyond what one user of the host has of kernel keys. */
+/** As many sandboxes on one worker as its setting says, while its user has no kernel key left to give to one of them. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { test } from "node:test";
+import { asAccount } from "../../../systemd/as-account.ts";
 import { Api } from "../../helpers/api.ts";
-import { fixture } from "../../helpers/fixture.ts";
+import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { startStack } from "../../helpers/stack.ts";
 
-const count = 210;
+const count = 80;
 const callsAtOnce = 16;
 
 const stack = await fixture(startStack({ name: "many", settings: { ...plain, SANDGATE_SANDBOXES_MAX: String(count) } }));
 const api = new Api(stack);
+
+/** Takes kernel keys (add_key, into the keyring of the process) until the user that it runs as may have no more. */
+const takeKeys = `
+  $| = 1; my $number = (POSIX::uname())[4] eq "aarch64" ? 217 : 248; my $taken = 0;
+  while (1) { last if syscall($number, my $type = "user", my $name = "test-$taken", my $payload = "x", 1, -2) < 0; $taken++; }
+  print $!{EDQUOT} ? "all taken\\n" : "failed: $!\\n"; sleep 600;`;
+const [file = "", ...args] = asAccount(stack.instance.account, ["perl", "-MPOSIX", "-e", takeKeys]);
+const taker = spawn(file, args, { cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
+atEnd(() => taker.kill("SIGKILL"));
+assert.equal(String((await once(taker.stdout, "data"))[0]), "all taken\n");
 
 /** Calls for each number below `count`, a few at a time. */
 async function forEach<T>(call: (number: number) => Promise<T>): Promise<T[]> {
