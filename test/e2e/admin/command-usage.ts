@@ -119,25 +119,21 @@ export function commandUsageTests(world: AdminWorld): void {
 
   test("the same commands stand below `sandgate admin`, which reads what `login` has stored where there is no installation", async () => {
     const { url, apiKey, dataDir } = world.stack;
-    const cli = new Cli({ url, apiKey });
-    try {
-      const workers = await cli.json<{ data: { id: string }[] }>("admin", "workers");
-      assert.ok(workers.data.length > 0);
-      const bare = { SANDGATE_URL: "", SANDGATE_API_KEY: "" };
-      assert.equal((await cli.runWith({ env: bare, input: `${apiKey}\n` }, "login", "--key-stdin", "--url", url)).exitCode, 0);
-      const none = { ...bare, SANDGATE_DATA_DIR: join(dataDir, "none") };
-      for (const args of [
-        ["admin", "workers", "--json"],
-        ["admin", "--json", "workers"],
-      ]) {
-        const { exitCode, stdout, stderr } = await cli.runWith({ env: none }, ...args);
-        assert.equal(exitCode, 0, stderr);
-        assert.deepEqual(JSON.parse(stdout).data.length, workers.data.length);
-      }
-      const elsewhere = await cli.runWith({ env: { ...none, SANDGATE_URL: "http://127.0.0.1:9" } }, "admin", "workers");
-      assert.match(elsewhere.stderr, /no API key: ENOENT/);
-    } finally {
-      cli.remove();
+    using cli = new Cli({ url, apiKey });
+    const workers = await cli.json<{ data: { id: string }[] }>("admin", "workers");
+    assert.ok(workers.data.length > 0);
+    const bare = { SANDGATE_URL: "", SANDGATE_API_KEY: "" };
+    assert.equal((await cli.runWith({ env: bare, input: `${apiKey}\n` }, "login", "--key-stdin", "--url", url)).exitCode, 0);
+    const none = { ...bare, SANDGATE_DATA_DIR: join(dataDir, "none") };
+    for (const args of [
+      ["admin", "workers", "--json"],
+      ["admin", "--json", "workers"],
+    ]) {
+      const { exitCode, stdout, stderr } = await cli.runWith({ env: none }, ...args);
+      assert.equal(exitCode, 0, stderr);
+      assert.deepEqual(JSON.parse(stdout).data.length, workers.data.length);
     }
+    const elsewhere = await cli.runWith({ env: { ...none, SANDGATE_URL: "http://127.0.0.1:9" } }, "admin", "workers");
+    assert.match(elsewhere.stderr, /no API key: ENOENT/);
   });
 }
