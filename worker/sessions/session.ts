@@ -1,18 +1,21 @@
 /** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
 
 import type { StreamTarget } from "../../shared/bus/messages.ts";
-import type { SessionStartCall, SessionSummary } from "../../shared/bus/sessions.ts";
+import type { SessionStartCall } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ExecutionStatus } from "../../shared/schemas/executions.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import { nextSessionState, type SessionEvent, type SessionState } from "../../shared/state/session.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import { inputAckBytes, inputBytesMax, signalName, signalOfExitCode } from "../../shared/stream/session/protocol.ts";
+import { signalName } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
 import type { Interactive, Output } from "../runtime/container/command.ts";
 import type { Size } from "../runtime/container/terminals.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
 import { Audience } from "./audience.ts";
+import { type ClockEvents, SessionClocks } from "./clocks.ts";
+import { endOf, exitMessage, type SessionEnd, type Stop } from "./end.ts";
+import { InputCount } from "./input-count.ts";
 
 /** Clients of one session at the same time. */
 const attachmentsMax = 64;
@@ -22,19 +25,6 @@ export interface SessionSettings {
   readonly detachMs: number;
   /** Without input and output for this long it is ended; 0: never. */
   readonly idleMs: number;
-}
-
-/** How it ended, for the log. */
-export interface SessionEnd {
-  readonly status: Exclude<ExecutionStatus, "running">;
-  readonly exitCode: number;
-  readonly error: string | undefined;
-}
-
-/** Why it is being ended by us. */
-interface Stop {
-  readonly kind: "asked" | "timeout" | "limit";
-  readonly reason: string;
 }
 
 export interface SessionEvents {
@@ -47,9 +37,8 @@ export interface SessionEvents {
 }
 
 const sigkillExitCode = 137;
-const timeoutExitCode = 124;
 
-export class Session implements Activity, AttachmentEvents {
+export class Session implements Activity, AttachmentEvents, ClockEvents {
   readonly kind = "session";
   readonly call: SessionStartCall;
   readonly createdAtMs = Date.now();
@@ -63,13 +52,12 @@ export class Session implements Activity, AttachmentEvents {
   /** Of its terminal; undefined without one. */
   #size: Size | undefined;
   #command: Interactive | undefined;
+  #state: SessionState = "starting";
+  /** The first reason for which it is being ended. */
   #stop: Stop | undefined;
-  #killing: Promise<void> | undefined;
-  #input = { accepted: 0, taken: 0, told: 0 };
-  #detached: NodeJS.Timeout | undefined;
-  #idle: NodeJS.Timeout | undefined;
-  #timeout: NodeJS.Timeout | undefined;
-  #trafficAtMs = Date.now();
+  #killed: Promise<void> | undefined;
+  readonly #input = new InputCount();
+  readonly #clocks: SessionClocks;
 
   constructor(call: SessionStartCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
     this.call = call;
@@ -78,10 +66,16 @@ export class Session implements Activity, AttachmentEvents {
     this.#settings = settings;
     this.#events = events;
     this.#audience = new Audience(settings.ringBytes);
+    this.#clocks = new SessionClocks({ ...settings, timeoutMs: call.timeout_ms }, this);
   }
 
+  /** Whether its clients were told how it ended, or that nobody knows. */
   get ended(): boolean {
-    return this.#audience.outcome !== undefined;
+    return this.#state === "ended" || this.#state === "lost";
+  }
+
+  get clients(): number {
+    return this.#audience.size;
   }
 
   /** Whether it has a command that runs, or clients that have not taken all of its output. */
@@ -89,24 +83,15 @@ export class Session implements Activity, AttachmentEvents {
     return !this.ended || this.#audience.size > 0;
   }
 
-  get summary(): SessionSummary {
-    const { session_id, command, terminal } = this.call;
-    const status = this.ended ? "ended" : "running";
-    return { session_id, ...shown(command), tty: terminal !== undefined, created_at_ms: this.createdAtMs, attached: this.#audience.size, status };
-  }
-
   /** The command runs: its first client, unless that has gone meanwhile, is told and gets its output. */
   run(command: Interactive, first: Attachment): void {
     this.#command = command;
     // Nobody but this client could know the session.
-    if (first.closed) this.#kill({ kind: "limit", reason: "its client went away before it had started" });
-    if (this.ended) this.#kill();
+    if (first.closed) this.killFor("its client went away before it had started");
+    this.#become("started");
     this.#welcome(first, 0);
     this.#follow(command).catch((error: unknown) => this.#events.failed(this, error));
-    if (this.#settings.idleMs > 0) this.#watchIdle(this.#settings.idleMs);
-    const { timeout_ms } = this.call;
-    if (timeout_ms === undefined) return;
-    this.#timeout = setTimeout(() => this.#kill({ kind: "timeout", reason: `the command was ended after ${timeout_ms / 1_000} s, its timeout` }), timeout_ms);
+    this.#clocks.start();
   }
 
   /** The client that starts the session; it hears nothing before `run`. */
@@ -122,7 +107,7 @@ export class Session implements Activity, AttachmentEvents {
     if (since > this.#audience.end) throw new SandgateError("invalid_request", `since must be at most ${this.#audience.end}, the end of the output`);
     if (this.#audience.size >= attachmentsMax) throw new SandgateError("rate_limited", `the session has ${attachmentsMax} clients, which is its limit`);
     const attachment = new Attachment(this.#hub, target, this);
-    clearTimeout(this.#detached);
+    this.#clocks.joined();
     this.#audience.add(attachment);
     const former = this.#writer;
     if (!read_only && !this.ended && (takeover || !former)) this.#writer = attachment;
@@ -133,18 +118,29 @@ export class Session implements Activity, AttachmentEvents {
   /** Ends it without an exit code. */
   abort(reason: SandgateError): void {
     this.#lose(reason);
-    this.#kill();
   }
 
   /** Ends its processes as a limit would: the exit code is that of a killed command, the reason goes with it. */
   killFor(reason: string): void {
-    this.#kill({ kind: "limit", reason });
+    this.stop({ kind: "limit", reason });
+  }
+
+  /** Ends its processes; the first reason counts. */
+  stop(stop: Stop): void {
+    if (!this.ended) this.#stop ??= stop;
+    this.#become("stop");
+  }
+
+  /** Nobody has attached for so long: the command is ended, or its last output is dropped. */
+  alone(detachMs: number): void {
+    if (this.ended) this.#events.gone(this);
+    else this.killFor(`nobody was attached for ${detachMs / 1_000} s`);
   }
 
   /** The command was given so much of its input. */
   taken(bytes: number): void {
-    this.#input.taken += bytes;
-    if (this.#input.taken - this.#input.told >= inputAckBytes) this.#tellTaken();
+    const offset = this.#input.take(bytes);
+    if (offset !== undefined) this.#writer?.tell({ type: "input_ack", offset });
   }
 
   message(from: Attachment, message: ClientMessage): void {
@@ -160,29 +156,29 @@ export class Session implements Activity, AttachmentEvents {
   input(from: Attachment, bytes: Uint8Array): void {
     if (this.ended) return;
     if (from !== this.#writer) return from.fail(new SandgateError("forbidden", "this client may only read", { reason: "read_only" }));
-    this.#trafficAtMs = Date.now();
-    const { accepted, taken } = this.#input;
-    if (accepted + bytes.length - taken > inputBytesMax) {
-      return from.fail(new SandgateError("rate_limited", `the command has not taken the last ${accepted - taken} bytes of its input`), "inputOverflow");
+    this.#clocks.traffic();
+    try {
+      this.#input.accept(bytes.length);
+    } catch (error) {
+      return from.fail(SandgateError.from(error), "inputOverflow");
     }
-    this.#input.accepted += bytes.length;
     this.#command?.input.write(bytes);
   }
 
   closed(attachment: Attachment): void {
     this.#audience.remove(attachment);
     if (this.#writer === attachment) this.#writer = undefined;
-    if (this.#audience.size === 0) this.#await();
+    if (this.#audience.size === 0) this.#clocks.left();
   }
 
   #control(message: ClientMessage): void {
-    this.#trafficAtMs = Date.now();
+    this.#clocks.traffic();
     const command = this.#command;
     if (!command || this.ended) return;
     if (message.type === "resize") this.#resize(command, message);
     else if (message.type === "stdin_close") command.input.end();
     else if (message.type === "signal") void command.signal(signalOf(message.signal)).catch(() => {});
-    else if (message.type === "kill") this.#kill({ kind: "asked", reason: "its client asked to end it" });
+    else if (message.type === "kill") this.stop({ kind: "asked", reason: "its client asked to end it" });
   }
 
   #resize(command: Interactive, { cols, rows }: Size): void {
@@ -195,7 +191,7 @@ export class Session implements Activity, AttachmentEvents {
   #welcome(attachment: Attachment, since: number): void {
     const { session_id, terminal } = this.call;
     const offset = Math.max(since, this.#audience.start);
-    this.#input.told = this.#input.taken;
+    this.#input.tell();
     const writer = attachment === this.#writer;
     attachment.tell({
       type: "started",
@@ -212,49 +208,25 @@ export class Session implements Activity, AttachmentEvents {
     this.#audience.serve(attachment, offset);
   }
 
-  /** Waits for somebody to attach, then gives up: the command is ended, or its last output is dropped. */
-  #await(): void {
-    clearTimeout(this.#detached);
-    const { detachMs } = this.#settings;
-    this.#detached = setTimeout(() => {
-      if (this.ended) this.#events.gone(this);
-      else this.#kill({ kind: "limit", reason: `nobody was attached for ${detachMs / 1_000} s` });
-    }, detachMs);
-    if (this.ended) this.#detached.unref();
-  }
-
-  #watchIdle(idleMs: number): void {
-    const leftMs = this.#trafficAtMs + idleMs - Date.now();
-    if (leftMs <= 0) return this.#kill({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` });
-    this.#idle = setTimeout(() => this.#watchIdle(idleMs), leftMs);
-  }
-
-  #kill(stop?: Stop): void {
-    this.#stop ??= stop;
-    if (!this.#command || this.#killing) return;
-    const killed = this.#command.kill().catch((error: unknown) => this.#events.failed(this, error));
-    this.#killing = killed.finally(() => this.#audience.takeLast());
-  }
-
   /** To the end of the command and of its output. */
   async #follow(command: Interactive): Promise<void> {
     let exitCode = sigkillExitCode;
     try {
       [exitCode] = await Promise.all([command.exited, ...command.outputs.map((output) => this.#read(output))]);
       // The command itself may be gone before what it started.
-      await this.#killing;
-      this.#finish(exitCode);
+      await this.#killed;
+      this.#audience.close(exitMessage(exitCode, this.#stop, this.call.command));
     } catch (error) {
       this.#events.failed(this, error);
       this.#lose(SandgateError.from(error));
     } finally {
-      clearTimeout(this.#idle);
-      clearTimeout(this.#timeout);
+      this.#clocks.stop();
       command.close();
     }
+    this.#become("exited");
     const { outcome } = this.#audience;
-    this.#events.ended(this, outcome?.type === "closed" ? { status: "error", exitCode: -1, error: outcome.message } : this.#endOf(exitCode));
-    if (this.#audience.size === 0) this.#await();
+    this.#events.ended(this, outcome?.type === "closed" ? { status: "error", exitCode: -1, error: outcome.message } : endOf(exitCode, this.#stop));
+    if (this.#audience.size === 0) this.#clocks.left();
   }
 
   async #read({ channel, reader }: Output): Promise<void> {
@@ -263,47 +235,27 @@ export class Session implements Activity, AttachmentEvents {
       await this.#audience.untilRoom();
       const chunk = await reader.nextBatch();
       if (!chunk) return;
-      this.#trafficAtMs = Date.now();
+      this.#clocks.traffic();
       preview.add(chunk);
       this.#audience.append(channel, chunk);
     }
   }
 
-  #tellTaken(): void {
-    this.#input.told = this.#input.taken;
-    this.#writer?.tell({ type: "input_ack", offset: this.#input.taken });
-  }
-
-  #endOf(exitCode: number): SessionEnd {
-    const isLate = this.#stop?.kind === "timeout";
-    return { status: isLate ? "timeout" : "completed", exitCode: isLate ? timeoutExitCode : exitCode, error: this.#stop?.reason };
-  }
-
-  #finish(ownExitCode: number): void {
-    const { status, exitCode } = this.#endOf(ownExitCode);
-    // Whoever asked for the end knows why.
-    const reason = this.#stop && this.#stop.kind !== "asked" ? { reason: this.#stop.reason } : {};
-    this.#audience.close({ type: "exit", exit_code: exitCode, ...(status === "completed" ? this.#signalOf(exitCode) : {}), ...reason });
-  }
-
-  /** The exit code of an interactive shell is that of its last command, so only for a command it tells of a signal. */
-  #signalOf(exitCode: number): { signal?: string } {
-    const signal = this.call.command !== undefined || this.#killing ? signalOfExitCode(exitCode) : undefined;
-    return signal ? { signal } : {};
-  }
-
   #lose({ code, message }: SandgateError): void {
     this.#audience.close({ type: "closed", reason: "sessionLost", code, message });
+    this.#become("lose");
   }
-}
 
-/** A command as lists show it, because many long ones are more than an answer may have: its beginning, and its length where that is not all. */
-function shown(command: string | undefined): Pick<SessionSummary, "command" | "command_bytes"> {
-  if (command === undefined) return { command: null };
-  const bytes = Buffer.from(command);
-  const beginning = new Preview();
-  beginning.add(bytes);
-  return { command: beginning.text, ...(beginning.truncated ? { command_bytes: bytes.length } : {}) };
+  #become(event: SessionEvent): void {
+    this.#state = nextSessionState(this.#state, event) ?? this.#state;
+    if (this.#state === "ending" || this.#state === "lost") this.#kill();
+  }
+
+  #kill(): void {
+    if (!this.#command || this.#killed) return;
+    const killed = this.#command.kill().catch((error: unknown) => this.#events.failed(this, error));
+    this.#killed = killed.finally(() => this.#audience.takeLast());
+  }
 }
 
 /** @throws {SandgateError} `invalid_request`. */

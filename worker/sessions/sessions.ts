@@ -6,7 +6,9 @@ import { SandgateError } from "../../shared/errors.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { WorkerContext } from "../context.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import { Session, type SessionEnd } from "./session.ts";
+import type { SessionEnd } from "./end.ts";
+import { Session } from "./session.ts";
+import { summaryOf } from "./summary.ts";
 
 /** Sessions of one sandbox that have ended and are kept for clients that attach again; older ones give way. */
 const endedMax = 32;
@@ -68,7 +70,7 @@ export class Sessions {
 
   /** Those of a sandbox, newest first. */
   ofSandbox(sandboxId: string): SessionSummary[] {
-    const summaries = [...this.#kept.values()].flatMap(({ session }) => (session.call.sandbox_id === sandboxId ? [session.summary] : []));
+    const summaries = [...this.#kept.values()].flatMap(({ session }) => (session.call.sandbox_id === sandboxId ? [summaryOf(session)] : []));
     return summaries.reverse();
   }
 
