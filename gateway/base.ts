@@ -26,6 +26,6 @@ export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle
   const peer = names.gateway(id);
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));
   lifecycle.onStop("bus", () => bus.close());
-  const peers = new PeerWatch(bus, peer, log, () => ({ gateway: true }));
+  const peers = new PeerWatch(bus, peer, log);
   return { config, log, lifecycle, id, bus, peers, hub: new StreamHub(bus, peers, log) };
 }

@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 async function join(context: GatewayContext): Promise<void> {
   const { bus, peers, ownership, lifecycle } = context;
   servePeers(bus, context);
-  peers.start();
+  peers.start(() => ({ gateway: true }));
   lifecycle.onStop("presence", () => {
     ownership.leave();
     peers.leave();

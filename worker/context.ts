@@ -7,6 +7,7 @@ import type { StreamHub } from "../shared/stream/hub.ts";
 import type { Logger } from "../shared/util/log.ts";
 import type { Counters } from "./counters.ts";
 import type { Images } from "./images/images.ts";
+import type { Phase } from "./phase.ts";
 import type { OciRuntime } from "./runtime/container/oci.ts";
 import type { SnapshotDriver } from "./runtime/container/snapshot-driver.ts";
 import type { Reserve } from "./runtime/filesystem/reserve.ts";
@@ -55,6 +56,5 @@ export interface WorkerContext {
   readonly stalls: StallWatch;
   readonly urgent: Urgent;
   readonly counters: Counters;
-  /** Set when a stop was asked for: new work is refused. */
-  draining: boolean;
+  readonly phase: Phase;
 }

@@ -1,6 +1,5 @@
 /** The end of a worker: no new calls, running commands get their time, then an explicit end. Sessions are not waited for: a shell has no end. */
 
-import type { PeerWatch } from "../shared/bus/presence.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { until } from "../shared/waiting.ts";
 import type { WorkerContext } from "./context.ts";
@@ -9,9 +8,9 @@ const pollMs = 50;
 const endMs = 2_000;
 
 /** Resolves when nothing runs any more and, where that is asked for, the sandboxes are stopped. */
-export async function drain(context: WorkerContext, peers: PeerWatch): Promise<void> {
-  context.draining = true;
-  peers.beat();
+export async function drain(context: WorkerContext): Promise<void> {
+  context.phase.drain();
+  context.peers.beat();
   await idle(context, context.config.drainMs);
   const reason = new SandgateError("unavailable", "the worker is shutting down");
   for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);

@@ -13,15 +13,15 @@ export function describeWorker({
   counters,
   pool,
   replicator,
-  draining,
+  phase,
 }: WorkerContext): Omit<Presence, "peer"> {
   const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
   return {
     worker: {
       id: workerId,
-      draining,
+      draining: !phase.isServing,
       ...(store.cordoned ? { cordoned: true } : {}),
-      accepts: !draining && !store.cordoned && hasRoom,
+      accepts: phase.isServing && !store.cordoned && hasRoom,
       sandboxes: sandboxes.size,
       sandboxes_max: config.sandboxesMax,
       executions: sandboxes.activities,

@@ -32,7 +32,7 @@ export class PeerWatch {
   readonly peer: string;
   readonly #bus: Bus;
   readonly #log: Logger;
-  readonly #describe: Describe;
+  #describe: Describe | undefined;
   readonly #peers = new Map<string, Known>();
   readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
@@ -42,11 +42,10 @@ export class PeerWatch {
   #version = 0;
 
   /** Listens to the beats of others; its own begin with `start`. */
-  constructor(bus: Bus, peer: string, log: Logger, describe: Describe) {
+  constructor(bus: Bus, peer: string, log: Logger) {
     this.peer = peer;
     this.#bus = bus;
     this.#log = log;
-    this.#describe = describe;
     // Workers have nothing to say to each other, and may not hear each other either.
     const heard = subjects.presence(workerOfPeer(peer) === undefined ? ">" : peers.gateway("*"));
     bus.subscribe(heard, ({ subject, data }) => this.#hear(peerOfPresence(subject), data));
@@ -55,8 +54,9 @@ export class PeerWatch {
     bus.onRestored(() => this.#grace());
   }
 
-  /** Makes this process known. */
-  start(): void {
+  /** Makes this process known. @param describe what each of its beats says */
+  start(describe: Describe): void {
+    this.#describe = describe;
     this.#timer = every(beatMs, this.#log, "a heartbeat failed", () => this.#tick());
     this.beat();
   }
@@ -109,7 +109,7 @@ export class PeerWatch {
 
   /** Tells the others about this process now instead of at the next beat. */
   beat(): void {
-    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, ...this.#describe() });
+    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, ...this.#describe?.() });
   }
 
   /** Tells the others that this process leaves. */

@@ -32,7 +32,7 @@ export class TestGateway {
 
   private constructor(bus: Bus, mirror: EntryMirror<SandboxEntry>, records: BucketWriter<IdempotencyRecord>) {
     this.bus = bus;
-    this.peers = new PeerWatch(bus, this.id, quiet, () => ({ gateway: true }));
+    this.peers = new PeerWatch(bus, this.id, quiet);
     this.ownership = new Ownership(bus, this.peers, quiet);
     this.rates = new RateLimiter(bus, this.ownership);
     const directory = new SandboxDirectory(mirror);
@@ -58,7 +58,7 @@ export class TestGateway {
   join(options: { deaf?: boolean } = {}): void {
     if (options.deaf) this.#deaf = this.bus.connection.subscribe(subjects.gateway(this.id, "*"), { callback: () => {} });
     else this.hear();
-    this.peers.start();
+    this.peers.start(() => ({ gateway: true }));
   }
 
   hear(): void {

@@ -46,10 +46,10 @@ export class TestNats {
   /** What a process of the product has on the bus: a connection, presence and streams. */
   async member(): Promise<{ bus: Bus; peers: PeerWatch; hub: StreamHub }> {
     const bus = await this.connect();
-    const peers = new PeerWatch(bus, newId("gateway"), quiet, () => ({}));
+    const peers = new PeerWatch(bus, newId("gateway"), quiet);
     this.#opened.push(() => peers.leave());
     const hub = new StreamHub(bus, peers, quiet);
-    peers.start();
+    peers.start(() => ({}));
     return { bus, peers, hub };
   }
 

@@ -14,10 +14,8 @@ import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
 export async function execute(context: WorkerContext, call: ExecuteCall): Promise<object> {
-  if (context.draining) {
-    context.counters.refuse("draining");
-    throw new SandgateError("unavailable", "the worker is shutting down");
-  }
+  if (!context.phase.isServing) context.counters.refuse("draining");
+  context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const slot = takeSlot(context, sandbox);
   const stream = Stream.answer(context.hub, call.to);

@@ -14,7 +14,7 @@ const GB = 1024 ** 3;
 
 /** Replies when the bytes may come; the outcome is the end of the stream. */
 export async function upload(context: WorkerContext, call: UploadCall): Promise<object> {
-  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   if (sandbox.diskStale) await context.usage.measureDisk(sandbox);
   refuseBeyondStorage(context, sandbox, call.size_hint ?? 0);
@@ -36,7 +36,7 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
 
 /** Replies with the size where it is known; the bytes come as a stream. */
 export async function download(context: WorkerContext, call: DownloadCall): Promise<{ size?: number }> {
-  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   // Before the file is opened, so that a client that goes away meanwhile is noticed.
   const stream = Stream.answer(context.hub, call.to);

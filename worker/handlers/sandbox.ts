@@ -127,13 +127,14 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
 }
 
 /** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
-function refuseWhenFull({ draining, sandboxes, store, config, usage, counters }: WorkerContext): void {
+function refuseWhenFull({ phase, sandboxes, store, config, usage, counters }: WorkerContext): void {
   const refuse = (reason: Refusal, error: SandgateError): never => {
     counters.refuse(reason);
     throw error;
   };
   if (store.cordoned) refuse("cordoned", new SandgateError("unavailable", "the worker takes no new sandboxes"));
-  if (draining) refuse("draining", new SandgateError("unavailable", "the worker is shutting down"));
+  if (!phase.isServing) counters.refuse("draining");
+  phase.refuseUnlessServing();
   if (sandboxes.size >= config.sandboxesMax) refuse("sandboxes", new SandgateError("unavailable", "the worker has no room for another sandbox"));
   if (usage.host.memoryFreeBytes < config.memoryFloorBytes)
     refuse("memory", new SandgateError("unavailable", "the worker has too little free memory for another sandbox"));

@@ -16,7 +16,7 @@ type RunningSandbox = ReturnType<WorkerContext["sandboxes"]["running"]>;
 
 /** Replies when the command runs (or could not be started). */
 export async function sessionStart(context: WorkerContext, call: SessionStartCall): Promise<object> {
-  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const session = context.sessions.open(sandbox, call);
   // From now on, so that a client that goes away meanwhile is noticed.

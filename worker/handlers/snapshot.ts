@@ -10,7 +10,7 @@ import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */
 export async function snapshot(context: WorkerContext, call: SnapshotCall): Promise<SnapshotEntry> {
-  if (context.draining) throw new SandgateError("unavailable", "the worker is shutting down");
+  context.phase.refuseUnlessServing();
   context.sandboxes.owned(call.sandbox_id, call.account_id);
   return context.sandboxes.exclusive(call.sandbox_id, () => {
     // A repetition by another gateway, since the first one's died: it has waited here for what that one began.

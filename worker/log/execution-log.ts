@@ -13,6 +13,8 @@ import { LogRows, type Period, type Position, type Scope, type Total } from "./r
 export interface LogLimits {
   readonly sandboxBytes: number;
   readonly accountBytes: number;
+  /** Whether the disk has room. Without it no new entries are written; those that are there still get their end. */
+  readonly hasRoom: () => boolean;
 }
 
 export interface LogFilter extends Scope, Period {
@@ -38,8 +40,6 @@ const pagesAtOnce = 4;
 const stepRows = 100;
 
 export class ExecutionLog {
-  /** Whether the disk has room. Without it nothing new is written, and what is there gets its end alone. */
-  hasRoom: () => boolean = () => true;
   readonly #root: RootDatabase;
   readonly #limits: LogLimits;
   readonly #rows: LogRows;
@@ -59,7 +59,7 @@ export class ExecutionLog {
   /** Resolves when the entry is committed; one with the same execution id and start replaces the former. */
   async put(entry: LogEntry): Promise<void> {
     const bounded = boundedEntry(entry);
-    const hasRoom = this.hasRoom();
+    const hasRoom = this.#limits.hasRoom();
     await this.#root.transaction(() => {
       if (hasRoom) this.#add(bounded);
       else if (this.#rows.has(bounded)) this.#rows.put(withoutOutput(bounded));
@@ -107,7 +107,7 @@ export class ExecutionLog {
   }
 
   async #tidy(beforeMs: number): Promise<void> {
-    await this.#inSteps(() => (this.hasRoom() ? this.#moveFormer(beforeMs) : 0));
+    await this.#inSteps(() => (this.#limits.hasRoom() ? this.#moveFormer(beforeMs) : 0));
     for await (const scope of yielding(this.#rows.scopes())) {
       if (this.#closing) return;
       if (scope.sandboxId === undefined) await this.#inSteps(() => this.#rows.removeOldest(scope, { beforeMs, most: stepRows }));

@@ -32,8 +32,8 @@ interface Parts {
   readonly log: Logger;
   /** Makes and starts a container that is ready to be used. */
   readonly launch: (spec: LaunchSpec) => Promise<Container>;
-  /** Whether the host has room and nothing to do that matters more. */
-  readonly mayFill: () => boolean;
+  /** Whether the host has room for one more beside so many that wait, and nothing to do that matters more. */
+  readonly mayFill: (waiting: number) => boolean;
 }
 
 export class WarmPool {
@@ -94,7 +94,7 @@ export class WarmPool {
     while (!this.#stopped && this.#waiting.length < this.#parts.config.poolSize) {
       const id = newId("sandbox");
       try {
-        if (!this.#parts.mayFill()) return this.#fillAfter(failureRestMs);
+        if (!this.#parts.mayFill(this.size)) return this.#fillAfter(failureRestMs);
         this.#waiting.push({ id, container: await this.#parts.launch(defaultSpec(id)) });
       } catch (error) {
         this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");

@@ -18,12 +18,15 @@ export class Roots {
   readonly #layers: Layers;
   readonly #archive: LayerArchive;
   readonly #signal: AbortSignal;
-  /** The images below the files of sandboxes, by the id of the sandbox. */
-  readonly #bases = new Map<string, string>();
+  readonly #mounted: Map<string, string>;
 
-  /** @param parts.signal ends the fetching of layers. */
-  constructor(dir: string, parts: { images: Images; layers: Layers; archive: LayerArchive; signal: AbortSignal }) {
+  /**
+   * @param parts.mounted is told the image below the files of each sandbox
+   * @param parts.signal ends the fetching of layers
+   */
+  constructor(dir: string, parts: { images: Images; layers: Layers; archive: LayerArchive; mounted: Map<string, string>; signal: AbortSignal }) {
     this.#dir = dir;
+    this.#mounted = parts.mounted;
     this.#signal = parts.signal;
     this.#images = parts.images;
     this.#layers = parts.layers;
@@ -37,7 +40,7 @@ export class Roots {
    */
   async mount(sandboxId: string, source: RootSource): Promise<{ dir: string; base: BaseImage }> {
     const keep = (imageId: string): Promise<ImageLayers> => {
-      this.#bases.set(sandboxId, imageId);
+      this.#mounted.set(sandboxId, imageId);
       return this.#images.kept(imageId);
     };
     const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await this.#images.use(source.over, keep);
@@ -48,15 +51,10 @@ export class Roots {
     return { dir: mergedOf(root), base };
   }
 
-  /** The images below the files of sandboxes. */
-  bases(): Iterable<string> {
-    return this.#bases.values();
-  }
-
   /** Unmounts and removes the files of a sandbox; one that has none here is left alone. */
   async remove(sandboxId: string): Promise<void> {
     await removeRoot({ dir: join(this.#dir, sandboxId) });
-    this.#bases.delete(sandboxId);
+    this.#mounted.delete(sandboxId);
   }
 
   /** Removes the files of sandboxes that are not known. */

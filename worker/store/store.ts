@@ -16,7 +16,7 @@ const { errno } = constants;
 const databasesMax = 16;
 /** Samples that are removed in one transaction. */
 const stepSamples = 500;
-const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY };
+const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
 
 export class Store {
   /** What ran. */
@@ -29,12 +29,12 @@ export class Store {
   readonly #facts: Facts;
   #closing = false;
 
-  constructor(dir: string, logLimits = unlimited) {
+  constructor(dir: string, logLimits: Partial<LogLimits> = {}) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#facts = new Facts(`${dir}.facts`);
     this.#root = open({ path: dir, maxDbs: databasesMax });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
-    this.log = new ExecutionLog(this.#root, logLimits);
+    this.log = new ExecutionLog(this.#root, { ...unlimited, ...logLimits });
     this.#samples = this.#root.openDB({ name: "samples" });
     this.#snapshots = this.#root.openDB({ name: "snapshots" });
     this.#flags = this.#root.openDB({ name: "flags" });

@@ -11,7 +11,7 @@ import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtim
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Writer } from "./disk-floor.ts";
-import { Disks } from "./disks.ts";
+import type { Disks } from "./disks.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";
 import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
@@ -38,6 +38,7 @@ const diskRestFactor = 10;
 
 interface Parts {
   readonly config: Config;
+  readonly disks: Disks;
   readonly host: Host;
   readonly sandboxes: Sandboxes;
   readonly store: Store;
@@ -63,7 +64,7 @@ export class UsageMonitor {
   #sampledAtMs = Date.now();
   #ticking = false;
 
-  constructor({ config, host, sandboxes, store, log, onLost }: Parts) {
+  constructor({ config, disks, host, sandboxes, store, log, onLost }: Parts) {
     this.#config = config;
     this.#limits = host.limits;
     this.#sandboxes = sandboxes;
@@ -71,7 +72,7 @@ export class UsageMonitor {
     this.#log = log;
     this.#onLost = onLost;
     this.#holdings = new HoldingsWatch(this.#descriptorsMax);
-    this.#disks = new Disks(config);
+    this.#disks = disks;
   }
 
   async start(): Promise<void> {

@@ -31,9 +31,9 @@ const mark = new Mark();
 const gone: string[] = [];
 
 const bus = await fixture(connectBus(stack.natsUrl, "test-cpu"));
-const peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet, () => ({}));
+const peers = new PeerWatch(bus, names.gateway(newId("gateway")), quiet);
 peers.onGone((peer) => gone.push(peer));
-peers.start();
+peers.start(() => ({}));
 atEnd(() => peers.leave());
 const member = await fixture(signUp(stack.url));
 const other = new Api({ url: stack.url, apiKey: (await member.call<{ key: string }>("POST", "/v1/account/keys", { name: "cpu" })).key });

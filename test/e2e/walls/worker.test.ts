@@ -182,7 +182,7 @@ test("asks gateways for what they ask each other, and hears it", async () => {
 });
 
 test("says in heartbeats that it is a gateway or another worker", async () => {
-  const watch = new PeerWatch(gateway, peers.gateway("walls-watch"), quiet, () => ({}));
+  const watch = new PeerWatch(gateway, peers.gateway("walls-watch"), quiet);
   const forged = [peers.gateway("forged"), peers.worker(other, "forged")];
   for (const peer of forged) {
     assert.deepEqual(await arrives(subjects.presence(peer), () => saysAnyhow(subjects.presence(peer), JSON.stringify({ peer, gateway: true }))), []);

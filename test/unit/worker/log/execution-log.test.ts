@@ -191,15 +191,17 @@ test("limits that were lowered since are kept after the next tidying", async () 
 });
 
 test("on a disk without room nothing new is written, and what runs gets its end without output", async () => {
+  let hasRoom = true;
+  await reopen({ hasRoom: () => hasRoom });
   await put(logOf("exec_1", 1, { status: "running", exit_code: -1 }));
   const { bytes } = store.log.total({ accountId: "acct" });
-  store.log.hasRoom = () => false;
+  hasRoom = false;
   await put(logOf("exec_2", 2, { status: "running", exit_code: -1 }), logOf("exec_2", 2));
   await put(logOf("exec_1", 1, { exit_code: 3, stdout: "x".repeat(4_000) }));
   const [entry, ...others] = (await page()).logs;
   assert.deepEqual([entry?.exit_code, entry?.stdout, entry?.stdout_truncated, others.length], [3, "", true, 0]);
   assert.equal(store.log.total({ accountId: "acct" }).bytes, bytes);
-  store.log.hasRoom = () => true;
+  hasRoom = true;
   await put(logOf("exec_3", 3));
   assert.deepEqual(await idsOf(), ["exec_3", "exec_1"]);
 });

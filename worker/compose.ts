@@ -1,0 +1,156 @@
+/** What a worker is made of, built in layers: each builder uses what those above it have made. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { workerAccess } from "../shared/bus/access.ts";
+import { SandboxEntry, SnapshotEntry } from "../shared/bus/messages.ts";
+import { Bus } from "../shared/bus/nats.ts";
+import { PeerWatch } from "../shared/bus/presence.ts";
+import { imageOfLayer, layersOf } from "../shared/bus/snapshot-layers.ts";
+import { untilStorageIsThere } from "../shared/bus/storage.ts";
+import { buckets, peers as names } from "../shared/bus/subjects.ts";
+import type { Config } from "../shared/config.ts";
+import { checker } from "../shared/schemas/validate.ts";
+import { StreamHub } from "../shared/stream/hub.ts";
+import { newId } from "../shared/util/ids.ts";
+import type { Lifecycle } from "../shared/util/lifecycle.ts";
+import type { Logger } from "../shared/util/log.ts";
+import { Counters } from "./counters.ts";
+import { Images } from "./images/images.ts";
+import { imagesNeeded } from "./images/needed.ts";
+import { OciRuntime } from "./runtime/container/oci.ts";
+import { FilesystemDriver } from "./runtime/container/snapshot-driver.ts";
+import { Reserve } from "./runtime/filesystem/reserve.ts";
+import type { Host } from "./runtime/host/host.ts";
+import { Podman } from "./runtime/podman/containers.ts";
+import { PodmanImages } from "./runtime/podman/images.ts";
+import { ImagePull } from "./runtime/podman/pull.ts";
+import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import { WarmPool } from "./sandboxes/pool.ts";
+import { Sandboxes } from "./sandboxes/registry.ts";
+import { Roots } from "./sandboxes/roots.ts";
+import { Sessions } from "./sessions/sessions.ts";
+import { LayerArchive } from "./snapshots/archive.ts";
+import { Layers, layersInUse } from "./snapshots/layers.ts";
+import { Snapshots } from "./snapshots/registry.ts";
+import { Replicator } from "./snapshots/replicator.ts";
+import { StallWatch } from "./stall.ts";
+import { OwnEntries } from "./store/entries.ts";
+import { openStore } from "./store/open.ts";
+import { rebuildRecords } from "./store/rebuild.ts";
+import { Urgent } from "./urgent.ts";
+import { Disks } from "./usage/disks.ts";
+import { UsageMonitor } from "./usage/monitor.ts";
+
+/** How long a piece of an archive waits for starts and snapshots; the rate that is always left is 1 MiB a second. */
+const archiveWaitMsMax = 500;
+
+/** What everything else stands on. */
+export interface Ground {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly shutdown: Lifecycle;
+  readonly workerId: string;
+  /** The worker's own folder. */
+  readonly dataDir: string;
+  readonly host: Host;
+}
+
+/** The records on disk. Opened before the connections, so that it is closed after them. */
+export async function openDisk({ config, log, shutdown, dataDir }: Ground) {
+  const disks = new Disks(config);
+  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
+    sandboxBytes: config.logBytesPerSandbox,
+    accountBytes: config.logBytesPerAccount,
+    hasRoom: () => disks.shortage() === undefined,
+  });
+  shutdown.onStop("store", () => store.close());
+  return { disks, store, isLost, settled };
+}
+
+/** The connections to NATS: one for calls, one for the directory, and one on which bulk delays nothing else. */
+export async function connect({ config, log, shutdown, workerId }: Ground) {
+  const access = workerAccess(config, workerId);
+  const open = async (purpose: "worker" | "storage" | "archive"): Promise<Bus> => {
+    const bus = await Bus.connect(config.natsUrl, `sandgate-${purpose}-${workerId}`, log, purpose === "worker" ? access.calls : access.storage);
+    shutdown.onStop(`bus (${purpose})`, () => bus.close());
+    return bus;
+  };
+  const [bus, storage, bulk] = [await open("worker"), await open("storage"), await open("archive")];
+  await untilStorageIsThere(storage, log);
+  const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log);
+  return { bus, storage, bulk, peers, hub: new StreamHub(bus, peers, log) };
+}
+
+type Disk = Awaited<ReturnType<typeof openDisk>>;
+
+/** Sandboxes and snapshots by their records, and their entries in the directory, from which damaged records are made anew. */
+export async function openRecords({ log, workerId }: Ground, disk: Disk, storage: Bus) {
+  const { store, isLost } = disk;
+  const entries = {
+    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry), log),
+    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry), log),
+  };
+  if (isLost) await rebuildRecords({ ...entries, store, log });
+  return { ...disk, sandboxes: new Sandboxes(store, entries.sandboxes), snapshots: new Snapshots(store, entries.snapshots) };
+}
+
+/** The ways to this host's containers. */
+export async function openRuntime({ config, log, workerId, dataDir, host }: Ground) {
+  const scratch = join(config.runtimeDir, workerId);
+  mkdirSync(scratch, { recursive: true, mode: 0o700 });
+  const oci = new OciRuntime(host, scratch);
+  const reserve = new Reserve([dataDir, config.storageDir], log);
+  await reserve.fill();
+  return { oci, podman: new Podman(config, host), imageStore: new PodmanImages(), driver: new FilesystemDriver(oci), reserve, urgent: new Urgent() };
+}
+
+type Records = Awaited<ReturnType<typeof openRecords>>;
+type Runtime = Awaited<ReturnType<typeof openRuntime>>;
+
+/** The files that sandboxes are made from: images, layers of snapshots, and the archive of both. @param signal ends the fetching of layers */
+export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, signal: AbortSignal) {
+  const { config, log, shutdown, workerId, dataDir } = ground;
+  const { sandboxes, snapshots } = records;
+  const { imageStore: store, urgent } = runtime;
+  const layers = await Layers.open(join(dataDir, "layers"), log);
+  const archive = await LayerArchive.open(bulk, workerId, log);
+  const mounted = new Map<string, string>();
+  const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, mounted, inArchive: config.snapshotArchiveImages });
+  const images = new Images({ config, store, puller: new ImagePull(config, ground.host, workerId), workerId, log, needed });
+  const replicator = new Replicator({
+    ...{ archive, bus: bulk, log, bytesPerS: config.snapshotArchiveBytesPerS },
+    giveWay: (until) => urgent.whenQuiet(archiveWaitMsMax, until),
+    layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
+    dirOf: async (id) => {
+      const image = imageOfLayer(id);
+      return image === undefined || layers.has(id) ? layers.dirOf(id) : store.folder(image);
+    },
+    onDone: (id) => snapshots.noteStored(id),
+  });
+  shutdown.onStop("replicator", () => replicator.stop());
+  return {
+    ...{ layers, archive, images, replicator },
+    roots: new Roots(join(dataDir, "roots"), { images, layers, archive, mounted, signal }),
+    collectLayers: (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes)),
+  };
+}
+
+type Files = Awaited<ReturnType<typeof openFiles>>;
+
+/** What makes sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
+export function makeSandboxes(ground: Ground, hub: StreamHub, records: Records, runtime: Runtime, files: Files, isServing: () => boolean) {
+  const { config, log } = ground;
+  const { store, sandboxes, disks } = records;
+  const counters = new Counters();
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, atOnce: config.createsAtOnce });
+  const usage = new UsageMonitor({ ...ground, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
+  // Twice the memory that a call must leave free, and room beside the sandboxes.
+  const hasRoomFor = (more: number): boolean =>
+    usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
+  const pool = new WarmPool({
+    ...{ config, counters, log, podman: runtime.podman },
+    launch: (spec) => lifecycle.launch(spec),
+    mayFill: (waiting) => isServing() && hasRoomFor(waiting),
+  });
+  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }), stalls: new StallWatch() };
+}

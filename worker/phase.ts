@@ -1,0 +1,24 @@
+/** Whether the worker takes calls: not before its records agree with what runs, and not once it was asked to stop. */
+import { SandgateError } from "../shared/errors.ts";
+
+export class Phase {
+  #now: "starting" | "serving" | "draining" = "starting";
+
+  get isServing(): boolean {
+    return this.#now === "serving";
+  }
+
+  serve(): void {
+    this.#now = "serving";
+  }
+
+  /** From now on new work is refused; what runs is finished. */
+  drain(): void {
+    this.#now = "draining";
+  }
+
+  /** @throws {SandgateError} `unavailable` */
+  refuseUnlessServing(): void {
+    if (!this.isServing) throw new SandgateError("unavailable", "the worker is shutting down");
+  }
+}
