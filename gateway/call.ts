@@ -1,9 +1,10 @@
 /** Who calls, and what of a call handlers are given. */
+
+import type { Grant } from "../shared/bus/contract/gateways.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/records.ts";
 import type { KeyLimits } from "../shared/tiers.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Policy } from "./limit/bucket.ts";
-import type { Grant } from "./live/tokens.ts";
 
 /** An authenticated caller: an account, by one of its keys or by a browser. */
 export interface Caller {

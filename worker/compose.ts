@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { workerAccess } from "../shared/bus/access.ts";
-import { SandboxEntry, SnapshotEntry } from "../shared/bus/messages.ts";
+import { SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
 import { imageOfLayer, layersOf } from "../shared/bus/snapshot-layers.ts";

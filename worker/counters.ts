@@ -1,6 +1,6 @@
 /** What a worker counts of its work since it was started. Gateways hear it with every heartbeat and tell Prometheus. */
 
-import type { WorkerMetrics } from "../shared/bus/messages.ts";
+import type { WorkerMetrics } from "../shared/bus/heartbeat.ts";
 import { Histogram } from "../shared/util/histogram.ts";
 
 /** Why a worker refuses what it could do at other times. */

@@ -1,5 +1,5 @@
 /** What this worker tells the gateways about itself with every heartbeat. */
-import type { Presence } from "../shared/bus/messages.ts";
+import type { Presence } from "../shared/bus/heartbeat.ts";
 import type { WorkerContext } from "./context.ts";
 
 export function describeWorker({

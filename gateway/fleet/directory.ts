@@ -1,6 +1,6 @@
 /** The sandboxes of all workers, from the directory in memory. */
 
-import type { SandboxEntry } from "../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isId } from "../../shared/util/ids.ts";
 import { until } from "../../shared/waiting.ts";

@@ -1,5 +1,5 @@
 /** The workers, and what they have. */
-import { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { makeLayerStore } from "../../shared/bus/storage.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -31,7 +31,7 @@ export async function openFleet({ config, bus, peers, log, lifecycle }: Base): P
   lifecycle.onStop("snapshots", () => snapshots.stop());
   const layers = await LayerCollector.open(bus);
   return {
-    workers: new Dispatcher(bus, peers),
+    workers: new Dispatcher(bus, peers, config),
     sandboxes: new SandboxDirectory(sandboxes),
     snapshots: new SnapshotDirectory(snapshots, layers),
     storage: { sandboxes, snapshots, layers },

@@ -1,6 +1,7 @@
 /** Removing layers from the store when no snapshot needs them: by gateways alone, since workers may only add. */
+
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { LayerRecords } from "../../shared/bus/layer-records.ts";
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";

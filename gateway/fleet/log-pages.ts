@@ -1,6 +1,7 @@
 /** Pages of the execution log over several workers, and the cursors that go from one to the next. */
 
-import type { LogEntry, LogsCall, LogsReply } from "../../shared/bus/messages.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
+import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 
 /** A time, both ends included. */
@@ -11,7 +12,7 @@ export interface Period {
 
 /** Where a page goes on: behind an entry, with the times of the page before. */
 export interface Cursor extends Period {
-  readonly after: NonNullable<LogsCall["after"]>;
+  readonly after: NonNullable<Request<"logs">["after"]>;
 }
 
 const cursorPattern = /^(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.([a-z]{1,16}_[0-9a-z]{1,40})$/;
@@ -30,7 +31,7 @@ export function parseCursor(text: string): Cursor {
  * The newest entries of all pages, up to the limit. Of a worker whose page was cut short nobody knows what comes next, so
  * that no entry is taken that is older than the last one of such a page.
  */
-export function mergePages(pages: readonly LogsReply[], limit: number): LogsReply {
+export function mergePages(pages: readonly Reply<"logs">[], limit: number): Reply<"logs"> {
   const all = pages.flatMap(({ logs }) => logs).sort(newestFirst);
   const ends = pages.flatMap(({ logs, more }) => (more ? logs.slice(-1) : [])).sort(newestFirst);
   const known = ends[0] ? all.indexOf(ends[0]) + 1 : all.length;

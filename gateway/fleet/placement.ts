@@ -1,6 +1,7 @@
 /** Which worker gets a new sandbox. */
 
-import type { SnapshotEntry, WorkerPresence } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
+import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ArchiveState } from "../../shared/state/snapshot.ts";
 import type { WorkerRef } from "./dispatch.ts";

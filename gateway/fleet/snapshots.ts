@@ -1,6 +1,6 @@
 /** The snapshots of all workers, from the directory in memory. */
 
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isId } from "../../shared/util/ids.ts";

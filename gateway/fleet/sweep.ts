@@ -1,7 +1,7 @@
 /** Now and then removes from JetStream what is of no use any more. One gateway does it for all. */
 
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { BucketWriter } from "../../shared/bus/kv.ts";
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { EntryMirror } from "./entries.ts";

@@ -1,7 +1,7 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 
 import type { Static } from "typebox";
-import type { SandboxEntry } from "../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
 import type { ApiKeyPage, KeyBody, NewApiKey, OwnKeysQuery, RevokedApiKey } from "../../shared/schemas/keys.ts";
 import { ownKeysDefault } from "../../shared/schemas/keys.ts";

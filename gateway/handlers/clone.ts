@@ -1,13 +1,13 @@
 /** Making a sandbox like another one: a snapshot, and a sandbox from it at once. */
 
 import type { Static } from "typebox";
-import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Clone, CloneBody } from "../../shared/schemas/snapshots.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { Answer, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { type RestoreFor, restore, restoreTimeout, type SandboxWanted } from "./restore.ts";
+import { type RestoreFor, restore, type SandboxWanted } from "./restore.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
 
@@ -76,7 +76,7 @@ async function dropUnused(context: GatewayContext, { by, reservationId }: Restor
 /** What an attempt has made after all. A snapshot alone is kept for `clone` to go on with. */
 async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Made | undefined> {
   const snapshot = await attemptedSnapshot(context, attemptId);
-  const sandbox = await context.sandboxes.settled(attemptId, wait ? restoreTimeout(context) : 0);
+  const sandbox = await context.sandboxes.settled(attemptId, wait ? context.workers.timeoutOf("restore") : 0);
   if (sandbox && !snapshot) throw new SandgateError("conflict", `the clone was made, it is ${sandbox.id}; its snapshot has been deleted since`);
   return sandbox && snapshot && { sandbox, snapshot };
 }

@@ -1,10 +1,10 @@
 /** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
 
 import type { Static } from "typebox";
-import { Empty, type ExecutionEnd, ExecutionEnd as ExecutionEndSchema } from "../../shared/bus/messages.ts";
+import { messageChecker } from "../../shared/bus/checks.ts";
+import { commandCalls, type ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/executions.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { within } from "../../shared/waiting.ts";
@@ -19,12 +19,10 @@ const timeoutDefaultS = 30;
 const contentType = "application/json; charset=utf-8";
 /** A result below this size is left to the socket whole. */
 const resultBytesAtOnce = 64 * 1024;
-const startTimeoutMs = 30_000;
 /** A stream whose command has written nothing for this long begins with an empty chunk. */
 const quietMs = 50;
 
-const checkEmpty = checker(Empty);
-const checkEnd = checker(ExecutionEndSchema);
+const checkEnd = messageChecker(commandCalls.execute.stream.end, "the end of an execution");
 
 export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<Answered> {
   const keepBytes = context.config.syncOutputBytesMax;
@@ -96,7 +94,7 @@ async function run(
     ...(how.keepBytes === undefined ? {} : { keep_bytes: how.keepBytes }),
   };
   await withStream(context, exchange, worker, async (stream) => {
-    await context.workers.call(worker, "execute", { ...request, to: stream.target }, checkEmpty, startTimeoutMs);
+    await context.workers.call(worker, "execute", { ...request, to: stream.target });
     await follow(executionId, stream);
   });
 }

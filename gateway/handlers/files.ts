@@ -1,7 +1,8 @@
 /** upload, download and stat: bytes pass through, at the speed of the slower side. */
 
 import type { Static } from "typebox";
-import { DownloadAccepted, Empty, StatReply, UploadDone } from "../../shared/bus/messages.ts";
+import { messageChecker } from "../../shared/bus/checks.ts";
+import { fileCalls } from "../../shared/bus/contract/files.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type DownloadQuery, type FileInfo, type StatQuery, type UploadQuery, type UploadResult, UploadTarget } from "../../shared/schemas/files.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -12,16 +13,12 @@ import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";
 import { withStream } from "./streams.ts";
 
-const startTimeoutMs = 60_000;
 /** What a multipart form may hold beside the file. */
 const formBytesMax = 64 * 1024;
 const chunkBytesMax = 64 * 1024;
 
-const checkAccepted = checker(Empty);
-const checkDone = checker(UploadDone);
+const checkDone = messageChecker(fileCalls.upload.stream.end, "the end of an upload");
 const checkTargetFields = checker(UploadTarget);
-const checkStat = checker(StatReply);
-const checkSize = checker(DownloadAccepted);
 
 interface FileSource {
   readonly bytes: AsyncIterable<Buffer>;
@@ -39,7 +36,7 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   const source = await openSource(call);
   return withStream(context, exchange, worker, async (stream) => {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
-    await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: stream.target, size_hint }, checkAccepted, startTimeoutMs);
+    await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: stream.target, size_hint });
     // What breaks on our side is thrown before the worker says what it makes of it.
     const [{ path }, end] = await Promise.all([sendFile(source, stream, bytesMax, tooLarge), stream.readEach()]);
     const { size, files } = checkDone(end);
@@ -99,7 +96,7 @@ async function sendFile(source: FileSource, stream: Stream, bytesMax: number, to
 export async function stat(context: GatewayContext, { by, id, query }: Call<Static<typeof StatQuery>, unknown>): Promise<FileInfo> {
   const { worker_id } = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, path: query.path };
-  const { modified_at_ms, ...info } = await context.workers.call(context.workers.worker(worker_id), "stat", call, checkStat, startTimeoutMs);
+  const { modified_at_ms, ...info } = await context.workers.call(context.workers.worker(worker_id), "stat", call);
   return { path: query.path, ...info, modified_at: new Date(modified_at_ms).toISOString() };
 }
 
@@ -108,7 +105,7 @@ export async function download(context: GatewayContext, { exchange, by, id, quer
   const worker = context.workers.worker(entry.worker_id);
   await withStream(context, exchange, worker, async (stream) => {
     const request = { ...by, sandbox_id: entry.id, path: query.path, archive: query.archive === "tar", to: stream.target };
-    const { size } = await context.workers.call(worker, "download", request, checkSize, startTimeoutMs);
+    const { size } = await context.workers.call(worker, "download", request);
     await sendDownload(context, exchange, stream, query, size);
   });
   return answered;

@@ -1,23 +1,18 @@
 /** Making a sandbox from a snapshot. */
 
 import type { Static } from "typebox";
-import { type Manifest, SandboxEntry, type SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Manifest, SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isFitting } from "../../shared/schemas/environment.ts";
 import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";
 import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import type { Answer, By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { onlyItsOwn, workersFor } from "../fleet/placement.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
-/** Another worker than the snapshot's own copies its layers from the object store first. */
-const restoreTimeoutMs = 600_000;
 const bytesPerGB = 1024 ** 3;
-
-const checkEntry = checker(SandboxEntry);
 
 /** What a caller says of the new sandbox; what is undefined is as the snapshot has it. */
 export interface SandboxWanted {
@@ -59,7 +54,7 @@ export async function restoreSnapshot(
       return withReservation(context, caller, reservationId, async () => answerWith(await restore(context, { by, caller, reservationId }, snapshot, wanted)));
     },
     recover: async (reservationId) => {
-      const entry = await context.sandboxes.settled(reservationId, wait ? restoreTimeout(context) : 0);
+      const entry = await context.sandboxes.settled(reservationId, wait ? context.workers.timeoutOf("restore") : 0);
       return entry && answerWith(entry);
     },
   });
@@ -84,7 +79,7 @@ export async function restore(
   const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
-    return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call, checkEntry, restoreTimeout(context));
+    return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call);
   } catch (error) {
     throw error instanceof NoResponder ? onlyItsOwn(snapshot.archived, "is gone or restarting") : error;
   }
@@ -110,9 +105,4 @@ export function refuseTooSmall({ layers }: Pick<Manifest, "layers">, storageGB: 
 
 function refuseNotReady({ status }: SnapshotEntry): void {
   if (status !== "ready") throw new SandgateError("conflict", `the snapshot is not ready, it is in state "${status}"`);
-}
-
-/** How long a restore may take, in milliseconds. */
-export function restoreTimeout({ config }: GatewayContext): number {
-  return restoreTimeoutMs + config.imagePullTimeoutMs;
 }

@@ -1,12 +1,11 @@
 /** create, list, find, get, delete, delete-all. */
 
 import type { Static } from "typebox";
-import { Empty, type SandboxEntry, SandboxEntry as SandboxEntrySchema } from "../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type PageQuery, pageSizeDefault } from "../../shared/schemas/pages.ts";
 import type { DeletedAll, DeletedSandbox, FoundSandboxes, SandboxInfo, SandboxPage } from "../../shared/schemas/sandboxes.ts";
 import { type CreateBody, type DeleteBody, type FindQuery, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { Answer, By, Call, Caller, JsonText } from "../call.ts";
@@ -18,11 +17,6 @@ import { takeSnapshot } from "./snapshots.ts";
 /** Above the largest page, so that page and size make one number. */
 const pageSizeMax = 1_000;
 const foundMax = 100;
-const createTimeoutMs = 120_000;
-const deleteTimeoutMs = 60_000;
-
-const checkEntry = checker(SandboxEntrySchema);
-const checkEmpty = checker(Empty);
 
 /** A sandbox as every response shows it. */
 export function present(entry: SandboxEntry): SandboxInfo {
@@ -62,16 +56,15 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     exchange.audited = { target: entry.id };
     return present(entry);
   };
-  const timeoutMs = createTimeoutMs + context.config.imagePullTimeoutMs;
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { create: wanted },
     run: (reservation_id) =>
       withReservation(context, caller, reservation_id, async () =>
-        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer }, checkEntry, timeoutMs)),
+        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer })),
       ),
     recover: async (reservationId) => {
-      const entry = await context.sandboxes.settled(reservationId, wanted.wait ? timeoutMs : 0);
+      const entry = await context.sandboxes.settled(reservationId, wanted.wait ? context.workers.timeoutOf("create") : 0);
       return entry && answerWith(entry);
     },
   });
@@ -150,7 +143,7 @@ export async function deleteAllSandboxes(context: GatewayContext, { by }: Call<u
 /** Ends and removes a sandbox. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
 export async function deleteOne(context: GatewayContext, by: By, entry: SandboxEntry): Promise<void> {
   try {
-    await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id }, checkEmpty, deleteTimeoutMs);
+    await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id });
   } catch (error) {
     // The owner does not know it: our memory was behind.
     if (error instanceof SandgateError && error.code === "not_found") context.sandboxes.noteGone(entry.id);

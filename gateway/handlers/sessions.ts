@@ -1,19 +1,14 @@
 /** Live sessions: the WebSocket, tokens for it, and which sessions there are. */
 
 import type { Static } from "typebox";
-import { SessionsReply } from "../../shared/bus/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Sessions, SessionToken, SessionTokenBody } from "../../shared/schemas/sessions.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
 import type { Call } from "../call.ts";
 import { type Answered, answered } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
-
-const callTimeoutMs = 30_000;
-const checkSessions = checker(SessionsReply);
 
 /** Makes a WebSocket of the request. What is wrong is said before, as to any other call. */
 export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<Answered> {
@@ -52,7 +47,7 @@ export async function makeSessionToken(context: GatewayContext, call: Call<unkno
 export async function listSessions(context: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<Sessions> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
-  const { sessions } = await context.workers.call(worker, "sessions", { ...by, sandbox_id: id }, checkSessions, callTimeoutMs);
+  const { sessions } = await context.workers.call(worker, "sessions", { ...by, sandbox_id: id });
   const data = sessions.map(({ created_at_ms, ...session }) => ({ ...session, created_at: new Date(created_at_ms).toISOString() }));
   return { data };
 }

@@ -1,13 +1,12 @@
 /** Snapshots: take, list, get, delete, delete-all. What is made from them is in restore.ts and clone.ts. */
 
 import type { Static } from "typebox";
-import { Empty, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
@@ -15,13 +14,7 @@ import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 import { iso } from "./views.ts";
 
-/** Gigabytes of changed files are copied while the caller waits. */
-export const snapshotTimeoutMs = 600_000;
-const deleteTimeoutMs = 60_000;
 const pollMs = 100;
-
-const checkEntry = checker(SnapshotEntry);
-const checkEmpty = checker(Empty);
 
 /** A snapshot as every response shows it. */
 export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
@@ -66,7 +59,7 @@ interface SnapshotWanted {
 export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId, attemptId, name, quick }: SnapshotWanted): Promise<SnapshotEntry> {
   const { worker_id } = await context.sandboxes.find(sandboxId, by.account_id);
   const call = { ...by, sandbox_id: sandboxId, name, quick, attempt_id: attemptId };
-  const entry = await context.workers.call(context.workers.worker(worker_id), "snapshot", call, checkEntry, snapshotTimeoutMs);
+  const entry = await context.workers.call(context.workers.worker(worker_id), "snapshot", call);
   context.snapshots.note(entry);
   return entry;
 }
@@ -79,7 +72,7 @@ export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId,
 export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, attemptId: string): Promise<SnapshotEntry | undefined> {
   await snapshots.caughtUp();
   const isInTheMaking = (entry: SnapshotEntry | undefined): boolean => entry?.status === "creating" && workers.has(entry.worker_id);
-  await until(() => !isInTheMaking(snapshots.byAttempt(attemptId)), { timeoutMs: snapshotTimeoutMs, pollMs });
+  await until(() => !isInTheMaking(snapshots.byAttempt(attemptId)), { timeoutMs: workers.timeoutOf("snapshot"), pollMs });
   const entry = snapshots.byAttempt(attemptId);
   if (entry?.status === "creating") throw new SandgateError("unavailable", "the snapshot is not ready and its worker is gone or busy; try again");
   return entry?.status === "ready" ? entry : undefined;
@@ -121,7 +114,7 @@ async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, e
   const { id, worker_id } = entry;
   try {
     if (workers.has(worker_id)) {
-      await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id }, checkEmpty, deleteTimeoutMs);
+      await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id });
       return snapshots.gone(id);
     }
   } catch (error) {

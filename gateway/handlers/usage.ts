@@ -1,11 +1,10 @@
 /** status (with history) and logs. */
 
 import type { Static } from "typebox";
-import { type LogEntry, LogsReply, logsPageBytesMax, StatusReply } from "../../shared/bus/messages.ts";
+import { type LogEntry, logsPageBytesMax } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logs, SandboxUsage } from "../../shared/schemas/usage.ts";
 import { type LogsQuery, logsDefault, type StatusQuery } from "../../shared/schemas/usage.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
@@ -15,17 +14,14 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /** Several workers share the bytes of a page; each has room for a few entries at least. */
 const shareBytesMin = 128 * 1024;
-const callTimeoutMs = 30_000;
 
-const checkStatus = checker(StatusReply);
-const checkLogs = checker(LogsReply);
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
 export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<Static<typeof StatusQuery>, unknown>): Promise<SandboxUsage> {
   const { fromMs, toMs } = period(query, dayMs);
   const entry = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, from_ms: fromMs, to_ms: toMs };
-  const { current, history } = await context.workers.call(context.workers.worker(entry.worker_id), "status", call, checkStatus, callTimeoutMs);
+  const { current, history } = await context.workers.call(context.workers.worker(entry.worker_id), "status", call);
   return {
     sandbox_name: entry.name,
     timestamp: iso(Date.now()),
@@ -43,7 +39,7 @@ export async function sandboxLogs(context: GatewayContext, { by, query }: Call<S
   const workers = sandbox_id === undefined || isId("sandbox", sandbox_id) ? context.workers.workers() : [];
   const bytes_max = Math.floor(Math.max(logsPageBytesMax / Math.max(1, workers.length), shareBytesMin));
   const call = { ...by, sandbox_id, from_ms: fromMs, to_ms: toMs, after: cursor?.after, limit, bytes_max };
-  const pages = await Promise.all(workers.map(({ peer, worker }) => context.workers.call({ id: worker.id, peer }, "logs", call, checkLogs, callTimeoutMs)));
+  const pages = await Promise.all(workers.map(({ peer, worker }) => context.workers.call({ id: worker.id, peer }, "logs", call)));
   const { logs, total, more } = mergePages(pages, limit);
   const last = logs.at(-1);
   const next = more && last ? { next_cursor: cursorText({ fromMs, toMs, after: last }) } : {};

@@ -7,16 +7,15 @@
 
 import { createHash } from "node:crypto";
 import Type, { type Static } from "typebox";
+import { ask } from "../../shared/bus/calls.ts";
 import type { BucketWriter, Versioned } from "../../shared/bus/kv.ts";
 import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { pause } from "../../shared/waiting.ts";
 import type { Answer, JsonText } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { checkHeldReply } from "./messages.ts";
 
 export const IdempotencyRecord = Type.Object({
   /** SHA-256 of what was asked for. */
@@ -48,7 +47,6 @@ export interface Task<A> {
 
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 const pollMs = 200;
-const askMs = 1_000;
 /** What a gateway sent off just before it died has arrived after this time. */
 const arrivalMs = 1_000;
 
@@ -147,7 +145,7 @@ export class Idempotency {
     if (peer === "") return false;
     if (peer === this.#peers.peer) return this.#working.has(attempt_id);
     try {
-      const { ids } = await this.#bus.call(subjects.gateway(peer, "held"), { ids: [attempt_id] }, checkHeldReply, askMs);
+      const { ids } = await ask(this.#bus, "held", peer, { ids: [attempt_id] });
       return ids.length > 0;
     } catch (error) {
       return !(error instanceof NoResponder) && this.#peers.has(peer);

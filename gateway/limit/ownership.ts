@@ -6,14 +6,15 @@
  * gateway that died had counted is forgotten.
  */
 import { hash } from "node:crypto";
+import { ask, tell } from "../../shared/bus/calls.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { Counted } from "../../shared/bus/contract/gateways.ts";
 import { type Bus, inTime } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
-import { checkAdopt, checkState, checkTakeover, type State } from "./messages.ts";
 import { Shares } from "./shares.ts";
 
 /** A reservation that has not become a sandbox yet. */
@@ -35,7 +36,6 @@ export interface KeyState {
 
 /** How long a key's callers wait for what others have counted; what is told later than that is added when it comes. */
 const takeoverMs = 500;
-const toldLateMs = 10_000;
 const sweepMs = 60_000;
 const idleMs = 600_000;
 const ownersMax = 100_000;
@@ -109,13 +109,12 @@ export class Ownership {
   }
 
   /** Gives away what was counted for a key, because another gateway owns it now. */
-  handOver(body: unknown): State {
-    return this.#giveAway(checkTakeover(body).key);
+  handOver(key: string): Counted {
+    return this.#giveAway(key);
   }
 
   /** Goes on with what another gateway has counted. */
-  adopt(body: unknown): void {
-    const { key, state } = checkAdopt(body);
+  adopt({ key, state }: Request<"adopt">): void {
     this.#keep(key, [state]);
   }
 
@@ -140,9 +139,9 @@ export class Ownership {
   }
 
   /** Whoever is asked forgets it with the answer. */
-  async #askWhatWasCounted(peer: string, key: string): Promise<State | undefined> {
+  async #askWhatWasCounted(peer: string, key: string): Promise<Counted | undefined> {
     let isLate = false;
-    const asked = this.#bus.call(subjects.gateway(peer, "takeover"), { key }, checkState, toldLateMs).then(
+    const asked = ask(this.#bus, "takeover", peer, { key }).then(
       (state) => {
         if (!isLate) return state;
         this.#keep(key, [state]);
@@ -156,7 +155,7 @@ export class Ownership {
   }
 
   /** Adds what others have counted, and what this gateway has done as one that does not count, to what is counted here. */
-  #keep(key: string, told: readonly State[]): KeyState {
+  #keep(key: string, told: readonly Counted[]): KeyState {
     const now = performance.now();
     const known = this.#states.get(key);
     const state = known ?? { bucket: new TokenBucket(), pending: new Map(), inherited: true, usedAtMs: now };
@@ -171,7 +170,7 @@ export class Ownership {
   }
 
   /** What is known of a key here, which is forgotten with this. */
-  #giveAway(key: string): State {
+  #giveAway(key: string): Counted {
     const now = performance.now();
     const state = this.#states.get(key);
     this.#states.delete(key);
@@ -187,7 +186,7 @@ export class Ownership {
     for (const key of [...this.#states.keys()]) {
       const owner = this.ownerOf(key);
       if (owner === this.self || !this.#bus.connected) continue;
-      this.#bus.tell(subjects.gateway(owner, "adopt"), { key, state: this.#giveAway(key) });
+      tell(this.#bus, "adopt", owner, { key, state: this.#giveAway(key) });
     }
   }
 

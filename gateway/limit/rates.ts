@@ -4,11 +4,12 @@
  * which the next one that answers is told of.
  */
 
+import { ask, tell } from "../../shared/bus/calls.ts";
+import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
+import type { Taken } from "../../shared/bus/contract/gateways.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Level, Policy, TokenBucket } from "./bucket.ts";
-import { checkReturn, checkTake, checkTaken, type Taken } from "./messages.ts";
 import type { KeyState, Ownership } from "./ownership.ts";
 
 /** Whether a call may go on, and what is left for the next ones. */
@@ -29,8 +30,6 @@ interface Asking {
 
 /** How long tokens may be used that were given in advance; what is left of them then goes back. */
 export const leaseMs = 500;
-/** Longer than an owner needs that has to ask the others first. */
-const askMs = 1_000;
 /** An owner that did not answer is not asked again for this long. */
 const silenceMs = 1_000;
 /** A lease is at most this part of what is left, divided by the number of gateways. */
@@ -68,20 +67,18 @@ export class RateLimiter {
   async giveBack(key: string): Promise<void> {
     const owner = this.#ownership.ownerOf(key);
     if (owner === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(1);
-    else this.#bus.tell(subjects.gateway(owner, "return"), { key, count: 1 });
+    else tell(this.#bus, "return", owner, { key, count: 1 });
   }
 
   /** Answers another gateway that takes this one for the key's owner. */
-  answerTake(body: unknown): Taken | Promise<Taken> | { moved_to: string } {
-    const { key, want, policy, by } = checkTake(body);
+  answerTake({ key, want, policy, by }: Request<"take">): Taken | Promise<Taken> | { moved_to: string } {
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== by) return { moved_to: owner };
     return this.#takeHere(key, policy, want);
   }
 
   /** Takes back tokens that another gateway did not use. */
-  async takeBack(body: unknown): Promise<void> {
-    const { key, count, prepayment } = checkReturn(body);
+  async takeBack({ key, count, prepayment }: Request<"return">): Promise<void> {
     if (this.#ownership.ownerOf(key) === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(count, prepayment);
   }
 
@@ -147,7 +144,7 @@ export class RateLimiter {
     setTimeout(() => {
       if (this.#leases.get(key) === lease) this.#leases.delete(key);
       const owner = this.#ownership.ownerOf(key);
-      if (lease.left > 0) this.#bus.tell(subjects.gateway(owner, "return"), { key, count: lease.left, prepayment });
+      if (lease.left > 0) tell(this.#bus, "return", owner, { key, count: lease.left, prepayment });
       lease.left = 0;
     }, leaseMs);
   }
@@ -170,13 +167,13 @@ export class RateLimiter {
 
   #tellShare(owner: string, key: string): void {
     const spent = this.#ownership.shares.tell(key);
-    if (spent.length > 0) this.#bus.tell(subjects.gateway(owner, "adopt"), { key, state: { spent, pending: [] } });
+    if (spent.length > 0) tell(this.#bus, "adopt", owner, { key, state: { spent: spent.map(([...tokens]) => tokens), pending: [] } });
   }
 
-  async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Taken | { moved_to: string } | undefined> {
+  async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Reply<"take"> | undefined> {
     if ((this.#silentUntil.get(owner) ?? 0) > performance.now()) return undefined;
     try {
-      return await this.#bus.call(subjects.gateway(owner, "take"), { key, want, policy, by: this.#ownership.self }, checkTaken, askMs);
+      return await ask(this.#bus, "take", owner, { key, want, policy, by: this.#ownership.self });
     } catch {
       this.#silentUntil.set(owner, performance.now() + silenceMs);
       return undefined;

@@ -4,17 +4,15 @@
  * or when the gateway that held it is gone.
  */
 
-import { Empty } from "../../shared/bus/messages.ts";
+import { ask, askWithin } from "../../shared/bus/calls.ts";
+import type { Asked, Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
 import { PeerGone, type PeerWatch } from "../../shared/bus/presence.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { pause } from "../../shared/waiting.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
-import { checkHeldReply, checkReserve, checkReserved, checkSettle, type Reserved } from "./messages.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 
 /** The right to make one sandbox. */
@@ -28,12 +26,9 @@ export interface Reservation {
 const reserveMs = 10_000;
 const hopsAtOnce = 3;
 const askAgainMs = 100;
-const heldMs = 1_000;
-const settleMs = 2_000;
 const sweepMs = 1_000;
 /** Younger reservations are not looked at: their sandbox is still on its way to the worker. */
 const doubtMs = 2_000;
-const checkEmpty = checker(Empty);
 
 export class Reservations {
   readonly #bus: Bus;
@@ -82,8 +77,7 @@ export class Reservations {
   }
 
   /** Answers another gateway that takes this one for the key's owner. */
-  async answerReserve(body: unknown): Promise<{ granted: boolean } | { moved_to: string }> {
-    const { key, id, peer, limit } = checkReserve(body);
+  async answerReserve({ key, id, peer, limit }: Request<"reserve">): Promise<Reply<"reserve">> {
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== peer) return { moved_to: owner };
     const granted = await this.#reserveHere(key, { id, peer, atMs: performance.now() }, limit);
@@ -91,9 +85,9 @@ export class Reservations {
   }
 
   /** Another gateway is done with a reservation. */
-  async answerSettle(body: unknown): Promise<void> {
-    const { key, id } = checkSettle(body);
+  async answerSettle({ key, id }: Request<"settle">): Promise<object> {
     await this.#settleHere(key, id);
+    return {};
   }
 
   /** Whether this gateway still works on the reservation. */
@@ -121,9 +115,9 @@ export class Reservations {
   }
 
   /** Undefined when nobody listens there, or nobody does any more: what a gateway that is gone has reserved is nobody's place. */
-  async #askOwner(owner: string, question: object, timeoutMs: number): Promise<Reserved | undefined> {
+  async #askOwner(owner: string, question: Asked<"reserve">, timeoutMs: number): Promise<Reply<"reserve"> | undefined> {
     try {
-      return await this.#peers.whilePresent(owner, this.#bus.call(subjects.gateway(owner, "reserve"), question, checkReserved, timeoutMs));
+      return await this.#peers.whilePresent(owner, askWithin(this.#bus, "reserve", owner, question, timeoutMs));
     } catch (error) {
       if (error instanceof NoResponder || error instanceof PeerGone) return undefined;
       throw error;
@@ -160,7 +154,7 @@ export class Reservations {
     const owner = this.#ownership.ownerOf(key);
     try {
       if (owner === this.#ownership.self) await this.#settleHere(key, id);
-      else await this.#bus.call(subjects.gateway(owner, "settle"), { key, id }, checkEmpty, settleMs);
+      else await ask(this.#bus, "settle", owner, { key, id });
     } catch (err) {
       this.#log.debug({ err }, "a reservation is settled later, because nobody holds it any more");
     }
@@ -197,7 +191,7 @@ export class Reservations {
     if (peer === this.#ownership.self) return ids.filter((id) => this.#ownership.held.has(id));
     if (!this.#ownership.gateways().includes(peer)) return [];
     try {
-      return (await this.#bus.call(subjects.gateway(peer, "held"), { ids }, checkHeldReply, heldMs)).ids;
+      return (await ask(this.#bus, "held", peer, { ids })).ids;
     } catch {
       return ids; // It may be busy; if it is gone, its silence will say so.
     }

@@ -3,10 +3,10 @@
  * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
  */
 
-import { type SessionNotice, SessionNotice as SessionNoticeSchema } from "../../shared/bus/sessions.ts";
+import { messageChecker } from "../../shared/bus/checks.ts";
+import { type SessionNotice, sessionCalls } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
@@ -27,7 +27,7 @@ const closeReasonMax = 120;
 /** Pieces of output whose acknowledgements may come all at once and for free. */
 const unansweredMax = 10_000;
 
-const checkNotice = checker(SessionNoticeSchema);
+const checkNotice = messageChecker(sessionCalls.sessionAttach.stream.notice, "a notice of a session");
 
 interface ConnectionParts extends Parts {
   readonly sockets: Sockets;
@@ -160,8 +160,9 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
     clearTimeout(this.#timer);
     const stream = Stream.open(this.#parts.hub, this.#ask.worker.peer, { listener: this });
     this.#stream = stream;
-    this.#ask.sessionId = message.type === "attach" ? message.session_id : newId("session");
-    openOnWorker(this.#parts, this.#ask, message, stream.target).catch((error: unknown) => {
+    const sessionId = message.type === "attach" ? message.session_id : newId("session");
+    this.#ask.sessionId = sessionId;
+    openOnWorker(this.#parts, { ...this.#ask, sessionId }, message, stream.target).catch((error: unknown) => {
       if (this.#phase === "over") return;
       this.#audit(message.type, SandgateError.from(error));
       this.fail(SandgateError.from(error));

@@ -1,18 +1,14 @@
 /** The first message of a client as a call to the worker. */
 
-import { Empty, type StreamTarget } from "../../shared/bus/messages.ts";
+import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax } from "../../shared/schemas/executions.ts";
 import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/session/protocol.ts";
 import type { By, Caller } from "../call.ts";
 import type { Dispatcher, WorkerRef } from "../fleet/dispatch.ts";
-
-const callTimeoutMs = 30_000;
-const checkEmpty = checker(Empty);
 
 /** What a client's connection works with. */
 export interface Parts {
@@ -34,14 +30,16 @@ export interface Ask {
   action?: "start" | "attach";
 }
 
+type Opening = Ask & { readonly sessionId: string };
+
 /** Resolves when the worker has begun to talk on the stream. @throws {SandgateError} why it cannot. */
-export async function openOnWorker(parts: Parts, ask: Ask, message: StartMessage | AttachMessage, to: StreamTarget): Promise<void> {
+export async function openOnWorker(parts: Parts, ask: Opening, message: StartMessage | AttachMessage, to: StreamTarget): Promise<void> {
   const common = { ...ask.by, sandbox_id: ask.sandboxId, to };
-  if (message.type === "start") await parts.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(parts, ask, message) }, checkEmpty, callTimeoutMs);
-  else await parts.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) }, checkEmpty, callTimeoutMs);
+  if (message.type === "start") await parts.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(parts, ask, message) });
+  else await parts.workers.call(ask.worker, "sessionAttach", { ...common, ...attachOf(ask, message) });
 }
 
-function startOf({ config }: Parts, { caller, readOnly, sessionId }: Ask, message: StartMessage): object {
+function startOf({ config }: Parts, { caller, readOnly, sessionId }: Opening, message: StartMessage) {
   if (readOnly || caller.grant?.session_id) throw new SandgateError("forbidden", "this token cannot start a session", { reason: "token_scope" });
   const { command, env, working_dir, cols, rows, tty = command === undefined } = message;
   if (command && Buffer.byteLength(command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
@@ -60,7 +58,7 @@ function startOf({ config }: Parts, { caller, readOnly, sessionId }: Ask, messag
   };
 }
 
-function attachOf({ caller, readOnly }: Ask, { session_id, since, takeover = false, read_only = false }: AttachMessage): object {
+function attachOf({ caller, readOnly }: Ask, { session_id, since, takeover = false, read_only = false }: AttachMessage) {
   if (takeover && (readOnly || read_only)) throw new SandgateError("forbidden", "who may only read cannot take a session over", { reason: "read_only" });
   const only = caller.grant?.session_id;
   if (only !== undefined && only !== session_id) throw new SandgateError("forbidden", "this token is for another session", { reason: "token_scope" });

@@ -3,36 +3,16 @@
  * shared. A token names the gateway that made it, which alone knows it and lets it be used once.
  */
 import { hash, randomBytes } from "node:crypto";
-import Type, { type Static } from "typebox";
+import { ask } from "../../shared/bus/calls.ts";
+import type { Grant } from "../../shared/bus/contract/gateways.ts";
 import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
-import { peers, subjects } from "../../shared/bus/subjects.ts";
+import { peers } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 
 const lifeMs = 60_000;
 /** Tokens of one gateway that wait to be used; more get 429. */
 const waitingMax = 10_000;
-const askMs = 5_000;
 const form = /^sgt_(gw_[0-9a-z]{26})_([A-Za-z0-9_-]{43})$/;
-
-const Id = Type.String({ minLength: 1, maxLength: 64 });
-
-/** What a token allows. */
-const Grant = Type.Object({
-  account_id: Id,
-  /** The key that it was made with; absent where a browser made it. */
-  key_id: Type.Optional(Id),
-  /** The browser's session, which the token does not outlive. */
-  browser: Type.Optional(Id),
-  sandbox_id: Id,
-  /** The only session that it may attach to. */
-  session_id: Type.Optional(Id),
-  read_only: Type.Boolean(),
-});
-export type Grant = Static<typeof Grant>;
-
-const checkGrant = checker(Grant);
-const checkQuestion = checker(Type.Object({ hash: Type.String() }));
 
 const invalid = (): SandgateError => new SandgateError("unauthorized", "Invalid session token. It is good for one connection within 60 seconds.");
 
@@ -62,10 +42,10 @@ export class SessionTokens {
   async redeem(token: string): Promise<Grant> {
     const issuer = form.exec(token)?.[1];
     if (!issuer) throw invalid();
-    const question = { hash: hash("sha256", token) };
-    if (issuer === this.#self) return this.answer(question);
+    const digest = hash("sha256", token);
+    if (issuer === this.#self) return this.answer(digest);
     try {
-      return await this.#bus.call(subjects.gateway(peers.gateway(issuer), "redeem"), question, checkGrant, askMs);
+      return await ask(this.#bus, "redeem", peers.gateway(issuer), { hash: digest });
     } catch (error) {
       // With the gateway that made it, the token is gone.
       throw error instanceof NoResponder ? invalid() : error;
@@ -73,10 +53,9 @@ export class SessionTokens {
   }
 
   /** For other gateways. */
-  answer(body: unknown): Grant {
-    const { hash } = checkQuestion(body);
-    const found = this.#waiting.get(hash);
-    this.#waiting.delete(hash);
+  answer(digest: string): Grant {
+    const found = this.#waiting.get(digest);
+    this.#waiting.delete(digest);
     if (!found || found.expiresAtMs <= Date.now()) throw invalid();
     return found.grant;
   }

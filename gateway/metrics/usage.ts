@@ -1,17 +1,9 @@
 /** What an account did in the last hour, summed over all gateways. */
-import Type, { type Static } from "typebox";
+import { ask } from "../../shared/bus/calls.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import type { Ownership } from "../limit/ownership.ts";
 import { type AccountActivity, type Minute, minuteMs } from "./activity.ts";
 
-const Count = Type.Integer({ minimum: 0 });
-const checkAsked = checker(Type.Object({ account_id: Type.String() }));
-const Reply = Type.Object({ minutes: Type.Array(Type.Object({ minute: Count, requests: Count, refused: Count, sandboxes: Count })) });
-const checkReply = checker(Reply);
-
-const askMs = 1_000;
 const minutesShown = 60;
 
 /** A minute as the API shows it. */
@@ -20,10 +12,6 @@ export interface UsageMinute {
   readonly requests: number;
   readonly refused: number;
   readonly sandboxes: number;
-}
-
-export function answerActivity(activity: AccountActivity, body: unknown): Static<typeof Reply> {
-  return { minutes: [...activity.minutesOf(checkAsked(body).account_id)] };
 }
 
 export class AccountUsage {
@@ -40,9 +28,7 @@ export class AccountUsage {
   /** The last 60 minutes, oldest first, also those in which nothing was. A gateway that does not answer is left out. */
   async lastHour(accountId: string): Promise<UsageMinute[]> {
     const others = this.#ownership.gateways().filter((peer) => peer !== this.#ownership.self);
-    const replies = await Promise.all(
-      others.map((peer) => this.#bus.call(subjects.gateway(peer, "usage"), { account_id: accountId }, checkReply, askMs).catch(() => ({ minutes: [] }))),
-    );
+    const replies = await Promise.all(others.map((peer) => ask(this.#bus, "usage", peer, { account_id: accountId }).catch(() => ({ minutes: [] }))));
     const sums = new Map<number, Minute>();
     for (const minute of [...this.#activity.minutesOf(accountId), ...replies.flatMap(({ minutes }) => minutes)]) add(sums, minute);
     const last = Math.floor(Date.now() / minuteMs);

@@ -1,6 +1,6 @@
 /** What workers tell of themselves with every heartbeat, as metrics with the worker's id, which it keeps over restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/messages.ts";
+import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import type { Observed } from "../../shared/util/histogram.ts";
 import { histogramText } from "./histogram-text.ts";
 

@@ -4,7 +4,6 @@ import { isIP } from "node:net";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection, NoRespondersError, nkeyAuthenticator, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "../errors.ts";
-import type { Check } from "../schemas/validate.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { subjects } from "./subjects.ts";
@@ -164,7 +163,7 @@ export class Bus {
    * @throws {SandgateError} the receiver's own error, or `unavailable` when nobody answers within `timeoutMs` (twice that, where
    *   this process was stopped or starved meanwhile, because the answer may lie there unread).
    */
-  async call<T>(subject: string, body: unknown, check: Check<T>, timeoutMs: number): Promise<T> {
+  async call(subject: string, body: unknown, timeoutMs: number): Promise<unknown> {
     const payload = encodeJson(body);
     this.refuseTooLarge("the request", payload);
     const timeout = 2 * timeoutMs + keptMs;
@@ -172,7 +171,7 @@ export class Bus {
     const message = await this.whileConnected(() => inTime(request(), timeoutMs));
     const reply = decodeJson(message.data) as Reply;
     if (!reply.ok) throw SandgateError.fromWire(reply.error);
-    return checkedReply(subject, reply.data, check);
+    return reply.data;
   }
 
   /**
@@ -194,7 +193,7 @@ export class Bus {
   }
 
   /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
-  serve(subject: string, handler: (subject: string, body: unknown) => Promise<unknown>): void {
+  serve(subject: string, handler: (body: unknown) => Promise<unknown>): void {
     this.subscribe(subject, async (message) => {
       const reply = await this.#replyTo(message, handler);
       // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
@@ -203,9 +202,9 @@ export class Bus {
   }
 
   /** The handler's answer, or its error; an answer that is too large is an error as well. */
-  async #replyTo(message: Msg, handler: (subject: string, body: unknown) => Promise<unknown>): Promise<Uint8Array> {
+  async #replyTo(message: Msg, handler: (body: unknown) => Promise<unknown>): Promise<Uint8Array> {
     try {
-      const data = (await handler(message.subject, decodeJson(message.data))) ?? {};
+      const data = (await handler(decodeJson(message.data))) ?? {};
       const reply = encodeJson({ ok: true, data } satisfies Reply);
       this.refuseTooLarge("the answer", reply);
       return reply;
@@ -240,15 +239,6 @@ export class Bus {
 
 /** An address is in no certificate; a pinned one for addresses has our own name in it. */
 const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
-
-/** A reply that is not as promised is its sender's defect, not the caller's. */
-function checkedReply<T>(subject: string, data: unknown, check: Check<T>): T {
-  try {
-    return check(data);
-  } catch (cause) {
-    throw new SandgateError("internal_error", "a reply on the bus was not valid", { cause: new Error(subject, { cause }) });
-  }
-}
 
 /**
  * Waits so long for an answer, and once more where this process itself stood still meanwhile. What has arrived when the time

@@ -8,7 +8,21 @@
  * - for storage, an account of its own. Each subject of the storage that the worker may use is imported into it, and a reply
  *   can go nowhere but back into that account, where nobody else is.
  */
-import { bucketStream, bucketSubject, entryBuckets, entryKey, layerSubjects, peers, storeCalls, storePrefix, subjects } from "./subjects.ts";
+import { contract, type Verb, verbsOf } from "./contract/contract.ts";
+import type { Declared } from "./contract/declared.ts";
+import {
+  bucketStream,
+  bucketSubject,
+  callSubject,
+  callsTo,
+  entryBuckets,
+  entryKey,
+  layerSubjects,
+  peers,
+  storeCalls,
+  storePrefix,
+  subjects,
+} from "./subjects.ts";
 
 /** Longer than any call may take: a worker may send one answer to a question so long after it. */
 const answerWithin = "2h";
@@ -25,23 +39,25 @@ export interface WorkerIdentity {
   readonly storeNkey: string;
 }
 
+/** What workers may ask, of gateways alone. */
+const askedByWorkers = (Object.keys(contract) as Verb[]).filter((verb) => (contract as Declared)[verb]?.byWorkers);
+
 /** What a worker may say and hear, in the words of the server's configuration. */
 export function workerPermissions(id: string) {
   return {
     publish: {
       allow: [
         subjects.presence(peers.worker(id, "*")),
-        subjects.alive(peers.gateway("*")),
         subjects.stream(peers.gateway("*"), "*"),
-        subjects.gateway(peers.gateway("*"), "held"),
+        ...askedByWorkers.map((verb) => callSubject(verb, peers.gateway("*"))),
       ],
     },
     subscribe: {
       allow: [
-        subjects.worker(id, "*"),
+        callsTo("worker", id),
         subjects.stream(peers.worker(id, "*"), "*"),
         subjects.presence(peers.gateway("*")),
-        subjects.alive(peers.worker(id, "*")),
+        ...verbsOf("process").map((verb) => callSubject(verb, peers.worker(id, "*"))),
         `${subjects.inbox(workerInbox(id))}.>`,
       ],
     },

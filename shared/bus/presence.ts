@@ -3,12 +3,12 @@
  * once that nobody is there any more. One that is connected and says nothing may only be slow, on a machine without a
  * CPU to spare: it gets no new work, and is gone when it has been silent for longer than any load explains.
  */
-import Type from "typebox";
 import { SandgateError } from "../errors.ts";
-import { checker } from "../schemas/validate.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
-import { type Presence, Presence as PresenceSchema } from "./messages.ts";
+import { answer, ask } from "./calls.ts";
+import { messageChecker } from "./checks.ts";
+import { type Presence, Presence as PresenceSchema } from "./heartbeat.ts";
 import { type Bus, decodeJson, NoResponder } from "./nats.ts";
 import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 
@@ -17,8 +17,7 @@ const beatMs = 1_000;
 const silentAfterMs = 3_500;
 /** The longest silence of a peer that is connected: it was stopped, hangs, or its machine is lost. */
 const goneAfterMs = 10_000;
-const checkPresence = checker(PresenceSchema);
-const checkNothing = checker(Type.Object({}));
+const checkPresence = messageChecker(PresenceSchema, "a heartbeat");
 
 interface Known {
   readonly presence: Presence;
@@ -49,8 +48,7 @@ export class PeerWatch {
     // Workers have nothing to say to each other, and may not hear each other either.
     const heard = subjects.presence(workerOfPeer(peer) === undefined ? ">" : peers.gateway("*"));
     bus.subscribe(heard, ({ subject, data }) => this.#hear(peerOfPresence(subject), data));
-    // Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is.
-    bus.serve(subjects.alive(peer), async () => ({}));
+    answer(bus, "process", peer, { alive: () => ({}) });
     bus.onRestored(() => this.#grace());
   }
 
@@ -165,7 +163,7 @@ export class PeerWatch {
   async #askFor(peer: string, known: Known): Promise<void> {
     known.isAskedFor = true;
     try {
-      await this.#bus.call(subjects.alive(peer), {}, checkNothing, beatMs);
+      await ask(this.#bus, "alive", peer, {});
     } catch (error) {
       if (error instanceof NoResponder && this.#peers.get(peer) === known) this.#drop(peer);
     } finally {

@@ -1,5 +1,5 @@
 /** Images as layers: where a worker lacks the image below a snapshot, its content from the archive takes its place. */
-import type { BaseImage, Layer } from "./messages.ts";
+import type { BaseImage, Layer } from "./entries.ts";
 
 const prefix = "image_";
 const idChars = 32;

@@ -1,30 +1,5 @@
 /** Every NATS subject and bucket name. No other file spells one. */
-
-/** Calls that a worker answers, one subject each. */
-export const workerVerbs = [
-  "create",
-  "delete",
-  "execute",
-  "upload",
-  "download",
-  "stat",
-  "status",
-  "logs",
-  "drain",
-  "images",
-  "removeImage",
-  "snapshot",
-  "restore",
-  "deleteSnapshot",
-  "sessionStart",
-  "sessionAttach",
-  "sessions",
-] as const;
-export type WorkerVerb = (typeof workerVerbs)[number];
-
-/** Calls between gateways, one subject each. */
-export const gatewayVerbs = ["take", "return", "reserve", "settle", "held", "takeover", "adopt", "usage", "redeem"] as const;
-export type GatewayVerb = (typeof gatewayVerbs)[number];
+import { type Answerer, answererOf, type Verb } from "./contract/contract.ts";
 
 /**
  * What a process is called on the bus. It begins with the role, and for workers with the worker's id, because the server
@@ -35,17 +10,22 @@ export const peers = {
   worker: (workerId: string, process: string) => `worker.${workerId}.${process}`,
 } as const;
 
+/** Where calls arrive. A worker is named by its id, which it keeps over restarts; others by what their process is called. */
+const callSubjects: Readonly<Record<Answerer, (name: string, verb: Verb | "*") => string>> = {
+  worker: (workerId, verb) => `sandgate.worker.${workerId}.${verb}`,
+  gateway: (peer, verb) => `sandgate.${peer}.${verb}`,
+  process: (peer, verb) => `sandgate.${verb}.${peer}`,
+};
+
+export const callSubject = (verb: Verb, name: string): string => callSubjects[answererOf(verb)](name, verb);
+/** All calls to one worker or gateway. */
+export const callsTo = (answerer: "worker" | "gateway", name: string): string => callSubjects[answerer](name, "*");
+
 export const subjects = {
-  /** Request/reply to one worker, which keeps its id over restarts. */
-  worker: (workerId: string, verb: WorkerVerb | "*") => `sandgate.worker.${workerId}.${verb}`,
-  /** To a gateway (`peer`), mostly from another one. */
-  gateway: (peer: string, verb: GatewayVerb | "*") => `sandgate.${peer}.${verb}`,
   /** Stream frames and credits to one process (`peer`), which is new at every start. */
   stream: (peer: string, streamId: string) => `sandgate.stream.${peer}.${streamId}`,
   /** Heartbeats of one process (`peer`), or of those that a pattern in its place means. */
   presence: (peer: string) => `sandgate.presence.${peer}`,
-  /** Asks whether a process (`peer`) is there. */
-  alive: (peer: string) => `sandgate.alive.${peer}`,
   /** Where replies to one identity arrive: to a gateway, or to the worker of that id. */
   inbox: (identity: string) => `_INBOX.${identity}`,
 } as const;
@@ -61,7 +41,7 @@ export function workerOfPeer(peer: string): string | undefined {
   return role === "worker" ? workerId : undefined;
 }
 
-/** The last token of a subject: the verb of a worker call or the id of a stream. */
+/** The last token of a subject, such as the id of a stream. */
 export function lastToken(subject: string): string {
   return subject.slice(subject.lastIndexOf(".") + 1);
 }

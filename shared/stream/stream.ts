@@ -6,7 +6,7 @@
  * of the stream, while those of the opener only say that it sends no more.
  */
 import { stoppedBy } from "../abort.ts";
-import type { StreamTarget } from "../bus/messages.ts";
+import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
 import type { FrameHeader } from "./frame.ts";
 import type { StreamEnd, StreamHub } from "./hub.ts";

@@ -9,11 +9,11 @@ import { RateLimiter } from "../../gateway/limit/rates.ts";
 import { Reservations } from "../../gateway/limit/reservations.ts";
 import { SessionTokens } from "../../gateway/live/tokens.ts";
 import { AccountActivity } from "../../gateway/metrics/activity.ts";
+import { SandboxEntry } from "../../shared/bus/entries.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
-import { SandboxEntry } from "../../shared/bus/messages.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { PeerWatch } from "../../shared/bus/presence.ts";
-import { buckets, peers, subjects } from "../../shared/bus/subjects.ts";
+import { buckets, callsTo, peers } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { quiet, type TestNats } from "./nats.ts";
@@ -56,7 +56,7 @@ export class TestGateway {
 
   /** Makes it known; with `deaf` it answers nobody until `hear`. */
   join(options: { deaf?: boolean } = {}): void {
-    if (options.deaf) this.#deaf = this.bus.connection.subscribe(subjects.gateway(this.id, "*"), { callback: () => {} });
+    if (options.deaf) this.#deaf = this.bus.connection.subscribe(callsTo("gateway", this.id), { callback: () => {} });
     else this.hear();
     this.peers.start(() => ({ gateway: true }));
   }

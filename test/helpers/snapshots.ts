@@ -1,7 +1,7 @@
 /** Snapshots as clients see them. */
 import assert from "node:assert/strict";
+import { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
-import { SnapshotEntry } from "../../shared/bus/messages.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Answer, Api } from "./api.ts";

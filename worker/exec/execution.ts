@@ -1,7 +1,7 @@
 /** One command from its start to its end: output out, limits and cancellation in, exactly one outcome. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ExecutionEnd } from "../../shared/bus/messages.ts";
+import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";

@@ -1,6 +1,6 @@
 /** Says what stands at a path. */
 
-import type { StatReply } from "../../shared/bus/messages.ts";
+import type { Reply } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -13,10 +13,10 @@ stat -L -c "$type %s %a %Y" -- "$1"
 `;
 
 /** Links are followed. @throws {SandgateError} `not_found` when there is nothing, `unprocessable`. */
-export async function statFile(oci: OciRuntime, container: Container, path: string): Promise<StatReply> {
+export async function statFile(oci: OciRuntime, container: Container, path: string): Promise<Reply<"stat">> {
   const [, type, size, mode = "", seconds] =
     /^(file|directory|other) (\d{1,15}) ([0-7]{1,4}) (-?\d{1,12})\n$/.exec(await runTool(oci, container, look, [path], path)) ?? [];
   // The programs are the sandbox's own, which may say anything.
   if (type === undefined) throw new SandgateError("unprocessable", `the file could not be accessed: ${path}`, { reason: "inaccessible" });
-  return { type: type as StatReply["type"], size: Number(size), mode: mode.padStart(3, "0"), modified_at_ms: Number(seconds) * 1_000 };
+  return { type: type as Reply<"stat">["type"], size: Number(size), mode: mode.padStart(3, "0"), modified_at_ms: Number(seconds) * 1_000 };
 }

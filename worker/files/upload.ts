@@ -2,10 +2,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
-import type { UploadDone, UploadEnd } from "../../shared/bus/messages.ts";
-import { UploadEnd as UploadEndSchema } from "../../shared/bus/messages.ts";
+import { messageChecker } from "../../shared/bus/checks.ts";
+import { fileCalls, type UploadDone } from "../../shared/bus/contract/files.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { checker } from "../../shared/schemas/validate.ts";
+import type { UploadTarget } from "../../shared/schemas/files.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -14,7 +14,7 @@ import { runTool, startTool, textOf, toolFault } from "./tool.ts";
 import { unpack } from "./unpack.ts";
 
 const defaultMode = "644";
-const checkEnd = checker(UploadEndSchema);
+const checkEnd = messageChecker(fileCalls.upload.stream.sent, "the end of an upload");
 
 const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
 const discard = 'rm -f -- "$1" "$1.list"';
@@ -70,7 +70,7 @@ export async function takeUpload(job: UploadJob): Promise<UploadDone> {
   }
 }
 
-async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end: UploadEnd; size: number }> {
+async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end: UploadTarget; size: number }> {
   const tool = await startTool(job.oci, job.container, receive, [temporary], "pipe");
   const stderr = textOf(tool.stderr);
   const written = tool.exited.then(async (code) => {
@@ -97,7 +97,7 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   }
 }
 
-async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: UploadEnd; size: number }> {
+async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: UploadTarget; size: number }> {
   const stdin = tool.stdin;
   if (!stdin) throw new SandgateError("internal_error", "the file could not be written");
   // A write after the program has ended raises this; how the program ended is what counts.

@@ -1,6 +1,7 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
 
-import type { ExecuteCall, LogEntry } from "../../shared/bus/messages.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import { inBackground } from "../../shared/util/background.ts";
@@ -13,7 +14,7 @@ import { shellArguments } from "../runtime/container/oci.ts";
 import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
-export async function execute(context: WorkerContext, call: ExecuteCall): Promise<object> {
+export async function execute(context: WorkerContext, call: Request<"execute">): Promise<object> {
   if (!context.phase.isServing) context.counters.refuse("draining");
   context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
@@ -41,7 +42,7 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
     });
     // A client that has seen anything of a command finds it in the log, whatever happens to this process.
     await logged;
-    return { started_at_ms: startedAtMs };
+    return {};
   } catch (error) {
     slot.free();
     stream.close();
@@ -50,7 +51,11 @@ export async function execute(context: WorkerContext, call: ExecuteCall): Promis
   }
 }
 
-async function startCommand(context: WorkerContext, sandbox: ReturnType<WorkerContext["sandboxes"]["running"]>, call: ExecuteCall): Promise<RunningCommand> {
+async function startCommand(
+  context: WorkerContext,
+  sandbox: ReturnType<WorkerContext["sandboxes"]["running"]>,
+  call: Request<"execute">,
+): Promise<RunningCommand> {
   context.counters.executions++;
   sandbox.diskStale = true;
   const command = await context.oci.exec(sandbox.container, {
@@ -103,7 +108,7 @@ function takeSlot({ config, counters }: WorkerContext, sandbox: LiveSandbox): Ac
 
 type Outcome = Pick<LogEntry, "status" | "exit_code"> & { startedAtMs: number; endedAtMs: number; error?: string | undefined };
 
-function logExecution(context: WorkerContext, call: ExecuteCall, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): Promise<void> {
+function logExecution(context: WorkerContext, call: Request<"execute">, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): Promise<void> {
   const entry: LogEntry = {
     request_id: call.request_id,
     execution_id: call.execution_id,

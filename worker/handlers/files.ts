@@ -1,6 +1,6 @@
 /** The calls `upload`, `download` and `stat`. */
 
-import type { DownloadCall, StatCall, StatReply, UploadCall } from "../../shared/bus/messages.ts";
+import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import type { WorkerContext } from "../context.ts";
@@ -13,7 +13,7 @@ import { type Activity, type LiveSandbox, storedUse } from "../sandboxes/registr
 const GB = 1024 ** 3;
 
 /** Replies when the bytes may come; the outcome is the end of the stream. */
-export async function upload(context: WorkerContext, call: UploadCall): Promise<object> {
+export async function upload(context: WorkerContext, call: Request<"upload">): Promise<object> {
   context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   if (sandbox.diskStale) await context.usage.measureDisk(sandbox);
@@ -35,7 +35,7 @@ export async function upload(context: WorkerContext, call: UploadCall): Promise<
 }
 
 /** Replies with the size where it is known; the bytes come as a stream. */
-export async function download(context: WorkerContext, call: DownloadCall): Promise<{ size?: number }> {
+export async function download(context: WorkerContext, call: Request<"download">): Promise<{ size?: number }> {
   context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   // Before the file is opened, so that a client that goes away meanwhile is noticed.
@@ -48,7 +48,7 @@ export async function download(context: WorkerContext, call: DownloadCall): Prom
   return file.size === undefined ? {} : { size: file.size };
 }
 
-export async function stat(context: WorkerContext, call: StatCall): Promise<StatReply> {
+export async function stat(context: WorkerContext, call: Request<"stat">): Promise<Reply<"stat">> {
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   return statFile(context.oci, sandbox.container, call.path);
 }

@@ -1,21 +1,22 @@
 /** The calls of operators: `drain`, `images` and `removeImage`. */
-import type { DrainCall, ImageEntry, ImagesCall, RemoveImageCall } from "../../shared/bus/messages.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { WorkerContext } from "../context.ts";
 
 /** Lets the worker take new sandboxes, or no more. What it has goes on. Replies when that is durable. */
-export async function setCordoned({ store, peers, log }: WorkerContext, { on, request_id }: DrainCall): Promise<object> {
+export async function setCordoned({ store, peers, log }: WorkerContext, { on, request_id }: Request<"drain">): Promise<object> {
   await store.setCordoned(on);
   peers.beat();
   log.warn({ event: "worker_drain", on, request_id }, on ? "the worker takes no new sandboxes" : "the worker takes sandboxes again");
   return {};
 }
 
-export async function listImages({ images }: WorkerContext, _call: ImagesCall): Promise<{ images: ImageEntry[] }> {
+export async function listImages({ images }: WorkerContext, _call: Request<"images">): Promise<{ images: ImageEntry[] }> {
   return { images: await images.list() };
 }
 
 /** Replies when it is gone. */
-export async function removeImage({ images, log }: WorkerContext, { id, request_id }: RemoveImageCall): Promise<object> {
+export async function removeImage({ images, log }: WorkerContext, { id, request_id }: Request<"removeImage">): Promise<object> {
   await images.remove(id);
   log.warn({ event: "image_removed", image: id, request_id }, "an operator has removed an image");
   return {};

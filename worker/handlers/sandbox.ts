@@ -1,9 +1,9 @@
 /** The calls `create` and `delete`. */
 
-import { type CreateCall, type DeleteCall, HeldReply, type SandboxEntry } from "../../shared/bus/messages.ts";
-import { subjects } from "../../shared/bus/subjects.ts";
+import { ask } from "../../shared/bus/calls.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { newId, shortOf } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { WorkerContext } from "../context.ts";
@@ -13,16 +13,13 @@ import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { entryOf } from "../sandboxes/registry.ts";
 import type { RootSource, SandboxRecord } from "../store/records.ts";
 
-const checkHeldReply = checker(HeldReply);
-const askMs = 2_000;
-
 /** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
-export async function create(context: WorkerContext, call: CreateCall): Promise<SandboxEntry> {
+export async function create(context: WorkerContext, call: Request<"create">): Promise<SandboxEntry> {
   return entryOf((await makeSandbox(context, call)).record);
 }
 
 /** Makes a sandbox from an image, or from layers over one. */
-export async function makeSandbox(context: WorkerContext, call: CreateCall, root?: RootSource): Promise<LiveSandbox> {
+export async function makeSandbox(context: WorkerContext, call: Request<"create">, root?: RootSource): Promise<LiveSandbox> {
   checkImage(context, call, root);
   if (context.stalls.suspect) await refuseAbandoned(context, call);
   refuseWhenFull(context);
@@ -41,13 +38,13 @@ interface Begun {
 }
 
 /** What comes over NATS is not believed to have been checked. @throws {SandgateError} `unprocessable` */
-function checkImage({ config }: WorkerContext, { image }: CreateCall, root: RootSource | undefined): void {
+function checkImage({ config }: WorkerContext, { image }: Request<"create">, root: RootSource | undefined): void {
   const asked = root ? root.over : image;
   if (asked !== undefined) wantedImage(asked, config);
 }
 
 /** A container from the pool becomes the sandbox. */
-async function adopt(context: WorkerContext, call: CreateCall, { id, container }: Prepared): Promise<Begun> {
+async function adopt(context: WorkerContext, call: Request<"create">, { id, container }: Prepared): Promise<Begun> {
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id } as const;
   const sandbox = await context.sandboxes.add(record, container);
   await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
@@ -55,7 +52,7 @@ async function adopt(context: WorkerContext, call: CreateCall, { id, container }
   return { sandbox, made: Promise.resolve() };
 }
 
-async function begin(context: WorkerContext, call: CreateCall, root: RootSource | undefined): Promise<Begun> {
+async function begin(context: WorkerContext, call: Request<"create">, root: RootSource | undefined): Promise<Begun> {
   const { sandboxes } = context;
   const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...(root ? { root } : {}) });
   await announce(context, sandbox, () => sandboxes.remove(sandbox));
@@ -72,7 +69,7 @@ async function announce({ sandboxes, log }: WorkerContext, sandbox: LiveSandbox,
   }
 }
 
-function recordOf({ workerId }: WorkerContext, call: CreateCall, id: string): SandboxRecord {
+function recordOf({ workerId }: WorkerContext, call: Request<"create">, id: string): SandboxRecord {
   return {
     id,
     name: call.name ?? `sandbox-${shortOf(id)}`,
@@ -93,7 +90,7 @@ function recordOf({ workerId }: WorkerContext, call: CreateCall, id: string): Sa
 }
 
 /** Ends a sandbox and everything in it. Replies when it is gone. */
-export async function remove(context: WorkerContext, call: DeleteCall): Promise<object> {
+export async function remove(context: WorkerContext, call: Request<"delete">): Promise<object> {
   const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
   if (sandbox.record.status === "creating") throw new SandgateError("conflict", "the sandbox is still being created");
   await context.sandboxes.exclusive(call.sandbox_id, async () => {
@@ -104,7 +101,7 @@ export async function remove(context: WorkerContext, call: DeleteCall): Promise<
   return {};
 }
 
-async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCall): Promise<void> {
+async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<"create">): Promise<void> {
   const { log, lifecycle, sandboxes } = context;
   const { id } = sandbox.record;
   try {
@@ -120,9 +117,9 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: CreateCa
 }
 
 /** A gateway that is gone may have been replaced by one that makes the sandbox again. */
-async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }: CreateCall): Promise<void> {
+async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }: Request<"create">): Promise<void> {
   if (!peer || !reservation_id) return;
-  const { ids } = await bus.call(subjects.gateway(peer, "held"), { ids: [reservation_id] }, checkHeldReply, askMs);
+  const { ids } = await ask(bus, "held", peer, { ids: [reservation_id] });
   if (ids.length === 0) throw new SandgateError("unavailable", "nobody waits for this sandbox any more");
 }
 

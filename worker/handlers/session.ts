@@ -1,6 +1,7 @@
 /** The calls `sessionStart`, `sessionAttach` and `sessions`. */
 
-import type { SessionAttachCall, SessionStartCall, SessionSummary, SessionsCall } from "../../shared/bus/sessions.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
 import type { Interactive } from "../runtime/container/command.ts";
@@ -15,7 +16,7 @@ const terminalName = "xterm-256color";
 type RunningSandbox = ReturnType<WorkerContext["sandboxes"]["running"]>;
 
 /** Replies when the command runs (or could not be started). */
-export async function sessionStart(context: WorkerContext, call: SessionStartCall): Promise<object> {
+export async function sessionStart(context: WorkerContext, call: Request<"sessionStart">): Promise<object> {
   context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const session = context.sessions.open(sandbox, call);
@@ -37,14 +38,14 @@ export async function sessionStart(context: WorkerContext, call: SessionStartCal
 }
 
 /** Replies at once; what the client gets comes on its stream. */
-export async function sessionAttach(context: WorkerContext, call: SessionAttachCall): Promise<object> {
+export async function sessionAttach(context: WorkerContext, call: Request<"sessionAttach">): Promise<object> {
   context.sandboxes.owned(call.sandbox_id, call.account_id);
   const { takeover, read_only, since } = call;
   context.sessions.find(call.session_id, call.sandbox_id).attach(call.to, { takeover, read_only, ...(since === undefined ? {} : { since }) });
   return {};
 }
 
-export async function sessions(context: WorkerContext, call: SessionsCall): Promise<{ sessions: SessionSummary[] }> {
+export async function sessions(context: WorkerContext, call: Request<"sessions">): Promise<{ sessions: SessionSummary[] }> {
   context.sandboxes.owned(call.sandbox_id, call.account_id);
   return { sessions: context.sessions.ofSandbox(call.sandbox_id) };
 }

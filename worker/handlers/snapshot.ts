@@ -1,6 +1,7 @@
 /** The calls `snapshot`, `restore` and `deleteSnapshot`. */
 
-import type { DeleteSnapshotCall, RestoreCall, SandboxEntry, SnapshotCall, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { baseLayerOf, fetchedLayerId } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
@@ -9,7 +10,7 @@ import { takeSnapshot } from "../snapshots/take.ts";
 import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */
-export async function snapshot(context: WorkerContext, call: SnapshotCall): Promise<SnapshotEntry> {
+export async function snapshot(context: WorkerContext, call: Request<"snapshot">): Promise<SnapshotEntry> {
   context.phase.refuseUnlessServing();
   context.sandboxes.owned(call.sandbox_id, call.account_id);
   return context.sandboxes.exclusive(call.sandbox_id, () => {
@@ -23,7 +24,7 @@ export async function snapshot(context: WorkerContext, call: SnapshotCall): Prom
 }
 
 /** Makes a sandbox from a snapshot; replies as `create` does. */
-export async function restore(context: WorkerContext, call: RestoreCall): Promise<SandboxEntry> {
+export async function restore(context: WorkerContext, call: Request<"restore">): Promise<SandboxEntry> {
   const { manifest, image, worker_id, ...rest } = call;
   const isOwn = worker_id === context.workerId;
   const layers = isOwn ? manifest.layers : manifest.layers.map((layer) => ({ ...layer, id: fetchedLayerId(layer.id, worker_id) }));
@@ -35,7 +36,7 @@ export async function restore(context: WorkerContext, call: RestoreCall): Promis
 }
 
 /** Removes a snapshot of this worker. The gateway removes its layers from the object store when this is done. */
-export async function deleteSnapshot({ snapshots, reserve, replicator, collectLayers, log }: WorkerContext, call: DeleteSnapshotCall): Promise<object> {
+export async function deleteSnapshot({ snapshots, reserve, replicator, collectLayers, log }: WorkerContext, call: Request<"deleteSnapshot">): Promise<object> {
   const record = snapshots.owned(call.snapshot_id, call.account_id);
   if (record.status === "creating") throw new SandgateError("conflict", "the snapshot is still being taken");
   await reserve.spend(async () => {

@@ -1,10 +1,10 @@
 /** The calls `status` and `logs`. */
-import type { LogsCall, LogsReply, StatusCall, StatusReply } from "../../shared/bus/messages.ts";
+import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import type { WorkerContext } from "../context.ts";
 import { storedUse } from "../sandboxes/registry.ts";
 
 /** What a sandbox uses now, and its samples of the time asked for. */
-export async function status(context: WorkerContext, call: StatusCall): Promise<StatusReply> {
+export async function status(context: WorkerContext, call: Request<"status">): Promise<Reply<"status">> {
   const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
   if (sandbox.diskStale && sandbox.container) await Promise.all([context.usage.measureDisk(sandbox), context.usage.measureHoldings(sandbox)]);
   const { cpuPercent, memoryBytes, processes } = context.usage.current(sandbox);
@@ -22,7 +22,7 @@ export async function status(context: WorkerContext, call: StatusCall): Promise<
 }
 
 /** A page of the account's executions on this worker, newest first. */
-export async function logs({ store }: WorkerContext, call: LogsCall): Promise<LogsReply> {
+export async function logs({ store }: WorkerContext, call: Request<"logs">): Promise<Reply<"logs">> {
   const { account_id, sandbox_id, from_ms, to_ms, after, limit, bytes_max } = call;
   return store.log.page({ accountId: account_id, sandboxId: sandbox_id, fromMs: from_ms, toMs: to_ms, after, limit, bytesMax: bytes_max });
 }

@@ -3,7 +3,7 @@
  * there are too many. Everything else knows images by their ids.
  */
 
-import type { ImageEntry } from "../../shared/bus/messages.ts";
+import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";

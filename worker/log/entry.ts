@@ -1,6 +1,6 @@
 /** Entries of the execution log: no caller's text is kept longer than this, and everything has a size. */
 
-import type { LogEntry } from "../../shared/bus/messages.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import { beginningOf } from "../../shared/util/beginning.ts";
 
 /** Bytes that are kept of a command, a folder or a reason; of the outputs as many are kept (`exec/output.ts`). */

@@ -3,7 +3,7 @@
  * is done to many rows is done in steps, between which others have their turn.
  */
 import type { Database, RootDatabase } from "lmdb";
-import type { LogEntry } from "../../shared/bus/messages.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { yielding } from "../../shared/util/yielding.ts";
 import { boundedEntry, messageBytesOf, withoutOutput } from "./entry.ts";

@@ -3,7 +3,7 @@
  * as rows come and go, so that nobody's question is answered by counting.
  */
 import type { Database, RootDatabase } from "lmdb";
-import type { LogEntry } from "../../shared/bus/messages.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import { yielding } from "../../shared/util/yielding.ts";
 import { storedBytesOf } from "./entry.ts";
 

@@ -1,6 +1,6 @@
 /** Making, starting again and removing the container of a sandbox. */
 
-import type { BaseImage } from "../../shared/bus/messages.ts";
+import type { BaseImage } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";

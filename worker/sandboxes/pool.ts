@@ -3,7 +3,7 @@
  * milliseconds. Filled in the background, never at the expense of a call, and not at all when the host is short.
  */
 
-import type { CreateCall } from "../../shared/bus/messages.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Config } from "../../shared/config.ts";
 import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
@@ -57,7 +57,7 @@ export class WarmPool {
   }
 
   /** A waiting container for this call, if it asks for what the pool has. */
-  take(call: CreateCall): Prepared | undefined {
+  take(call: Request<"create">): Prepared | undefined {
     const { config, counters } = this.#parts;
     if (!fits(call, config)) return undefined;
     this.#fillAfter(restMs);
@@ -113,7 +113,7 @@ function defaultSpec(id: string): LaunchSpec {
   return { sandboxId: id, image: defaultImageWord, cpus, memoryMiB, storageGB, network: access };
 }
 
-function fits(call: CreateCall, config: Config): boolean {
+function fits(call: Request<"create">, config: Config): boolean {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
   const isDefaultImage = wantedImage(call.image, config) === defaultImageWord;
   return isDefaultImage && call.cpu === cpus && call.memory === memoryMiB && call.storage === storageGB && call.network === access;

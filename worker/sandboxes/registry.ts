@@ -1,5 +1,5 @@
 /** The sandboxes of this worker in memory: records, what runs in them, and the only way to change their state. */
-import type { SandboxEntry } from "../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.ts";
 import { KeyedMutex } from "../../shared/util/mutex.ts";

@@ -1,7 +1,7 @@
 /** The files of restored sandboxes: layers of a snapshot over an image, with a writable folder of their own on top. */
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { BaseImage } from "../../shared/bus/messages.ts";
+import type { BaseImage } from "../../shared/bus/entries.ts";
 import { baseLayerOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
 import { mergedOf, mountRoot, removeRoot } from "../runtime/filesystem/overlay.ts";

@@ -1,7 +1,7 @@
 /** One client of a session, as the worker sees it: a stream in both directions with the gateway that has its socket. */
 
-import type { StreamTarget } from "../../shared/bus/messages.ts";
-import type { SessionNotice } from "../../shared/bus/sessions.ts";
+import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
+import type { SessionNotice } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";

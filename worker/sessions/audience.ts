@@ -6,7 +6,7 @@
  * nobody there output is taken and kept as far as there is room.
  */
 
-import type { ClosedNotice, SessionNotice } from "../../shared/bus/sessions.ts";
+import type { ClosedNotice, SessionNotice } from "../../shared/bus/contract/sessions.ts";
 import type { ExitMessage } from "../../shared/schemas/session-messages.ts";
 import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 import type { Attachment } from "./attachment.ts";

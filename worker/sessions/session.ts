@@ -1,7 +1,7 @@
 /** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
 
-import type { StreamTarget } from "../../shared/bus/messages.ts";
-import type { SessionStartCall } from "../../shared/bus/sessions.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import { nextSessionState, type SessionEvent, type SessionState } from "../../shared/state/session.ts";
@@ -40,7 +40,7 @@ const sigkillExitCode = 137;
 
 export class Session implements Activity, AttachmentEvents, ClockEvents {
   readonly kind = "session";
-  readonly call: SessionStartCall;
+  readonly call: Request<"sessionStart">;
   readonly createdAtMs = Date.now();
   readonly stdout = new Preview();
   readonly stderr = new Preview();
@@ -59,7 +59,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
   readonly #input = new InputCount();
   readonly #clocks: SessionClocks;
 
-  constructor(call: SessionStartCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
+  constructor(call: Request<"sessionStart">, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
     this.call = call;
     this.#hub = hub;
     this.#size = call.terminal;

@@ -1,7 +1,8 @@
 /** The live sessions of this worker: how many there may be, who finds them, what is logged of them. */
 
-import type { LogEntry } from "../../shared/bus/messages.ts";
-import type { SessionStartCall, SessionSummary } from "../../shared/bus/sessions.ts";
+import type { LogEntry } from "../../shared/bus/contract/commands.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { WorkerContext } from "../context.ts";
@@ -38,7 +39,7 @@ export class Sessions {
   }
 
   /** A session that counts from now on. @throws {SandgateError} `rate_limited`. */
-  open(sandbox: LiveSandbox, call: SessionStartCall): Session {
+  open(sandbox: LiveSandbox, call: Request<"sessionStart">): Session {
     this.#refuseTooMany(call);
     const { config, hub } = this.#context;
     const settings = { ringBytes: config.sessionRingBytes, idleMs: config.sessionIdleMs, detachMs: Math.min(call.detach_ms, config.sessionDetachMaxMs) };
@@ -87,7 +88,7 @@ export class Sessions {
     for (const kept of ended.slice(0, Math.max(0, ended.length - endedMax))) this.#kept.delete(kept.session.call.session_id);
   }
 
-  #refuseTooMany({ sandbox_id, account_id }: SessionStartCall): void {
+  #refuseTooMany({ sandbox_id, account_id }: Request<"sessionStart">): void {
     const { config, counters } = this.#context;
     const { sessionsPerSandbox, sessionsPerAccount } = config;
     const refuse = (words: string): never => {

@@ -1,5 +1,5 @@
 /** A session as lists show it. */
-import type { SessionSummary } from "../../shared/bus/sessions.ts";
+import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { Preview } from "../exec/output.ts";
 import type { Session } from "./session.ts";
 

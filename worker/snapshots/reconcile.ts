@@ -1,5 +1,5 @@
 /** After a start: makes records, layers, directory and the processes of sandboxes agree. */
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Podman } from "../runtime/podman/containers.ts";

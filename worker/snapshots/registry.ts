@@ -1,6 +1,6 @@
 /** The snapshots of this worker: records on disk, entries in the directory, and the only way to change their state. */
 
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { nextArchiveState, nextSnapshotState, type SnapshotEvent } from "../../shared/state/snapshot.ts";
 import { faultPoint } from "../faults.ts";

@@ -1,6 +1,6 @@
 /** Copies the layers of new snapshots to the archive in the background, one at a time. */
 
-import type { Layer, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Layer, SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { backoffMs, Condition } from "../../shared/waiting.ts";

@@ -1,6 +1,7 @@
 /** Takes a snapshot of a running sandbox. */
 import { mkdir } from "node:fs/promises";
-import type { Manifest, SnapshotCall, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { WorkerContext } from "../context.ts";
@@ -12,7 +13,7 @@ import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
-export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: SnapshotCall): Promise<SnapshotEntry> {
+export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
   const { snapshots, layers, log } = context;
   const container = runningContainer(sandbox);
   await refuseWhenFull(context, sandbox);
@@ -81,7 +82,7 @@ async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): P
   if (shortage) throw new SandgateError("insufficient_storage", `${shortage} for a snapshot`);
 }
 
-function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: SnapshotCall, layerId: string): SnapshotEntry {
+function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Request<"snapshot">, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
   const { image, cpu, memory, storage, network, env_vars } = record;
   const base = record.root?.base ?? { id: "", env: [], working_dir: "/", user: "" };

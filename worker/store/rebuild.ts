@@ -1,6 +1,6 @@
 /** Makes the records of a worker anew from its entries in the directory, when its own were damaged. */
 
-import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { OwnEntries } from "./entries.ts";
 import type { Store } from "./store.ts";

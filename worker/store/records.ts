@@ -1,5 +1,5 @@
 /** What a worker keeps of its sandboxes. Snapshots are kept as the directory has them. */
-import type { BaseImage, Layer, SandboxEntry } from "../../shared/bus/messages.ts";
+import type { BaseImage, Layer, SandboxEntry } from "../../shared/bus/entries.ts";
 
 /** A sandbox as its worker keeps it. */
 export interface SandboxRecord extends SandboxEntry {

@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { type Database, open, type RootDatabase } from "lmdb";
-import type { SnapshotEntry } from "../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { yielding } from "../../shared/util/yielding.ts";
 import { ExecutionLog, type LogLimits } from "../log/execution-log.ts";

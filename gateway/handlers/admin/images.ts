@@ -1,24 +1,18 @@
 /** The operator's calls about the images of workers. */
 
 import type { Static } from "typebox";
-import { Empty, type ImageEntry, ImagesReply } from "../../../shared/bus/messages.ts";
+import type { ImageEntry } from "../../../shared/bus/contract/operators.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { ImageInfo, Images, ImagesQuery, RemovedImage } from "../../../shared/schemas/admin/fleet.ts";
-import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import type { WorkerRef } from "../../fleet/dispatch.ts";
-
-const listTimeoutMs = 30_000;
-const removeTimeoutMs = 120_000;
-const checkImages = checker(ImagesReply);
-const checkEmpty = checker(Empty);
 
 /** The images of all workers that are there, or of the one that the query names; the last used first. */
 export async function listImages(context: GatewayContext, { by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<Images> {
   const lists = await Promise.all(
     asked(context, query.worker_id).map(async (worker) => {
-      const { images } = await context.workers.call(worker, "images", { request_id: by.request_id }, checkImages, listTimeoutMs);
+      const { images } = await context.workers.call(worker, "images", { request_id: by.request_id });
       return images.sort((one, other) => (other.used_at_ms ?? 0) - (one.used_at_ms ?? 0)).map((image) => view(worker.id, image));
     }),
   );
@@ -33,9 +27,7 @@ export async function listImages(context: GatewayContext, { by, query }: Call<St
  */
 export async function removeImage(context: GatewayContext, { by, id, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<RemovedImage> {
   const workers = asked(context, query.worker_id);
-  const outcomes = await Promise.allSettled(
-    workers.map((worker) => context.workers.call(worker, "removeImage", { request_id: by.request_id, id }, checkEmpty, removeTimeoutMs)),
-  );
+  const outcomes = await Promise.allSettled(workers.map((worker) => context.workers.call(worker, "removeImage", { request_id: by.request_id, id })));
   const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
   const isMissing = (error: unknown): boolean => error instanceof SandgateError && error.code === "not_found";
   const failure = failures.find((error) => !isMissing(error));

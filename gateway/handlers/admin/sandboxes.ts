@@ -1,7 +1,7 @@
 /** The operator's calls about the sandboxes of all accounts. */
 
 import type { Static } from "typebox";
-import type { SandboxEntry } from "../../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../../shared/bus/entries.ts";
 import type { AdminDeletedSandbox, AdminSandbox, AdminSandboxPage, SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import type { Call } from "../../call.ts";

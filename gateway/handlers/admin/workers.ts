@@ -1,15 +1,11 @@
 /** The operator's calls about workers: who is there, who takes no new sandboxes, who will never come back. */
 
 import type { Static } from "typebox";
-import { Empty, type WorkerPresence } from "../../../shared/bus/messages.ts";
+import type { WorkerPresence } from "../../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { DrainBody, DrainedWorker, ForgottenWorker, Worker, Workers } from "../../../shared/schemas/admin/fleet.ts";
-import { checker } from "../../../shared/schemas/validate.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-
-const drainTimeoutMs = 10_000;
-const checkEmpty = checker(Empty);
 
 /** Every worker that is there, and those that are gone but still have sandboxes in the directory. */
 export function listWorkers(context: GatewayContext): Workers {
@@ -24,7 +20,7 @@ export function listWorkers(context: GatewayContext): Workers {
 export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, Static<typeof DrainBody>>): Promise<DrainedWorker> {
   const on = body.on ?? true;
   if (!isPresent(context, id)) throw workerNotFound(id);
-  await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on }, checkEmpty, drainTimeoutMs);
+  await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on });
   return { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" };
 }
 

@@ -4,9 +4,7 @@ import { chownSync, writeFileSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { SandboxEntry } from "../../../shared/bus/messages.ts";
-import { subjects } from "../../../shared/bus/subjects.ts";
-import { checker } from "../../../shared/schemas/validate.ts";
+import { askWithin } from "../../../shared/bus/calls.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { commandLineOf, environmentOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
@@ -95,11 +93,11 @@ for (const [name, reference] of transports) {
 test("reads what is on the host through a message to the worker that no gateway has seen", async () => {
   await using bus = await connectBus(stack.natsUrl, "sandgate-test-attacker");
   const had = await images();
-  const subject = subjects.worker(stack.worker.spec.env.SANDGATE_WORKER_ID ?? "", "create");
-  const shape = { cpu: 1, memory: 512, storage: 5, network: "none", env_vars: {}, wait: true };
+  const worker = stack.worker.spec.env.SANDGATE_WORKER_ID ?? "";
+  const shape = { cpu: 1, memory: 512, storage: 5, network: "none" as const, env_vars: {}, wait: true };
   for (const [, reference] of transports) {
     const call = { request_id: newId("request"), account_id: "a", key_id: "k", image: reference(), ...shape };
-    await assert.rejects(bus.call(subject, call, checker(SandboxEntry), 30_000), /image must be the name of a container image/);
+    await assert.rejects(askWithin(bus, "create", worker, call, 30_000), /image must be the name of a container image/);
   }
   assert.deepEqual(await images(), had);
 });

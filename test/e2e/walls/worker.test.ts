@@ -3,20 +3,21 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
+import { verbsOf } from "../../../shared/bus/contract/contract.ts";
 import { encodeJson } from "../../../shared/bus/nats.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import {
   bucketStream,
   bucketSubject,
   buckets,
+  callSubject,
+  callsTo,
   entryBuckets,
   entryKey,
-  gatewayVerbs,
   layerSubjects,
   peers,
   storePrefix,
   subjects,
-  workerVerbs,
 } from "../../../shared/bus/subjects.ts";
 import { connectBus } from "../../helpers/bus.ts";
 import { fixture } from "../../helpers/fixture.ts";
@@ -130,10 +131,10 @@ test("has the storage send what it chose as an answer to another worker, into a 
   await hostile.storage.connection.request(`${storePrefix}.${own}`, JSON.stringify({ forged: true }));
   const before = (await jsm.streams.info(stream)).state;
   const heard = await arrives(">", async () => {
-    for (const reply of [victim, subjects.worker(other, "execute"), subjects.gateway(peers.gateway("g"), "adopt"), `$JS.API.STREAM.PURGE.${stream}`]) {
+    for (const reply of [victim, callSubject("execute", other), callSubject("adopt", peers.gateway("g")), `$JS.API.STREAM.PURGE.${stream}`]) {
       await saysAnyhow(own, "again", reply);
       await saysAnyhow(`$JS.API.DIRECT.GET.${stream}.${own}`, "", reply);
-      await hostile.says(subjects.gateway(peers.gateway("g"), "held"), JSON.stringify({ ids: [] }), reply);
+      await hostile.says(callSubject("held", peers.gateway("g")), JSON.stringify({ ids: [] }), reply);
     }
   });
   assert.deepEqual(
@@ -146,17 +147,17 @@ test("has the storage send what it chose as an answer to another worker, into a 
 });
 
 test("hears or answers the commands of another worker", async () => {
-  for (const verb of workerVerbs) {
-    assert.deepEqual(await hostile.overhears(subjects.worker(other, "*"), tell(subjects.worker(other, verb))), [], verb);
+  for (const verb of verbsOf("worker")) {
+    assert.deepEqual(await hostile.overhears(callsTo("worker", other), tell(callSubject(verb, other))), [], verb);
   }
-  assert.deepEqual(await hostile.overhears("sandgate.worker.>", tell(subjects.worker(other, "execute"))), []);
-  assert.deepEqual(await hostile.overhears(">", tell(subjects.worker(other, "execute"))), []);
+  assert.deepEqual(await hostile.overhears("sandgate.worker.>", tell(callSubject("execute", other))), []);
+  assert.deepEqual(await hostile.overhears(">", tell(callSubject("execute", other))), []);
 });
 
 test("gives another worker commands", async () => {
   assert.deepEqual(
-    await arrives(subjects.worker(other, "*"), async () => {
-      for (const verb of workerVerbs) await saysAnyhow(subjects.worker(other, verb), "{}");
+    await arrives(callsTo("worker", other), async () => {
+      for (const verb of verbsOf("worker")) await saysAnyhow(callSubject(verb, other), "{}");
     }),
     [],
   );
@@ -174,9 +175,9 @@ test("answers for others what a gateway has asked them", async () => {
 });
 
 test("asks gateways for what they ask each other, and hears it", async () => {
-  for (const verb of gatewayVerbs) {
-    const subject = subjects.gateway(peers.gateway("walls"), verb);
-    assert.deepEqual(await hostile.overhears(subjects.gateway(peers.gateway("*"), verb), tell(subject)), [], verb);
+  for (const verb of verbsOf("gateway")) {
+    const subject = callSubject(verb, peers.gateway("walls"));
+    assert.deepEqual(await hostile.overhears(callSubject(verb, peers.gateway("*")), tell(subject)), [], verb);
     if (verb !== "held") assert.deepEqual(await arrives(subject, () => saysAnyhow(subject, "{}")), [], verb);
   }
 });
@@ -206,7 +207,7 @@ test("joins or hears the streams of another worker, or of a gateway", async () =
 test("deletes, purges, empties, changes or makes streams, and has a consumer deliver for it", async () => {
   const streams = [...all.map(bucketStream), layerSubjects.stream];
   const before = await Promise.all(streams.map(async (stream) => (await jsm.streams.info(stream)).config));
-  const consumer = { stream_name: "", config: { deliver_subject: subjects.worker(other, "execute"), ack_policy: "none" } };
+  const consumer = { stream_name: "", config: { deliver_subject: callSubject("execute", other), ack_policy: "none" } };
   const [stream, subject] = [bucketStream(buckets.accounts), bucketSubject(buckets.accounts, "kept")];
   const canary = await plant(stream, subject);
   for (const { name, ...config } of before) {
@@ -270,9 +271,9 @@ test("control: its heartbeats arrive, and its answers to calls", async () => {
   await hostile.says(own, "{}");
   await until("the heartbeat", () => heard.length === 1);
   listening.unsubscribe();
-  // It listens beside the worker itself, which knows no such call.
-  hostile.calls.serve(subjects.worker(hostile.id, "*"), async () => ({}));
+  // The worker itself knows no such call.
+  hostile.calls.serve(callsTo("worker", hostile.id), async () => ({}));
   await hostile.flush();
-  const call = subjects.worker(hostile.id, "none" as never);
+  const call = callsTo("worker", hostile.id).replace("*", "none");
   assert.ok((await gateway.connection.request(call, encodeJson({}), { timeout: 5_000 })).data.length > 0);
 });

@@ -1,6 +1,6 @@
 /** What was found out about the host, as operators read it. */
 import { release } from "node:os";
-import type { HostCheck } from "../../../shared/bus/messages.ts";
+import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { Host } from "./host.ts";
 
 function sharedMemory(ipc: Host["ipc"]): HostCheck {

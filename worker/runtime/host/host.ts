@@ -1,5 +1,5 @@
 /** What this host can do, as `probeHost` has found it out. */
-import type { HostCheck } from "../../../shared/bus/messages.ts";
+import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { CpuGroups } from "../container/cpu-groups.ts";
 
 export interface Host {

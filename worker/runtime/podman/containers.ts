@@ -1,5 +1,5 @@
 /** Podman's containers: made, started, stopped, removed and listed. */
-import type { BaseImage } from "../../../shared/bus/messages.ts";
+import type { BaseImage } from "../../../shared/bus/entries.ts";
 import type { Config } from "../../../shared/config.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";

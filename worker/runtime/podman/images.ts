@@ -1,6 +1,6 @@
 /** The images in Podman's storage, which several workers of a machine may share. All by their ids; names are only read. */
 import { accessSync } from "node:fs";
-import type { BaseImage } from "../../../shared/bus/messages.ts";
+import type { BaseImage } from "../../../shared/bus/entries.ts";
 import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
 
 /** An image, and the folders of its layers, topmost first. */

@@ -2,14 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cursorText, mergePages, parseCursor } from "../../../../gateway/fleet/log-pages.ts";
-import type { LogEntry, LogsReply } from "../../../../shared/bus/messages.ts";
+import type { LogEntry } from "../../../../shared/bus/contract/commands.ts";
+import type { Reply } from "../../../../shared/bus/contract/contract.ts";
 import { logOf } from "../../worker/fixtures/records.ts";
 
 const before = (one: LogEntry, after: LogEntry | undefined): boolean =>
   !after || one.started_at_ms < after.started_at_ms || (one.started_at_ms === after.started_at_ms && one.execution_id < after.execution_id);
 
 /** A worker's page, as its log makes it. */
-function pageOf(rows: readonly LogEntry[], after: LogEntry | undefined, most: number): LogsReply {
+function pageOf(rows: readonly LogEntry[], after: LogEntry | undefined, most: number): Reply<"logs"> {
   const sorted = [...rows].sort((a, b) => b.started_at_ms - a.started_at_ms || (a.execution_id < b.execution_id ? 1 : -1));
   const left = sorted.filter((row) => before(row, after));
   return { logs: left.slice(0, most), total: rows.length, more: left.length > most };

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { SandboxDirectory } from "../../../../gateway/fleet/directory.ts";
 import type { EntryMirror } from "../../../../gateway/fleet/entries.ts";
 import { Owned } from "../../../../gateway/fleet/owned.ts";
-import type { SandboxEntry } from "../../../../shared/bus/messages.ts";
+import type { SandboxEntry } from "../../../../shared/bus/entries.ts";
 import { recordOf } from "../../worker/fixtures/records.ts";
 
 const entryOf = (id: string, account_id: string, created_at_ms: number) => ({ ...recordOf(id), account_id, created_at_ms });

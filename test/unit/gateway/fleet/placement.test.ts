@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rankWorkers } from "../../../../gateway/fleet/placement.ts";
-import type { WorkerPresence } from "../../../../shared/bus/messages.ts";
+import type { WorkerPresence } from "../../../../shared/bus/heartbeat.ts";
 
 const GiB = 1024 ** 3;
 const worker = (id: string, changes: Partial<WorkerPresence> = {}): { peer: string; worker: WorkerPresence } => ({

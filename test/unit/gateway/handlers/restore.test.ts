@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { workersFor } from "../../../../gateway/fleet/placement.ts";
 import { refuseTooSmall, settingsOf } from "../../../../gateway/handlers/restore.ts";
-import type { Manifest, SnapshotEntry, WorkerPresence } from "../../../../shared/bus/messages.ts";
+import type { Manifest, SnapshotEntry } from "../../../../shared/bus/entries.ts";
+import type { WorkerPresence } from "../../../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { derivedName, newId, shortOf } from "../../../../shared/util/ids.ts";
 

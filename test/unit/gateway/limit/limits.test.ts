@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Policy } from "../../../../gateway/limit/bucket.ts";
-import { subjects } from "../../../../shared/bus/subjects.ts";
+import { ask, askWithin } from "../../../../shared/bus/calls.ts";
+import { callSubject } from "../../../../shared/bus/subjects.ts";
 import { acquainted, keyOf, TestGateway } from "../../../helpers/gateways.ts";
 import { startNats, type TestNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
@@ -137,7 +138,7 @@ test("what another gateway says too late that it has counted is counted from the
   const [owner, slow] = gateways;
   owner.join();
   slow.join({ deaf: true });
-  slow.bus.serve(subjects.gateway(slow.id, "takeover"), async () => {
+  slow.bus.serve(callSubject("takeover", slow.id), async () => {
     await sleep(1_500);
     return { spent: [[500_000, 7, 0]], pending: [] };
   });
@@ -173,10 +174,10 @@ test("whoever asks the wrong gateway is told the right one, and the counts stay 
   const [owner, wrong, asking] = gateways;
   const key = keyOf(gateways);
   assert.equal(await takes(owner, key, policyOf(10), 4), 4);
-  const ask = (verb: "take" | "reserve", body: object): Promise<unknown> => asking.bus.call(subjects.gateway(wrong.id, verb), body, (reply) => reply, 5_000);
-  assert.deepEqual(await ask("take", { key, want: 1, policy: policyOf(10), by: asking.id }), { moved_to: owner.id });
-  assert.deepEqual(await ask("reserve", { key, id: "r", peer: asking.id, limit: 1 }), { moved_to: owner.id });
-  await asking.bus.call(subjects.gateway(wrong.id, "settle"), { key, id: "r" }, (reply) => reply, 5_000);
+  const { bus } = asking;
+  assert.deepEqual(await ask(bus, "take", wrong.id, { key, want: 1, policy: policyOf(10), by: asking.id }), { moved_to: owner.id });
+  assert.deepEqual(await askWithin(bus, "reserve", wrong.id, { key, id: "r", peer: asking.id, limit: 1 }, 5_000), { moved_to: owner.id });
+  await ask(bus, "settle", wrong.id, { key, id: "r" });
   assert.equal(wrong.ownership.find(key), undefined);
   assert.equal((await owner.rates.level(key, policyOf(10))).remaining, 6);
 });

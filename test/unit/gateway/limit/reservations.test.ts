@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { Reservation } from "../../../../gateway/limit/reservations.ts";
+import { SandboxEntry } from "../../../../shared/bus/entries.ts";
 import { BucketWriter } from "../../../../shared/bus/kv.ts";
-import { SandboxEntry } from "../../../../shared/bus/messages.ts";
 import { buckets, entryKey } from "../../../../shared/bus/subjects.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";

@@ -2,15 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import Type from "typebox";
+import { isDeepStrictEqual } from "node:util";
 import { Bus, NoResponder } from "../../../../shared/bus/nats.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
-import { checker } from "../../../../shared/schemas/validate.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { quiet, startNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
 
-const check = checker(Type.Object({ text: Type.String() }));
 const timeoutMs = 10_000;
 
 const nats = await fixture(startNats());
@@ -18,30 +16,30 @@ const caller = await nats.connect();
 const server = await nats.connect();
 
 async function serve(subject: string, handler: (body: unknown) => Promise<unknown>): Promise<void> {
-  server.serve(subject, (_subject, body) => handler(body));
+  server.serve(subject, (body) => handler(body));
   await server.connection.flush();
 }
 
 test("a call brings the handler's reply", async () => {
   await serve("echo", async (body) => body);
-  assert.deepEqual(await caller.call("echo", { text: "ä\n" }, check, timeoutMs), { text: "ä\n" });
+  assert.deepEqual(await caller.call("echo", { text: "ä\n" }, timeoutMs), { text: "ä\n" });
 });
 
 test("a call that nobody listens to fails at once and says that it was not carried out", async () => {
-  await assert.rejects(caller.call("nobody", {}, check, timeoutMs), NoResponder);
+  await assert.rejects(caller.call("nobody", {}, timeoutMs), NoResponder);
 });
 
 test("a handler that does not answer in time is unavailable, which does not say that nothing was done", async () => {
   await serve("silent", () => new Promise(() => {}));
   await assert.rejects(
-    caller.call("silent", {}, check, 100),
+    caller.call("silent", {}, 100),
     (error) => error instanceof SandgateError && error.code === "unavailable" && !(error instanceof NoResponder),
   );
 });
 
 test("an answer that lay there unread while this process stood still is not too late", async () => {
   await serve("soon", async () => ({ text: "here" }));
-  const answer = caller.call("soon", {}, check, 1_000);
+  const answer = caller.call("soon", {}, 1_000);
   for (const endMs = performance.now() + 1_500; performance.now() < endMs; );
   assert.deepEqual(await answer, { text: "here" });
 });
@@ -50,31 +48,26 @@ test("a handler's own error arrives with code, message and Retry-After", async (
   await serve("refuses", async () => {
     throw new SandgateError("rate_limited", "slowly", { retryAfterS: 9 });
   });
-  await assert.rejects(caller.call("refuses", {}, check, timeoutMs), { code: "rate_limited", message: "slowly", retryAfterS: 9 });
+  await assert.rejects(caller.call("refuses", {}, timeoutMs), { code: "rate_limited", message: "slowly", retryAfterS: 9 });
 });
 
 test("a handler's defect tells the caller nothing", async () => {
   await serve("breaks", async () => {
     throw new Error("secret");
   });
-  await assert.rejects(caller.call("breaks", {}, check, timeoutMs), (error: SandgateError) => error.code === "internal_error" && !/secret/.test(error.message));
-});
-
-test("a reply that is not as promised is refused", async () => {
-  await serve("odd", async () => ({ number: 1 }));
-  await assert.rejects(caller.call("odd", {}, check, timeoutMs), { code: "internal_error" });
+  await assert.rejects(caller.call("breaks", {}, timeoutMs), (error: SandgateError) => error.code === "internal_error" && !/secret/.test(error.message));
 });
 
 test("a call larger than the server takes is refused and does not end the connection", async () => {
   const text = "x".repeat(2 * 1024 * 1024);
-  await assert.rejects(caller.call("echo", { text }, check, timeoutMs), { code: "payload_too_large" });
+  await assert.rejects(caller.call("echo", { text }, timeoutMs), { code: "payload_too_large" });
   assert.ok(caller.connected);
 });
 
 test("an answer larger than the server takes is an error for its caller, and the next call is answered", async () => {
   await serve("wordy", async () => ({ text: "\u0001".repeat(1024 * 1024) }));
-  await assert.rejects(caller.call("wordy", {}, check, timeoutMs), { code: "payload_too_large", message: /the answer/ });
-  assert.deepEqual(await caller.call("echo", { text: "still here" }, check, timeoutMs), { text: "still here" });
+  await assert.rejects(caller.call("wordy", {}, timeoutMs), { code: "payload_too_large", message: /the answer/ });
+  assert.deepEqual(await caller.call("echo", { text: "still here" }, timeoutMs), { text: "still here" });
 });
 
 test("an answer that is no JSON is the handler's defect", async () => {
@@ -83,14 +76,14 @@ test("an answer that is no JSON is the handler's defect", async () => {
     self.self = self;
     return self;
   });
-  await assert.rejects(caller.call("circular", {}, check, timeoutMs), { code: "internal_error" });
+  await assert.rejects(caller.call("circular", {}, timeoutMs), { code: "internal_error" });
 });
 
 test("an error that quotes very much still arrives", async () => {
   await serve("quotes", async () => {
     throw new SandgateError("invalid_request", "\u0001".repeat(4 * 1024 * 1024));
   });
-  await assert.rejects(caller.call("quotes", {}, check, timeoutMs), { code: "invalid_request" });
+  await assert.rejects(caller.call("quotes", {}, timeoutMs), { code: "invalid_request" });
 });
 
 test("a message that is too large is refused to its sender, and one that nobody waits for is only logged", () => {
@@ -109,7 +102,7 @@ test("a subscriber that throws hears the next message all the same, and so do al
   await server.connection.flush();
   for (const word of ["one", "two"]) caller.publish("news", Buffer.from(word));
   await until("both", () => heard.length === 2);
-  assert.deepEqual(await caller.call("echo", { text: "heard" }, check, timeoutMs), { text: "heard" });
+  assert.deepEqual(await caller.call("echo", { text: "heard" }, timeoutMs), { text: "heard" });
 });
 
 test("whoever hears of an outage and throws keeps nobody else from hearing of it", async () => {
@@ -130,13 +123,13 @@ test("a call in flight fails when the bus is lost; afterwards the same connectio
   const heard: string[] = [];
   caller.onLost(() => heard.push("lost"));
   const forget = caller.onRestored(() => heard.push("restored"));
-  const inFlight = assert.rejects(caller.call("silent", {}, check, timeoutMs), { code: "unavailable", message: /message bus/ });
+  const inFlight = assert.rejects(caller.call("silent", {}, timeoutMs), { code: "unavailable", message: /message bus/ });
   await nats.server.kill9();
   await inFlight;
-  await assert.rejects(caller.call("echo", { text: "" }, check, timeoutMs), { code: "unavailable" });
+  await assert.rejects(caller.call("echo", { text: "" }, timeoutMs), { code: "unavailable" });
   assert.equal(caller.connected, false);
   await nats.server.start();
-  await until("an answer", async () => (await caller.call("echo", { text: "back" }, check, timeoutMs)).text === "back");
+  await until("an answer", async () => isDeepStrictEqual(await caller.call("echo", { text: "back" }, timeoutMs), { text: "back" }));
   assert.deepEqual(heard, ["lost", "restored"]);
   forget();
 });
@@ -157,7 +150,7 @@ test("what is said or answered while the connection closes, or later, is lost an
   const answer = Promise.withResolvers<object>();
   bus.serve("late", () => answer.promise);
   await bus.connection.flush();
-  const asked = assert.rejects(caller.call("late", {}, check, 500), { code: "unavailable" });
+  const asked = assert.rejects(caller.call("late", {}, 500), { code: "unavailable" });
   await caller.connection.flush();
   const closed = bus.close();
   while (!bus.connection.isClosed()) {

@@ -1,19 +1,9 @@
 /** Who may do what on the bus: everything that there is on it is accounted for. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { verbsOf } from "../../../../shared/bus/contract/contract.ts";
 import { accountsOf, mainAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
-import {
-  bucketStream,
-  bucketSubject,
-  buckets,
-  entryBuckets,
-  entryKey,
-  gatewayVerbs,
-  layerSubjects,
-  peers,
-  subjects,
-  workerVerbs,
-} from "../../../../shared/bus/subjects.ts";
+import { bucketStream, bucketSubject, buckets, callSubject, entryBuckets, entryKey, layerSubjects, peers, subjects } from "../../../../shared/bus/subjects.ts";
 
 const { publish, subscribe, allow_responses } = workerPermissions("w1");
 const storage = workerStorage("w1").map(({ subject }) => subject);
@@ -30,18 +20,18 @@ function means(pattern: string, subject: string): boolean {
 const may = (list: readonly string[], subject: string): boolean => list.some((pattern) => means(pattern, subject));
 
 test("a worker hears every call to itself and none to another", () => {
-  for (const verb of workerVerbs) {
-    assert.ok(may(subscribe.allow, subjects.worker("w1", verb)), verb);
-    for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, subjects.worker(other, verb)), verb);
-    assert.ok(!may(publish.allow, subjects.worker("w2", verb)) && !may(publish.allow, subjects.worker("w1", verb)), verb);
+  for (const verb of verbsOf("worker")) {
+    assert.ok(may(subscribe.allow, callSubject(verb, "w1")), verb);
+    for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, callSubject(verb, other)), verb);
+    assert.ok(!may(publish.allow, callSubject(verb, "w2")) && !may(publish.allow, callSubject(verb, "w1")), verb);
   }
   assert.equal(allow_responses.max, 1);
 });
 
 test("of the calls between gateways a worker may ask one, and hears none", () => {
-  const asked = gatewayVerbs.filter((verb) => may(publish.allow, subjects.gateway(peers.gateway("g"), verb)));
+  const asked = verbsOf("gateway").filter((verb) => may(publish.allow, callSubject(verb, peers.gateway("g"))));
   assert.deepEqual(asked, ["held"]);
-  for (const verb of gatewayVerbs) assert.ok(!may(subscribe.allow, subjects.gateway(peers.gateway("g"), verb)), verb);
+  for (const verb of verbsOf("gateway")) assert.ok(!may(subscribe.allow, callSubject(verb, peers.gateway("g"))), verb);
 });
 
 test("it speaks in streams and heartbeats under its own name, to gateways", () => {

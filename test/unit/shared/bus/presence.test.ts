@@ -1,9 +1,9 @@
 /** Heartbeats over a real nats-server. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import type { Presence } from "../../../../shared/bus/messages.ts";
+import type { Presence } from "../../../../shared/bus/heartbeat.ts";
 import { encodeJson } from "../../../../shared/bus/nats.ts";
-import { peers as names, subjects } from "../../../../shared/bus/subjects.ts";
+import { callSubject, peers as names, subjects } from "../../../../shared/bus/subjects.ts";
 import { startNats, type TestNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
 
@@ -64,7 +64,7 @@ test("a peer that is connected and says nothing is silent, not gone, until it wa
   const { peers } = await nats.member();
   const other = await nats.connect();
   // Its answers do not come: only that it is connected counts.
-  other.connection.subscribe(subjects.alive("slow"), { callback: () => {} });
+  other.connection.subscribe(callSubject("alive", "slow"), { callback: () => {} });
   const beat = (): void => other.publish(subjects.presence("slow"), encodeJson({ peer: "slow" }));
   const gone: string[] = [];
   peers.onGone((peer) => gone.push(peer));

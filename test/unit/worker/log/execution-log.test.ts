@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { open } from "lmdb";
-import type { LogEntry } from "../../../../shared/bus/messages.ts";
+import type { LogEntry } from "../../../../shared/bus/contract/commands.ts";
 import type { LogFilter } from "../../../../worker/log/execution-log.ts";
 import { Store } from "../../../../worker/store/store.ts";
 import { Turns } from "../../../helpers/turns.ts";

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { execa } from "execa";
 import { LayerCollector } from "../../../../gateway/fleet/layers.ts";
-import type { SnapshotEntry } from "../../../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../../../shared/bus/entries.ts";
 import { layerSubjects } from "../../../../shared/bus/subjects.ts";
 import { newId } from "../../../../shared/util/ids.ts";
 import { LayerArchive } from "../../../../worker/snapshots/archive.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { execa } from "execa";
-import type { SnapshotEntry } from "../../../../shared/bus/messages.ts";
+import type { SnapshotEntry } from "../../../../shared/bus/entries.ts";
 import type { Bus } from "../../../../shared/bus/nats.ts";
 import { newId } from "../../../../shared/util/ids.ts";
 import { Replicator } from "../../../../worker/snapshots/replicator.ts";

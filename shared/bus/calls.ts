@@ -1,0 +1,57 @@
+/** Calls as the contract declares them, over the bus. What arrives is checked: a request by who answers, a reply by who asked. */
+import type { Check } from "../schemas/validate.ts";
+import { messageChecker } from "./checks.ts";
+import {
+  type Answerer,
+  type Asked,
+  type AskedVerb,
+  contract,
+  type Reply,
+  type Request,
+  type TimedVerb,
+  type Verb,
+  type VerbOf,
+  verbsOf,
+} from "./contract/contract.ts";
+import type { Bus } from "./nats.ts";
+import { callSubject } from "./subjects.ts";
+
+const replyChecks = new Map<Verb, Check<unknown>>();
+
+/** The check of a reply, made when the verb is first asked. */
+function replyCheck<V extends AskedVerb>(verb: V): Check<Reply<V>> {
+  const known = replyChecks.get(verb) ?? messageChecker(contract[verb].reply, `the reply to ${verb}`);
+  replyChecks.set(verb, known);
+  return known as Check<Reply<V>>;
+}
+
+/**
+ * Asks whoever answers the verb under a name: a worker's id, or what a process is called on the bus.
+ *
+ * @throws {SandgateError} the answerer's own error, or `unavailable` when there is no answer in time.
+ */
+export function ask<V extends TimedVerb>(bus: Bus, verb: V, name: string, request: Asked<V>): Promise<Reply<V>> {
+  return askWithin(bus, verb, name, request, contract[verb].timeoutMs);
+}
+
+/** As `ask`, with a time of the call's own. */
+export async function askWithin<V extends AskedVerb>(bus: Bus, verb: V, name: string, request: Asked<V>, timeoutMs: number): Promise<Reply<V>> {
+  return replyCheck(verb)(await bus.call(callSubject(verb, name), request, timeoutMs));
+}
+
+/** Says what nobody answers. Never throws. */
+export function tell<V extends Exclude<Verb, AskedVerb>>(bus: Bus, verb: V, name: string, request: Asked<V>): void {
+  bus.tell(callSubject(verb, name), request);
+}
+
+/** A function for every verb of an answerer. */
+export type Answers<A extends Answerer> = { readonly [V in VerbOf<A>]: (request: Request<V>) => Reply<V> | Promise<Reply<V>> };
+
+/** Starts to answer what is asked of an answerer of this name. */
+export function answer<A extends Answerer>(bus: Bus, answerer: A, name: string, answers: Answers<A>): void {
+  for (const verb of verbsOf(answerer)) {
+    const check = messageChecker(contract[verb].request, `the request to ${verb}`);
+    const handle = answers[verb] as (request: unknown) => unknown;
+    bus.serve(callSubject(verb, name), async (body) => handle(check(body)));
+  }
+}

@@ -1,0 +1,24 @@
+/** Checks of what comes from another part or out of the storage. */
+import type { Static, TSchema } from "typebox";
+import { SandgateError } from "../errors.ts";
+import { type Check, checker } from "../schemas/validate.ts";
+
+const compiled = new WeakMap<TSchema, Check<unknown>>();
+
+/**
+ * A check of messages or records. Each schema is compiled once.
+ *
+ * @param what it is, for the log.
+ * @throws {SandgateError} `internal_error`: what is not valid is a defect of who sent it, and of no client.
+ */
+export function messageChecker<S extends TSchema>(schema: S, what: string): Check<Static<S>> {
+  const check = (compiled.get(schema) ?? checker(schema)) as Check<Static<S>>;
+  compiled.set(schema, check);
+  return (value) => {
+    try {
+      return check(value);
+    } catch (cause) {
+      throw new SandgateError("internal_error", "a message on the bus was not valid", { cause: new Error(what, { cause }) });
+    }
+  };
+}

@@ -1,0 +1,82 @@
+/** The entries of the directory: what workers tell everybody of their sandboxes and snapshots. Times are milliseconds since 1970. */
+import Type, { type Static } from "typebox";
+import { Environment } from "../schemas/environment.ts";
+import { sandboxStates } from "../state/sandbox.ts";
+import { archiveStates, snapshotStates } from "../state/snapshot.ts";
+import { Access, Count, Id, Millis } from "./contract/fields.ts";
+
+/** A sandbox as the directory and the API show it. */
+export const SandboxEntry = Type.Object({
+  id: Id,
+  name: Type.String(),
+  account_id: Id,
+  key_id: Id,
+  worker_id: Id,
+  status: Type.Enum([...sandboxStates]),
+  image: Type.String(),
+  created_at_ms: Millis,
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  network: Access,
+  error: Type.Optional(Type.String()),
+  /** The reservation of the key's limit that this sandbox has used up. */
+  reservation_id: Type.Optional(Id),
+});
+export type SandboxEntry = Static<typeof SandboxEntry>;
+
+/** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
+const LayerId = Type.String({ maxLength: 128, pattern: "^[A-Za-z0-9_@-]+$" });
+const Layer = Type.Object({ id: LayerId, size_bytes: Count });
+export type Layer = Static<typeof Layer>;
+
+/** The image below the layers, with the part of its configuration that a container without an image must be given. */
+const BaseImage = Type.Object({
+  /** The image's own id (SHA-256 in hex): names move, this does not. */
+  id: Type.String(),
+  env: Type.Array(Type.String()),
+  working_dir: Type.String(),
+  user: Type.String(),
+  /** The layer with its content, where that was fetched from another worker. */
+  layer: Type.Optional(LayerId),
+});
+export type BaseImage = Static<typeof BaseImage>;
+
+/** Everything that a sandbox is made again from. */
+export const Manifest = Type.Object({
+  image: Type.String(),
+  base: BaseImage,
+  /** Topmost first. */
+  layers: Type.Array(Layer),
+  cpu: Count,
+  memory: Count,
+  storage: Count,
+  network: Access,
+  env_vars: Environment,
+});
+export type Manifest = Static<typeof Manifest>;
+
+/** A snapshot: any worker can restore it from this, and from the archives of its layers. */
+export const SnapshotEntry = Type.Object({
+  id: Id,
+  name: Type.String(),
+  account_id: Id,
+  /** The worker that made it and has its layers. */
+  worker_id: Id,
+  source_sandbox_id: Id,
+  source_sandbox_name: Type.String(),
+  status: Type.Enum([...snapshotStates]),
+  created_at_ms: Millis,
+  consistency: Type.Union([Type.Literal("application"), Type.Literal("crash")]),
+  /** Of its own layer. */
+  size_bytes: Count,
+  memory: Type.Boolean(),
+  /** How long the processes of the sandbox stood still. */
+  pause_ms: Type.Number(),
+  /** Whether all layers are in the object store. */
+  archived: Type.Enum([...archiveStates]),
+  /** The call that made it, so that a repetition finds it. */
+  attempt_id: Type.Optional(Id),
+  manifest: Manifest,
+});
+export type SnapshotEntry = Static<typeof SnapshotEntry>;

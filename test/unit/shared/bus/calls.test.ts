@@ -1,0 +1,61 @@
+/** Calls of the contract over a real nats-server: what is not as declared is a defect of its sender. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answer, ask, askWithin, tell } from "../../../../shared/bus/calls.ts";
+import { contract, verbsOf } from "../../../../shared/bus/contract/contract.ts";
+import type { Declared } from "../../../../shared/bus/contract/declared.ts";
+import { NoResponder } from "../../../../shared/bus/nats.ts";
+import { callSubject, peers } from "../../../../shared/bus/subjects.ts";
+import { fixture } from "../../../helpers/fixture.ts";
+import { startNats } from "../../../helpers/nats.ts";
+import { until } from "../../../helpers/until.ts";
+
+const nats = await fixture(startNats());
+const caller = await nats.connect();
+const server = await nats.connect();
+const gateway = peers.gateway("g");
+
+test("whoever is asked by the contract answers, and whoever is only told does not", async () => {
+  const told: unknown[] = [];
+  answer(server, "gateway", gateway, {
+    take: () => ({ moved_to: "g2" }),
+    return: (request) => void told.push(request),
+    reserve: () => ({ granted: true }),
+    settle: () => ({}),
+    held: ({ ids }) => ({ ids }),
+    takeover: () => ({ spent: [], pending: [] }),
+    adopt: (request) => void told.push(request),
+    usage: () => ({ minutes: [] }),
+    redeem: () => ({ account_id: "a", sandbox_id: "s", read_only: true }),
+  });
+  await server.connection.flush();
+  assert.deepEqual(await ask(caller, "held", gateway, { ids: ["r1"] }), { ids: ["r1"] });
+  assert.deepEqual(await askWithin(caller, "reserve", gateway, { key: "k", id: "r", peer: "p", limit: 1 }, 5_000), { granted: true });
+  tell(caller, "return", gateway, { key: "k", count: 1 });
+  await until("what it was told", () => told.length === 1);
+  assert.deepEqual(told, [{ key: "k", count: 1 }]);
+});
+
+test("a request that is not as declared is an internal error, and its handler does not see it", async () => {
+  let handled = 0;
+  answer(server, "process", "p1", { alive: () => ({ handled: ++handled }) });
+  await server.connection.flush();
+  await assert.rejects(caller.call(callSubject("alive", "p1"), "nothing", 5_000), { code: "internal_error", message: /not valid/ });
+  assert.equal(handled, 0);
+});
+
+test("a reply that is not as declared is an internal error that names no field", async () => {
+  server.serve(callSubject("redeem", peers.gateway("odd")), async () => ({ account_id: 1 }));
+  await server.connection.flush();
+  await assert.rejects(ask(caller, "redeem", peers.gateway("odd"), { hash: "h" }), { code: "internal_error", message: "a message on the bus was not valid" });
+});
+
+test("a verb that an answerer does not know was certainly not carried out", async () => {
+  await assert.rejects(caller.call(callSubject("held", gateway).replace("held", "unheard"), {}, 5_000), NoResponder);
+});
+
+test("every verb that is answered says how long that may take, and has one answerer", () => {
+  const all = [...verbsOf("worker"), ...verbsOf("gateway"), ...verbsOf("process")];
+  assert.equal(new Set(all).size, all.length);
+  for (const [verb, { reply, timeoutMs }] of Object.entries(contract as Declared)) assert.equal(reply === undefined, timeoutMs === undefined, verb);
+});
