@@ -6,7 +6,6 @@ import { messageOf, StartFailure } from "./failure.ts";
 import { type Instance, pathsOf } from "./instance.ts";
 import { CommandError } from "./run.ts";
 import { searchPath } from "./search-path.ts";
-import { prepareMachine } from "./setup/prepare.ts";
 import { apiKeyOf } from "./supervisor/credentials.ts";
 import { endLeftovers } from "./supervisor/leftovers.ts";
 import { holderOf, tryLock, waitForLock } from "./supervisor/lock.ts";
@@ -58,6 +57,7 @@ async function prepareAlone(folder: string, config: Config, terminal: Terminal, 
   if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
   const lock = atOnce ?? (await waitForLock(file, stop.signal));
   try {
+    const { prepareMachine } = await import("./setup/prepare.ts");
     return await prepareMachine(config, terminal, stop.signal);
   } finally {
     lock.release();

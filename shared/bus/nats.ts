@@ -6,7 +6,7 @@ import { connect, type Msg, type NatsConnection, NoRespondersError, nkeyAuthenti
 import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
-import { subjects } from "./subjects.ts";
+import { serverName, subjects } from "./subjects.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
@@ -22,9 +22,6 @@ export interface BusAccess {
   /** What goes in front of everything that is asked of the storage. */
   readonly storePrefix?: string;
 }
-
-/** The name in the certificate of an owned server, which has no host name. */
-export const serverName = "sandgate-nats";
 
 /** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
 const lateMs = 250;

@@ -1,6 +1,9 @@
 /** Every NATS subject and bucket name. No other file spells one. */
 import { type Answerer, answererOf, type Verb } from "./contract/contract.ts";
 
+/** The name in the certificate of an owned server, which has no host name. */
+export const serverName = "sandgate-nats";
+
 /**
  * What a process is called on the bus. It begins with the role, and for workers with the worker's id, because the server
  * lets each identity use only subjects that begin so: nobody can be spoken to, or speak, under the name of another.

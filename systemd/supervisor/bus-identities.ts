@@ -10,8 +10,8 @@
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { createUser, fromSeed } from "@nats-io/nkeys";
-import { serverName } from "../../shared/bus/nats.ts";
 import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
+import { serverName } from "../../shared/bus/subjects.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { readAsAccount } from "../as-account.ts";
 import type { Account, Instance } from "../instance.ts";

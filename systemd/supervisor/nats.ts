@@ -3,14 +3,12 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import Type from "typebox";
 import { accountsOf, type WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { bucketBytesMax } from "../../shared/bus/subjects.ts";
 import { type Config, fileVariable } from "../../shared/config.ts";
-import { checker } from "../../shared/schemas/validate.ts";
 import { until } from "../../shared/waiting.ts";
 import { asAccount, partEnvironment } from "../as-account.ts";
-import { messageOf, StartFailure } from "../failure.ts";
+import { StartFailure } from "../failure.ts";
 import type { Instance } from "../instance.ts";
 import { run } from "../run.ts";
 import { readIfThere, replaceFile } from "../write-file.ts";
@@ -38,16 +36,6 @@ export interface OwnedNats {
   readonly gateway: BusSettings;
   worker(id: string): BusSettings;
 }
-
-const checkWorkers = checker(
-  Type.Array(
-    Type.Object({
-      id: Type.String({ pattern: "^[a-zA-Z0-9_-]{1,63}$" }),
-      nkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
-      storeNkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
-    }),
-  ),
-);
 
 /**
  * Writes the server's configuration. Its port stays the same however often the server is started again.
@@ -99,11 +87,9 @@ const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
 async function furtherWorkers({ paths }: Instance, workerIds: readonly string[]): Promise<WorkerIdentity[]> {
   const text = await readIfThere(paths.natsWorkers);
   if (text === undefined) return [];
-  try {
-    return checkWorkers(JSON.parse(text)).filter(({ id }) => !workerIds.includes(id));
-  } catch (error) {
-    throw new StartFailure(`${paths.natsWorkers} must be a list of {"id", "nkey", "storeNkey"} (nkeys are the public ones, U…): ${messageOf(error)}`);
-  }
+  // Schemas are large, and most installations have no such list.
+  const { parseWorkers } = await import("./further-workers.ts");
+  return parseWorkers(text, paths.natsWorkers).filter(({ id }) => !workerIds.includes(id));
 }
 
 /** @throws {StartFailure} when the server does not answer in time, or `aborted` is. */

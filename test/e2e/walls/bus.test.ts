@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { TLSSocket } from "node:tls";
 import { createUser } from "@nats-io/nkeys";
 import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
-import { serverName } from "../../../shared/bus/nats.ts";
+import { serverName } from "../../../shared/bus/subjects.ts";
 import { run } from "../../../systemd/run.ts";
 import { secretsOf } from "../../../systemd/supervisor/bus-identities.ts";
 import { Api } from "../../helpers/api.ts";

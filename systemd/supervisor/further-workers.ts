@@ -1,0 +1,24 @@
+/** Workers of an owned server that other installations run. */
+import Type from "typebox";
+import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { messageOf, StartFailure } from "../failure.ts";
+
+const checkWorkers = checker(
+  Type.Array(
+    Type.Object({
+      id: Type.String({ pattern: "^[a-zA-Z0-9_-]{1,63}$" }),
+      nkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
+      storeNkey: Type.String({ pattern: "^U[A-Z2-7]{55}$" }),
+    }),
+  ),
+);
+
+/** What a list says. @param file where it is, for the message. @throws {StartFailure} when it cannot be used. */
+export function parseWorkers(text: string, file: string): WorkerIdentity[] {
+  try {
+    return checkWorkers(JSON.parse(text));
+  } catch (error) {
+    throw new StartFailure(`${file} must be a list of {"id", "nkey", "storeNkey"} (nkeys are the public ones, U…): ${messageOf(error)}`);
+  }
+}
