@@ -115,7 +115,7 @@ test("the examples for the client library fit it, and do what they say", async (
   writeFileSync(join(folder, name), examples.get("openSession") ?? "");
   symlinkSync(join(appDir, "node_modules"), join(folder, "node_modules"));
   const paths = { "sandgate/client": [join(appDir, "shared/client/index.ts")] };
-  const compilerOptions = { noEmit: true, types: ["node"], typeRoots: [join(appDir, "node_modules/@types")], paths, baseUrl: "/" };
+  const compilerOptions = { noEmit: true, types: ["node"], typeRoots: [join(appDir, "node_modules/@types")], paths };
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ extends: join(appDir, "tsconfig.json"), compilerOptions, include: [name] }));
   await run(join(appDir, "node_modules/.bin/tsc"), ["-p", folder]).catch(({ stdout }: { stdout: string }) => assert.fail(stdout));
