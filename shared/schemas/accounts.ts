@@ -1,20 +1,20 @@
-/** Signing up and logging in, and what accounts see of themselves. */
+/** Sign-up, login, and what accounts see of themselves. */
 import Type, { type Static } from "typebox";
 import { component, count, flag, message, text, textOrNull, time } from "./fields.ts";
 import { Limits, Tier } from "./limits.ts";
 
-// What browsers take for an address in a field of the type "email"; spaces around it are cut off.
+// The pattern browsers use for input fields of type "email". Surrounding spaces are removed.
 const Email = Type.String({
-  description: "The address that one logs in with.",
+  description: "The e-mail address used to log in.",
   pattern: "^\\s*(?=\\S{3,254}\\s*$)[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9-]+(\\.[a-zA-Z0-9-]+)*\\s*$",
   maxLength: 300,
   takes: "an e-mail address of at most 254 characters, such as name@example.com",
 });
 const Password = Type.String({ description: "A password for the web page.", minLength: 10, maxLength: 200, takes: "a string of 10 to 200 characters" });
-/** Any text that could have been a password, so that a wrong one is answered as such. */
-const PasswordTry = Type.String({ description: "The password as it is now.", maxLength: 1_000, takes: "a string of at most 1000 characters" });
+/** Accepts any text that could have been a password, so that a wrong one gets the answer for wrong passwords. */
+const PasswordTry = Type.String({ description: "The current password.", maxLength: 1_000, takes: "a string of at most 1000 characters" });
 export const DisplayName = Type.String({
-  description: "A name for people.",
+  description: "A display name.",
   pattern: "^[^\\p{Cc}\\u2028\\u2029]*$",
   maxLength: 100,
   takes: "a string of at most 100 characters without control characters",
@@ -22,19 +22,19 @@ export const DisplayName = Type.String({
 
 export const SignUpBody = Type.Object({ email: Email, password: Password, name: Type.Optional(DisplayName) });
 export type SignUpBody = Static<typeof SignUpBody>;
-export const LogInBody = Type.Object({ email: Type.String({ description: "The address that one signed up with.", maxLength: 300 }), password: PasswordTry });
+export const LogInBody = Type.Object({ email: Type.String({ description: "The e-mail address used to sign up.", maxLength: 300 }), password: PasswordTry });
 export type LogInBody = Static<typeof LogInBody>;
 export const PasswordBody = Type.Object({ current_password: PasswordTry, new_password: Password });
 export type PasswordBody = Static<typeof PasswordBody>;
 
-/** What an operator sees of an account as well. */
+/** The members shared by an account's own view and the operator's. */
 export const accountMembers = {
   id: text("The account's id."),
-  email: textOrNull("What one logs in with; null for the account that the settings make."),
-  name: text("Of the person or team."),
+  email: textOrNull("The e-mail address used to log in; null for the account created from the settings."),
+  name: text("The name of the person or team."),
   tier: Tier,
-  operator: flag("May use the calls under /v1/admin."),
-  created_at: time("When it was made."),
+  operator: flag("Whether the account may use the calls under /v1/admin."),
+  created_at: time("When the account was created."),
   limits: Limits,
 };
 export const Account = component("Account", accountMembers);
@@ -42,45 +42,50 @@ export type Account = Static<typeof Account>;
 
 export const CurrentAccount = component("CurrentAccount", {
   account: Account,
-  csrf_token: Type.Optional(text("What the `x-csrf-token` header of changes must say; only for browsers.")),
-  features: Type.Array(Type.String(), { description: "The optional parts that this server has." }),
-  keys_max: count("Active keys that an account may have."),
+  csrf_token: Type.Optional(text("The value of the `x-csrf-token` header that browsers must send with changes.")),
+  features: Type.Array(Type.String(), { description: "The optional features of this server." }),
+  keys_max: count("Maximum number of active keys per account."),
 });
 export type CurrentAccount = Static<typeof CurrentAccount>;
 
-export const AuthSettings = component("AuthSettings", { sign_up: flag("Whether people can make accounts.") });
+export const AuthSettings = component("AuthSettings", { sign_up: flag("Whether people can sign up.") });
 export type AuthSettings = Static<typeof AuthSettings>;
 export const Message = component("Message", { message });
 export type Message = Static<typeof Message>;
-export const NewPassword = component("NewPassword", { message, csrf_token: text("Of the new session.") });
+export const NewPassword = component("NewPassword", { message, csrf_token: text("The CSRF token of the new browser session.") });
 export type NewPassword = Static<typeof NewPassword>;
 
 export const KeyUsage = component("KeyUsage", {
-  id: text("Of the key, or of the account for its browsers."),
+  id: text("The key's id, or the account's id for its use through the web pages."),
   name: text("The key's name."),
   prefix: textOrNull("The key's first characters."),
-  dashboard: flag("Whether this is the allowance of the web pages."),
-  requests: Type.Object({ limit: count("In a minute."), remaining: count("Left now.") }),
-  sandboxes: Type.Object({ used: count("There now."), limit: count("At the same time.") }),
+  dashboard: flag("Whether this is the account's allowance for the web pages."),
+  requests: Type.Object({ limit: count("Requests allowed per minute."), remaining: count("Requests left now.") }),
+  sandboxes: Type.Object({ used: count("Existing sandboxes."), limit: count("Sandboxes allowed at the same time.") }),
 });
 export type KeyUsage = Static<typeof KeyUsage>;
 
 export const UsageMinute = Type.Object({
-  timestamp: time("The beginning of the minute."),
-  requests: count("Calls."),
-  refused: count("Calls over the limit."),
-  sandboxes: count("The most at the same time."),
+  timestamp: time("Start of the minute."),
+  requests: count("Number of requests."),
+  refused: count("Requests refused because they exceeded the limit."),
+  sandboxes: count("Highest number of sandboxes at the same time."),
 });
 export type UsageMinute = Static<typeof UsageMinute>;
 
 export const AccountUsage = component(
   "Usage",
   {
-    timestamp: time("Now."),
-    sandboxes: Type.Object({ running: count("Running."), creating: count("Being made."), error: count("Broken."), total: count("All.") }),
+    timestamp: time("When this was measured."),
+    sandboxes: Type.Object({
+      running: count("Running sandboxes."),
+      creating: count("Sandboxes being created."),
+      error: count("Sandboxes that cannot be used."),
+      total: count("All sandboxes."),
+    }),
     keys: Type.Array(KeyUsage),
     history: Type.Array(UsageMinute, { description: "The last hour, minute by minute." }),
   },
-  "What an account uses of its limits.",
+  "How much of its limits an account uses.",
 );
 export type AccountUsage = Static<typeof AccountUsage>;

@@ -1,17 +1,17 @@
 /** Environment variables. */
 import Type, { type Static } from "typebox";
 
-/** Environment variables as they are kept and passed on; `EnvVars` is what a caller may give. */
+/** Environment variables as they are stored and passed on; `EnvVars` is what callers may send. */
 export const Environment = Type.Record(Type.String(), Type.String());
 export type Environment = Static<typeof Environment>;
 
 /**
- * A sandbox's variables, those of one command and the command itself go to the kernel together, which takes 2 MiB with a
- * stack of 8 MiB, and 128 KiB for one of them.
+ * The sandbox's variables, the command's variables and the command itself reach the kernel together in one exec call. With a
+ * stack of 8 MiB, Linux accepts 2 MiB in total and 128 KiB for a single string.
  */
 const variables = { countMax: 1_000, nameMax: 255, bytesMax: 64 * 1024, bytesMaxOfAll: 256 * 1024 } as const;
 
-/** Whether there are no more variables, and no longer ones, than a sandbox or a command may have. */
+/** Whether the number and sizes of the variables are within the limits of a sandbox or command. */
 export function isFitting(environment: Environment): boolean {
   const encoder = new TextEncoder();
   const bytes = (text: string): number => encoder.encode(text).length;
@@ -21,7 +21,7 @@ export function isFitting(environment: Environment): boolean {
   return values.length <= variables.countMax && values.every((size) => size <= variables.bytesMax) && total <= variables.bytesMaxOfAll;
 }
 
-/** Names as POSIX has them, values without NUL. */
+/** Names follow POSIX; values contain no NUL. */
 const Variables = Type.Record(
   Type.String({ pattern: `^[A-Za-z_][A-Za-z0-9_]{0,${variables.nameMax - 1}}$` }),
   Type.String({ pattern: "^[^\\u0000]*$", maxLength: variables.bytesMax }),

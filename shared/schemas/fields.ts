@@ -1,9 +1,9 @@
 /**
- * What the schemas of the API are made of. They are the only declaration of its shapes: what calls take is checked by them,
- * the types of handlers, client and web pages are `Static` of them, and openapi.json is made of them.
+ * The building blocks of the API schemas. The schemas are the only declaration of the API's shapes: inputs are checked against
+ * them, the types of handlers, client and web pages are their `Static`, and openapi.json is generated from them.
  *
- * Three annotations are our own: `component` is the name under which openapi.json has an object, `takes` and `takesEntry`
- * are how a message describes what a field accepts.
+ * Three annotations are our own: `component` is the object's name in openapi.json; `takes` and `takesEntry` are the words in
+ * which a message describes what a field accepts.
  */
 import Type, { type TEnum, type TProperties, type TSchema, type TSchemaOptions } from "typebox";
 
@@ -17,16 +17,16 @@ export const textOrNull = (description: string) => orNull(Type.String(), { descr
 export const timeOrNull = (description: string) => orNull(Type.String({ format: "date-time" }), { description });
 export const oneOf = <V extends string>(values: readonly V[], options: TSchemaOptions) => Type.Enum([...values], options) as TEnum<V[]>;
 
-/** An object that openapi.json has under a name. */
+/** An object that has a name of its own in openapi.json. */
 export const component = <P extends TProperties>(name: string, properties: P, description?: string) =>
   Type.Object(properties, { component: name, ...(description ? { description } : {}) });
 
-export const message = text("What was done, for people.");
-/** An id as part of a query. */
+export const message = text("What was done, in words for people.");
+/** An id as a query parameter. */
 export const idOf = (description: string) => Type.String({ description, minLength: 1, maxLength: 64 });
 
 export const Name = Type.String({
-  description: "A name for people; it need not be unique.",
+  description: "A display name; it need not be unique.",
   pattern: "^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$",
   takes: "1 to 63 characters: letters, digits, '_', '.', '-', starting with a letter or digit",
 });

@@ -1,4 +1,4 @@
-/** Files into a sandbox and out of it. */
+/** File transfer into and out of a sandbox. */
 import Type, { type Static } from "typebox";
 import { component, count, message, oneOf, text, time } from "./fields.ts";
 import { CallingAccount } from "./sessions.ts";
@@ -10,7 +10,7 @@ export const FilePath = Type.String({
   takes: "an absolute path of at most 4096 characters without NUL",
 });
 const FileMode = Type.String({
-  description: "The file's mode; 644 when absent.",
+  description: "The file's mode; defaults to 644.",
   pattern: "^0?[0-7]{3,4}$",
   takes: "an octal file mode such as 644 or 0755",
 });
@@ -18,15 +18,15 @@ const tar = (description: string) => Type.Optional(Type.Literal("tar", { descrip
 
 export const DownloadQuery = Type.Object({
   path: FilePath,
-  archive: tar("Send a folder, as a tar archive."),
+  archive: tar("Send a folder as a tar archive."),
   account: Type.Optional(CallingAccount),
 });
 export type DownloadQuery = Static<typeof DownloadQuery>;
 
-const how = { mode: Type.Optional(FileMode), archive: tar("The file is a tar archive, to be unpacked in the folder `path`.") };
+const how = { mode: Type.Optional(FileMode), archive: tar("The file is a tar archive; unpack it in the folder `path`.") };
 export const UploadQuery = Type.Object({ path: Type.Optional(FilePath), ...how });
 export type UploadQuery = Static<typeof UploadQuery>;
-/** What query and form must say together. */
+/** What query and form must specify together. */
 export const UploadTarget = Type.Object({ path: FilePath, ...how });
 export type UploadTarget = Static<typeof UploadTarget>;
 export const UploadForm = Type.Object({
@@ -36,9 +36,9 @@ export const UploadForm = Type.Object({
 });
 export const UploadResult = component("UploadedFile", {
   message,
-  path: text("Where the file is, or the folder in which an archive was unpacked."),
-  size: count("Bytes."),
-  files: Type.Optional(count("Files and folders of an archive.")),
+  path: text("The path of the file, or the folder in which the archive was unpacked."),
+  size: count("Size in bytes."),
+  files: Type.Optional(count("Number of files and folders unpacked from the archive.")),
 });
 export type UploadResult = Static<typeof UploadResult>;
 
@@ -48,12 +48,12 @@ export const FileType = oneOf(["file", "directory", "other"], { description: "Li
 export const FileInfo = component(
   "File",
   {
-    path: text("The path that was asked for."),
+    path: text("The requested path."),
     type: FileType,
-    size: count("Bytes of a file."),
-    mode: text("In octal."),
-    modified_at: time("When it was last changed."),
+    size: count("Size of the file in bytes."),
+    mode: text("The mode in octal."),
+    modified_at: time("When the file was last modified."),
   },
-  "What stands at a path in a sandbox.",
+  "The file or folder at a path in a sandbox.",
 );
 export type FileInfo = Static<typeof FileInfo>;

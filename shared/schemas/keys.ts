@@ -1,4 +1,4 @@
-/** API keys as their account sees them. */
+/** API keys as seen by their account. */
 import Type, { type Static } from "typebox";
 import { DisplayName } from "./accounts.ts";
 import { component, count, message, text, time, timeOrNull } from "./fields.ts";
@@ -8,30 +8,30 @@ import { pageOf, pageQuery } from "./pages.ts";
 export const KeyBody = Type.Object({ name: Type.Optional(DisplayName) });
 export type KeyBody = Static<typeof KeyBody>;
 
-/** Items on a page of one's own keys: all of them, unless many have been revoked. */
+/** Default page size when an account lists its own keys: holds all of them, unless many have been revoked. */
 export const ownKeysDefault = 100;
 export const OwnKeysQuery = pageQuery(ownKeysDefault);
 
-/** What an operator sees of a key as well. */
+/** The members shared by an account's own view and the operator's. */
 export const keyMembers = {
   id: text("The key's id."),
   name: text("The key's name."),
-  prefix: text("The first characters of the key, to tell keys apart."),
-  created_at: time("When it was made."),
-  last_used_at: timeOrNull("When it was last used; null for never."),
-  revoked_at: timeOrNull("When it was revoked; null while it is active."),
+  prefix: text("The first characters of the key, which help to tell keys apart."),
+  created_at: time("When the key was created."),
+  last_used_at: timeOrNull("When the key was last used; null if never."),
+  revoked_at: timeOrNull("When the key was revoked; null while it is active."),
   tier: Tier,
   limits: Limits,
 };
 export const ApiKey = component("ApiKey", keyMembers, "An API key without its secret.");
 export type ApiKey = Static<typeof ApiKey>;
-export const ApiKeyPage = pageOf("ApiKeyPage", ApiKey, { active: count("Active keys of the account, on whatever page.") });
+export const ApiKeyPage = pageOf("ApiKeyPage", ApiKey, { active: count("Number of active keys of the account, on all pages.") });
 export type ApiKeyPage = Static<typeof ApiKeyPage>;
 
 const { id, name, prefix, created_at } = keyMembers;
-export const NewApiKey = component("NewApiKey", { id, name, prefix, created_at, key: text("The key itself. Shown this once.") });
+export const NewApiKey = component("NewApiKey", { id, name, prefix, created_at, key: text("The key itself. It is shown only once.") });
 export type NewApiKey = Static<typeof NewApiKey>;
 
-export const revokedMembers = { id, message, revoked_at: time("Since when.") };
+export const revokedMembers = { id, message, revoked_at: time("When the key was revoked.") };
 export const RevokedApiKey = component("RevokedApiKey", revokedMembers);
 export type RevokedApiKey = Static<typeof RevokedApiKey>;

@@ -1,29 +1,31 @@
-/** Tiers, and the numbers that they stand for. */
+/** Tiers and their limits. */
 import Type, { type Static } from "typebox";
 import { component, count, oneOf } from "./fields.ts";
 
 export const tiers = ["beta", "pro", "enterprise"] as const;
 export type Tier = (typeof tiers)[number];
 export const Tier = oneOf(tiers, {
-  description: "Which numbers hold where there are none of one's own.",
+  description: "The tier, which sets every limit that has no custom value.",
   takes: '"beta", "pro" or "enterprise"',
 });
 
 export const Limits = component(
   "Limits",
   {
-    requests_per_minute: count("Requests in any minute."),
-    burst: count("Requests at once."),
+    requests_per_minute: count("Requests per minute."),
+    burst: count("Requests that may arrive at once."),
     sandboxes: count("Sandboxes at the same time."),
   },
-  "What a key may do at most.",
+  "The limits of a key.",
 );
 export type Limits = Static<typeof Limits>;
 
-/** Numbers that an operator has given in place of the tier's. */
+/** Limits set by an operator, which replace those of the tier. */
 export const CustomLimits = Type.Object({
-  requests_per_minute: Type.Optional(Type.Integer({ description: "Requests in any minute.", minimum: 1, maximum: 1_000_000_000 })),
-  burst: Type.Optional(Type.Integer({ description: "Requests at once; a minute's worth when absent.", minimum: 1, maximum: 1_000_000_000 })),
+  requests_per_minute: Type.Optional(Type.Integer({ description: "Requests per minute.", minimum: 1, maximum: 1_000_000_000 })),
+  burst: Type.Optional(
+    Type.Integer({ description: "Requests that may arrive at once; defaults to `requests_per_minute`.", minimum: 1, maximum: 1_000_000_000 }),
+  ),
   sandboxes: Type.Optional(Type.Integer({ description: "Sandboxes at the same time.", minimum: 0, maximum: 1_000_000 })),
 });
 export type CustomLimits = Static<typeof CustomLimits>;

@@ -1,4 +1,4 @@
-/** What is kept of accounts, their keys and their browsers. */
+/** The stored records of accounts, keys and browser logins. */
 import Type, { type Static } from "typebox";
 import { CustomLimits, Tier } from "./limits.ts";
 
@@ -9,7 +9,7 @@ const Millis = Type.Integer({ minimum: 0 });
 export const AccountRecord = Type.Object({
   id: Id,
   name: Type.String(),
-  /** Absent for the account that the settings make. */
+  /** Absent for the account created from the settings. */
   email: Type.Optional(Type.String()),
   tier: Tier,
   limits: Type.Optional(CustomLimits),
@@ -28,23 +28,23 @@ export const KeyRecord = Type.Object({
   prefix: Type.String(),
   created_at_ms: Millis,
   revoked_at_ms: Type.Optional(Millis),
-  /** In place of the account's. */
+  /** Replaces the account's tier. */
   tier: Type.Optional(Tier),
   limits: Type.Optional(CustomLimits),
 });
 export type KeyRecord = Static<typeof KeyRecord>;
 
-/** When a key was last used, under its id: apart from the key's record, so that a use never overwrites a revocation. */
+/** When a key was last used, stored under its id. Separate from the key's record, so that a use never overwrites a revocation. */
 export const KeyUse = Type.Object({ used_at_ms: Millis });
 export type KeyUse = Static<typeof KeyUse>;
 
-/** How somebody logs in; stored under the SHA-256 (hex) of the e-mail address in lower case. */
+/** A user's login; stored under the SHA-256 (hex) of the e-mail address in lower case. */
 export const LoginRecord = Type.Object({
   account_id: Id,
   email: Type.String(),
-  /** `scrypt$N$r$p$salt$hash`, both in base64url. */
+  /** `scrypt$N$r$p$salt$hash`, with salt and hash in base64url. */
   password: Type.String(),
-  /** Grows with every change of the password; sessions of an older version are over. */
+  /** Incremented at every password change, which ends the sessions of older versions. */
   password_version: Count,
   changed_at_ms: Millis,
 });

@@ -5,33 +5,33 @@ import { EnvVars } from "./environment.ts";
 import { component, count, flag, message, Name, oneOf, text, time } from "./fields.ts";
 import { pageOf } from "./pages.ts";
 
-/** What a reference is, `shared/util/image.ts` says: one that is none is not a malformed request, and gets a reason. */
+/** References are checked in `shared/util/image.ts`: a bad one is answered with a reason, not as a malformed request. */
 export const ImageName = Type.String({
-  description: 'A container image; "default" is a general-purpose Linux. Without a registry it is one of Docker Hub.',
+  description: 'A container image; "default" is a general-purpose Linux. Names without a registry refer to Docker Hub.',
   takes: 'the name of a container image, such as "default" or "docker.io/library/alpine:3"',
 });
 
 const cpus = Type.Integer({ minimum: 1, maximum: 32, description: "Number of CPUs.", takes: "between 1 and 32 (a whole number)" });
 const memory = Type.Integer({ minimum: 128, maximum: 32_768, description: "Memory in MiB.", takes: "between 128 and 32768 (a whole number of MiB)" });
 const storage = Type.Integer({ minimum: 1, maximum: 1_000, description: "Storage in GB.", takes: "between 1 and 1000 (a whole number of GB)" });
-/** What a sandbox may use. */
+/** The resources of a sandbox. */
 export const Resources = Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory), storage: Type.Optional(storage) });
 export type Resources = Static<typeof Resources>;
-/** Storage is that of the source. */
+/** Without storage: a clone has that of its source. */
 export const CloneResources = Type.Object({ cpus: Type.Optional(cpus), memory: Type.Optional(memory) });
 
 export const NetworkAccess = oneOf(["none", "outbound"], {
-  description: "What the sandbox reaches: the internet, or nothing.",
+  description: "What the sandbox can reach: the internet (`outbound`) or nothing (`none`).",
   takes: '"none" or "outbound"',
 });
 export type NetworkAccess = Static<typeof NetworkAccess>;
 const Network = Type.Object({ access: NetworkAccess });
 
-/** What a sandbox is given where the caller says nothing. */
+/** What a sandbox gets for each value that the caller leaves out. */
 export const sandboxDefaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
 
 export const wait_for_ready = Type.Optional(
-  Type.Boolean({ description: "Answer only when the sandbox is ready; otherwise it may still be `creating`.", default: true }),
+  Type.Boolean({ description: "Whether to answer only when the sandbox is ready. If false, it may still be `creating`.", default: true }),
 );
 
 export const CreateBody = Type.Object({
@@ -45,15 +45,15 @@ export const CreateBody = Type.Object({
 export type CreateBody = Static<typeof CreateBody>;
 
 export const DeleteBody = Type.Object({
-  create_snapshot: Type.Optional(Type.Boolean({ description: "Take a last snapshot before.", default: false })),
+  create_snapshot: Type.Optional(Type.Boolean({ description: "Whether to take a last snapshot first.", default: false })),
   snapshot_name: Type.Optional(Name),
 });
 export type DeleteBody = Static<typeof DeleteBody>;
 
-/** A sandbox as people name it. */
+/** How people refer to a sandbox. */
 export const FindQuery = Type.Object({
   name: Type.String({
-    description: "An id, a name, or the beginning of an id, with or without `sb_`.",
+    description: "An id, a name, or the start of an id, with or without `sb_`.",
     minLength: 1,
     maxLength: 64,
     takes: "a string of 1 to 64 characters",
@@ -63,16 +63,16 @@ export type FindQuery = Static<typeof FindQuery>;
 
 const id = text("The sandbox's id.");
 
-/** The members of a sandbox, for the answers that have more. */
+/** The members of a sandbox, for answers that add more. */
 export const sandboxMembers = {
   id,
-  name: text("Given at creation, or made."),
-  status: oneOf(sandboxStates, { description: "`error` says why it cannot be used." }),
-  image: text("The container image that it was made from."),
-  created_at: time("When it was made."),
+  name: text("The sandbox's name, given at creation or generated."),
+  status: oneOf(sandboxStates, { description: "With status `error`, the field `error` says why the sandbox cannot be used." }),
+  image: text("The container image that the sandbox was created from."),
+  created_at: time("When the sandbox was created."),
   cpu: count("Number of CPUs."),
-  memory: count("MiB."),
-  storage: count("GB."),
+  memory: count("Memory in MiB."),
+  storage: count("Storage in GB."),
   disk_size: count("The same as `storage`."),
   network: Network,
 };
@@ -87,16 +87,16 @@ export type FoundSandboxes = Static<typeof FoundSandboxes>;
 export const DeletedSandbox = component("DeletedSandbox", {
   id,
   message,
-  snapshot_created: Type.Optional(flag("A last snapshot was taken.")),
-  snapshot_name: Type.Optional(text("Its name.")),
-  storage_deleted: flag("The files are gone."),
+  snapshot_created: Type.Optional(flag("Whether a last snapshot was taken.")),
+  snapshot_name: Type.Optional(text("The name of that snapshot.")),
+  storage_deleted: flag("Whether the files have been deleted."),
 });
 export type DeletedSandbox = Static<typeof DeletedSandbox>;
 
 export const DeletedAll = component("DeletedAll", {
-  deleted_count: count("How many are gone."),
-  deleted_ids: Type.Array(Type.String(), { description: "Which." }),
+  deleted_count: count("Number of deleted sandboxes."),
+  deleted_ids: Type.Array(Type.String(), { description: "Ids of the deleted sandboxes." }),
   message,
-  errors: Type.Optional(Type.Array(Type.Object({ id: Type.String(), error: Type.String() }), { description: "Those that could not be deleted." })),
+  errors: Type.Optional(Type.Array(Type.Object({ id: Type.String(), error: Type.String() }), { description: "The sandboxes that could not be deleted." })),
 });
 export type DeletedAll = Static<typeof DeletedAll>;

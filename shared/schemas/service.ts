@@ -1,19 +1,19 @@
-/** Whether the service works. */
+/** The health of the service. */
 import Type, { type Static } from "typebox";
 import { component, flag, oneOf, text } from "./fields.ts";
 
-export const Health = component("Health", { status: Type.Literal("ok", { description: "It answers." }) });
+export const Health = component("Health", { status: Type.Literal("ok", { description: "The service answers." }) });
 export type Health = Static<typeof Health>;
 export const Readiness = component("Readiness", {
-  status: oneOf(["ready", "unavailable"], { description: "Whether calls can be carried out." }),
-  nats: flag("NATS can be reached."),
+  status: oneOf(["ready", "unavailable"], { description: "Whether the service can carry out calls." }),
+  nats: flag("Whether NATS can be reached."),
   workers: Type.Array(
     Type.Object({
-      id: text("The worker."),
-      draining: flag("It is stopping."),
-      not_enforced: Type.Array(Type.String(), { description: "Limits that its host lacks." }),
+      id: text("The worker's id."),
+      draining: flag("Whether the worker is shutting down."),
+      not_enforced: Type.Array(Type.String(), { description: "Limits that its host cannot enforce." }),
     }),
-    { description: "Those that are there." },
+    { description: "The workers that are present." },
   ),
 });
 export type Readiness = Static<typeof Readiness>;

@@ -1,15 +1,15 @@
-/** The calls about live sessions. What goes over their WebSocket is in `session-messages.ts`. */
+/** The HTTP calls for live sessions. `session-messages.ts` has the messages of their WebSocket. */
 import Type, { type Static } from "typebox";
 import { component, count, flag, oneOf, text, textOrNull, time } from "./fields.ts";
 
-/** Of calls that a browser makes by itself and can give no header. Who calls is known before it is read. */
+/** For requests that a browser makes itself and cannot add headers to. The caller is authenticated before this is read. */
 export const CallingAccount = Type.String({
-  description: "For browsers: the account that the page belongs to, in place of the header `x-sandgate-account`.",
+  description: "For browsers: the account that the page belongs to, instead of the `x-sandgate-account` header.",
   maxLength: 64,
   takes: "the id of an account",
 });
 
-/** `token` stands in place of a key. */
+/** `token` replaces the API key. */
 export const SessionQuery = Type.Object({
   token: Type.Optional(Type.String({ maxLength: 256, takes: "a session token" })),
   account: Type.Optional(CallingAccount),
@@ -17,28 +17,28 @@ export const SessionQuery = Type.Object({
 
 export const SessionId = Type.String({ minLength: 1, maxLength: 64 });
 export const SessionTokenBody = Type.Object({
-  read_only: Type.Optional(flag("The token's socket may only read.")),
+  read_only: Type.Optional(flag("Whether the token's socket is read-only.")),
   session_id: Type.Optional(SessionId),
 });
 export type SessionTokenBody = Static<typeof SessionTokenBody>;
 
 export const SessionToken = component(
   "SessionToken",
-  { token: text("Good for one WebSocket."), expires_at: time("When it is no longer good.") },
-  "For one WebSocket, such as that of a browser, which must not have the key.",
+  { token: text("The token; it opens one WebSocket."), expires_at: time("When the token expires.") },
+  "A token for one WebSocket, for clients such as browsers that must not hold the API key.",
 );
 export type SessionToken = Static<typeof SessionToken>;
 
 export const SessionInfo = component(
   "Session",
   {
-    session_id: text("To attach by."),
-    command: textOrNull("What runs, its beginning where it is longer than 4 KiB; null for the login shell."),
-    command_bytes: Type.Optional(count("The length of the command where `command` is only its beginning.")),
-    tty: flag("Whether it has a terminal."),
-    created_at: time("When it was started."),
-    attached: count("Clients now."),
-    status: oneOf(["running", "ended"], { description: "`ended`: its last output and its exit code can still be had." }),
+    session_id: text("The session's id, used to attach to it."),
+    command: textOrNull("The command, cut to its beginning when longer than 4 KiB; null for the login shell."),
+    command_bytes: Type.Optional(count("Length of the whole command in bytes, present when `command` is cut.")),
+    tty: flag("Whether the session has a terminal."),
+    created_at: time("When the session was started."),
+    attached: count("Number of attached clients."),
+    status: oneOf(["running", "ended"], { description: "`ended`: the last output and the exit code are still available." }),
   },
   "A live session of a sandbox.",
 );

@@ -1,4 +1,4 @@
-/** Snapshots, and what is made from them. */
+/** Snapshots, and the sandboxes made from them. */
 import Type, { type Static } from "typebox";
 import { snapshotStates } from "../state/snapshot.ts";
 import { component, count, flag, message, Name, oneOf, text, time } from "./fields.ts";
@@ -7,7 +7,7 @@ import { CloneResources, CreateBody, ImageName, SandboxInfo, wait_for_ready } fr
 
 export const SnapshotBody = Type.Object({
   name: Type.Optional(Name),
-  quick: Type.Optional(Type.Boolean({ description: "Do not stand the processes still: the snapshot is crash-consistent.", default: false })),
+  quick: Type.Optional(Type.Boolean({ description: "Do not freeze the processes; the snapshot is then only crash-consistent.", default: false })),
 });
 export type SnapshotBody = Static<typeof SnapshotBody>;
 
@@ -28,14 +28,16 @@ export const SnapshotInfo = component(
   "Snapshot",
   {
     id: text("The snapshot's id."),
-    name: text("Given, or made."),
-    source_sandbox_id: text("What it was taken of."),
+    name: text("The snapshot's name, given or generated."),
+    source_sandbox_id: text("The id of the sandbox that it was taken from."),
     source_sandbox_name: text("That sandbox's name."),
-    status: oneOf(snapshotStates, { description: "Only a `ready` one can be restored." }),
-    created_at: time("The moment that it keeps."),
-    consistency: oneOf(["application", "crash"], { description: "`application`: the processes stood still; `crash`: they did not." }),
-    size_bytes: count("Bytes of the files that the sandbox had changed."),
-    memory: flag("Whether processes and their memory are in it."),
+    status: oneOf(snapshotStates, { description: "Only `ready` snapshots can be restored." }),
+    created_at: time("The moment whose state the snapshot holds."),
+    consistency: oneOf(["application", "crash"], {
+      description: "`application`: the processes were frozen while the snapshot was taken; `crash`: they were not.",
+    }),
+    size_bytes: count("Size in bytes of the files that the sandbox had changed."),
+    memory: flag("Whether the snapshot includes processes and their memory."),
   },
   "A snapshot as the API shows it.",
 );
@@ -47,6 +49,6 @@ export type Clone = Static<typeof Clone>;
 export const DeletedSnapshot = component("DeletedSnapshot", {
   message,
   name: text("The snapshot's name."),
-  deferred: flag("Always false: it is gone."),
+  deferred: flag("Always false: the snapshot is already deleted."),
 });
 export type DeletedSnapshot = Static<typeof DeletedSnapshot>;

@@ -13,14 +13,14 @@ interface Fault {
   params: Record<string, unknown>;
 }
 
-/** More values than any call has; what has more is not looked at further. */
+/** More values than any valid request has. Larger requests are refused unchecked. */
 const valuesMax = 4_096;
-/** A name in a message is shown up to here. */
+/** Names in messages are cut to this many characters. */
 const shownMax = 100;
 
 /**
- * For what comes from callers: as `checker`, and fields that the schema does not name are refused, also inside of others.
- * Not for what crosses NATS, where a newer process may say more than an older one knows.
+ * A checker for callers' input: as `checker`, but fields that the schema does not name are refused at every level.
+ * Not for messages over NATS, where a newer process may send fields that an older one does not know.
  */
 export function inputChecker<S extends TSchema>(schema: S): { readonly schema: S; readonly check: Check<Static<S>> } {
   const strict = closed(schema) as S;
@@ -34,7 +34,7 @@ export function inputChecker<S extends TSchema>(schema: S): { readonly schema: S
   };
 }
 
-/** The schema with all of its objects closed. */
+/** The schema with all of its objects closed to unknown fields. */
 function closed(schema: TSchema): TSchema {
   const { anyOf, properties } = schema as { anyOf?: TSchema[]; properties?: Record<string, TSchema> };
   if (anyOf) return { ...schema, anyOf: anyOf.map(closed) };
@@ -42,7 +42,7 @@ function closed(schema: TSchema): TSchema {
   return { ...schema, additionalProperties: false, properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, closed(one)])) };
 }
 
-/** To find and explain what is wrong with very many values takes long. */
+/** Guards against inputs with very many values, whose faults would take long to find and explain. */
 function refuseTooMany(value: unknown): void {
   const waiting: unknown[] = [value];
   for (let count = 0; waiting.length > 0; ) {
@@ -61,7 +61,7 @@ export function checker<S extends TSchema>(schema: S): Check<Static<S>> {
   return (value) => {
     if (compiled.Check(value)) return value as Static<S>;
     const faults = compiled.Errors(value) as Fault[];
-    // Of a union the first fault is that another alternative was not meant.
+    // The first fault of a union only says that another alternative did not match.
     const fault = faults.find(isUnknownField) ?? faults[0];
     throw new SandgateError("invalid_request", fault ? explain(fault, schema) : "the request is not valid");
   };
@@ -86,11 +86,11 @@ function explain(fault: Fault, root: TSchema): string {
 
 type Described = { type?: string; takes?: string; minimum?: number; maximum?: number; minLength?: number; maxLength?: number } & Record<string, unknown>;
 
-/** The schema that describes a value at an instance path, so that a message can state all of its bounds. */
+/** The schema of the value at an instance path, so that a message can state all of its bounds. */
 function schemaAt(root: TSchema, path: string): Described | undefined {
   let schema: Described | undefined = root as Described;
   for (const step of path.split("/").slice(1)) {
-    // Of a union, the object: it is the only alternative that has anything below it.
+    // In a union, take the object: no other alternative has nested values.
     const alternatives = (schema?.anyOf ?? []) as Described[];
     const properties = (schema?.properties ?? alternatives.find((one) => one.properties)?.properties) as Record<string, Described> | undefined;
     if (schema?.takesEntry && !properties?.[step]) return { takes: schema.takesEntry as string };

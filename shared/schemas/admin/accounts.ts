@@ -1,4 +1,4 @@
-/** The operator's calls about accounts and keys. */
+/** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
 import { accountMembers } from "../accounts.ts";
 import { component, count, flag, idOf, orNull, text } from "../fields.ts";
@@ -8,53 +8,55 @@ import { PageQuery, pageOf } from "../pages.ts";
 
 const change = (description: string) => Type.Optional(flag(description));
 const LimitsOrNull = orNull(CustomLimits, {
-  description: "Numbers in place of the tier's; `null` takes all away.",
+  description: "Custom limits, which replace those of the tier; `null` removes all of them.",
   takes: "an object with requests_per_minute, burst or sandboxes, or null",
 });
 
-/** Numbers that are not named stay as they are; `limits: null` takes all away. */
+/** Limits that are not named stay unchanged; `limits: null` removes all custom limits. */
 export const AccountChange = Type.Object({
   tier: Type.Optional(Tier),
   limits: Type.Optional(LimitsOrNull),
-  suspended: change("A suspended account can do nothing; its sandboxes stay."),
-  operator: change("May use the calls under /v1/admin."),
+  suspended: change("Whether the account is suspended. It can then do nothing, but its sandboxes are kept."),
+  operator: change("Whether the account may use the calls under /v1/admin."),
 });
 export type AccountChange = Static<typeof AccountChange>;
 export const KeyChange = Type.Object({
-  tier: Type.Optional(orNull(Tier, { description: "In place of the account's; `null` takes it away.", takes: '"beta", "pro", "enterprise" or null' })),
+  tier: Type.Optional(
+    orNull(Tier, { description: "The key's own tier, which replaces the account's; `null` removes it.", takes: '"beta", "pro", "enterprise" or null' }),
+  ),
   limits: Type.Optional(LimitsOrNull),
 });
 export type KeyChange = Static<typeof KeyChange>;
 
 export const AccountsQuery = Type.Object({
   ...PageQuery.properties,
-  email: Type.Optional(Type.String({ description: "A part of the e-mail address.", maxLength: 300 })),
+  email: Type.Optional(Type.String({ description: "Part of the e-mail address.", maxLength: 300 })),
 });
 export type AccountsQuery = Static<typeof AccountsQuery>;
-export const KeysQuery = Type.Object({ ...PageQuery.properties, account_id: Type.Optional(idOf("Only of this account.")) });
+export const KeysQuery = Type.Object({ ...PageQuery.properties, account_id: Type.Optional(idOf("Only keys of this account.")) });
 export type KeysQuery = Static<typeof KeysQuery>;
 
-const custom_limits = orNull(CustomLimits, { description: "Numbers that an operator has given." });
+const custom_limits = orNull(CustomLimits, { description: "Limits set by an operator; null if none." });
 
 export const AdminApiKey = component("AdminApiKey", {
   ...keyMembers,
-  account_id: text("Whose it is."),
-  custom_tier: orNull(Tier, { description: "A tier that an operator has given." }),
+  account_id: text("The account that the key belongs to."),
+  custom_tier: orNull(Tier, { description: "The key's tier if set by an operator, else null." }),
   custom_limits,
-  sandboxes: count("Sandboxes that it has made."),
+  sandboxes: count("Number of sandboxes that count against the key."),
 });
 export type AdminApiKey = Static<typeof AdminApiKey>;
 export const AdminApiKeyPage = pageOf("AdminApiKeyPage", AdminApiKey);
 export type AdminApiKeyPage = Static<typeof AdminApiKeyPage>;
-export const AdminRevokedApiKey = component("AdminRevokedApiKey", { ...revokedMembers, account_id: text("Whose it was.") });
+export const AdminRevokedApiKey = component("AdminRevokedApiKey", { ...revokedMembers, account_id: text("The account that the key belonged to.") });
 export type AdminRevokedApiKey = Static<typeof AdminRevokedApiKey>;
 
 const adminAccountMembers = {
   ...accountMembers,
   custom_limits,
-  suspended: flag("Can do nothing."),
-  keys: count("Active keys."),
-  sandboxes: count("Sandboxes in every state."),
+  suspended: flag("Whether the account is suspended and can do nothing."),
+  keys: count("Number of active keys."),
+  sandboxes: count("Number of sandboxes in any state."),
 };
 export const AdminAccount = component("AdminAccount", adminAccountMembers);
 export type AdminAccount = Static<typeof AdminAccount>;
