@@ -1,4 +1,4 @@
-/** What all parts of a gateway stand on: its settings, its log, its shutdown and its place on the bus. */
+/** The foundation of all parts of a gateway: settings, log, shutdown, and the connection to the bus. */
 import { gatewayAccess } from "../shared/bus/access.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
@@ -13,14 +13,14 @@ export interface Base {
   readonly config: Config;
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
-  /** Of this process. */
+  /** The id of this process. */
   readonly id: string;
   readonly bus: Bus;
   readonly peers: PeerWatch;
   readonly hub: StreamHub;
 }
 
-/** Connects to the bus, where nobody knows of this gateway yet. */
+/** Connects to the bus, without announcing this gateway yet. */
 export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle): Promise<Base> {
   const id = newId("gateway");
   const peer = names.gateway(id);

@@ -1,4 +1,4 @@
-/** Who calls, and what of a call handlers are given. */
+/** The caller of an API call, and what handlers receive of a call. */
 
 import type { Grant } from "../shared/bus/contract/gateways.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/records.ts";
@@ -6,52 +6,52 @@ import type { KeyLimits } from "../shared/tiers.ts";
 import type { Exchange } from "./http/exchange.ts";
 import type { Policy } from "./limit/bucket.ts";
 
-/** An authenticated caller: an account, by one of its keys or by a browser. */
+/** An authenticated caller: an account, through one of its API keys or a browser. */
 export interface Caller {
   readonly account: AccountRecord;
-  /** Absent for a browser. */
+  /** Undefined for a browser. */
   readonly key: KeyRecord | undefined;
   readonly session: SessionRecord | undefined;
-  /** What the browser's session is kept under; also where a session token comes from a browser. */
+  /** The storage key of the browser's login session; also set for a session token that was made in a browser. */
   readonly browser: string | undefined;
-  /** Whose limits count: the id of the key, or of the account for all of its browsers together. */
+  /** What limits are counted under: the id of the key, or of the account for all of its browsers together. */
   readonly limitKey: string;
   readonly limits: KeyLimits;
   readonly policy: Policy;
-  /** As logs name it: the prefix of the key, or `browser`. */
+  /** The caller in logs: the prefix of the key, or `browser`. */
   readonly label: string;
-  /** What the session token allows that it came with; absent for everybody else. */
+  /** What the caller's session token allows; absent for callers without one. */
   readonly grant?: Grant;
 }
 
-/** A call of anybody, whoever it is. */
+/** A call that needs no authentication. */
 export interface OpenCall<Query, Body> {
   readonly exchange: Exchange;
   readonly query: Query;
   readonly body: Body;
 }
 
-/** A call of somebody who is known. */
+/** A call by an authenticated caller. */
 export interface Call<Query, Body> extends OpenCall<Query, Body> {
   readonly caller: Caller;
-  /** The `:id` of the path, empty where it has none. */
+  /** The `:id` of the path; empty if the path has none. */
   readonly id: string;
   readonly by: By;
 }
 
-/** Who asks, as every message to a worker says. */
+/** Request and account, as sent with every message to a worker. */
 export interface By {
   readonly request_id: string;
   readonly account_id: string;
 }
 
-/** JSON text of a value, with the newline at its end: made once and sent often, or kept. */
+/** A value serialized as JSON with a final newline, for responses that are cached or stored. */
 export type JsonText<A> = (string | Uint8Array) & { readonly [of]: A };
 declare const of: unique symbol;
 
-/** What a handler answers with. */
+/** What a handler returns. */
 export type Answer<A> = A | JsonText<A>;
 
-/** What a handler gives back that has written its answer by itself. */
+/** Returned by a handler that has written the response itself. */
 export const answered = Symbol("answered");
 export type Answered = typeof answered;

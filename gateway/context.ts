@@ -1,4 +1,4 @@
-/** What the handlers of a gateway work with. Made once in `main.ts`. */
+/** Everything that the handlers of a gateway use. Created once in `main.ts`. */
 import type { Accounts } from "./accounts/accounts.ts";
 import type { Base } from "./base.ts";
 import type { Dashboard } from "./dashboard/files.ts";
@@ -17,7 +17,7 @@ export interface Live {
   readonly pace: Pace;
 }
 
-/** What accounts have done. */
+/** What accounts did in the last hour. */
 export interface Usage {
   readonly activity: AccountActivity;
   readonly usage: AccountUsage;

@@ -1,4 +1,4 @@
-/** Starts a gateway: connect, bring accounts, keys and the directory into memory, then listen. */
+/** Starts a gateway: connects, loads accounts, keys and the directory into memory, then listens. */
 import { flushCompileCache } from "node:module";
 import { ConfigError, loadConfig } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
@@ -21,7 +21,7 @@ import { SessionTokens } from "./live/tokens.ts";
 import { AccountActivity } from "./metrics/activity.ts";
 import { AccountUsage } from "./metrics/usage.ts";
 
-/** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
+/** EX_CONFIG of sysexits.h: a restart would fail in the same way. */
 const exitConfig = 78;
 const meetMs = 200;
 
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   stopOnRequest(lifecycle, (code) => process.exit(code));
 
   const loading = loadDashboard();
-  // Whoever waits for it later is told.
+  // The `await` below reports a failure.
   loading.catch(() => {});
   const base = await openBase(config, log, lifecycle);
   const fleet = await openFleet(base);
@@ -56,11 +56,11 @@ async function main(): Promise<void> {
   tidyUp(context);
   const port = await serve(context);
   log.info({ event: "ready", port, host: config.host, gateway: base.peers.peer }, "the gateway is ready");
-  // What was compiled for this start is there for the next one, also when this process is killed.
+  // Saves the compiled code for the next start, even if this process is killed.
   flushCompileCache();
 }
 
-/** Other gateways answer the first heartbeat at once: they must be known before calls are counted here. */
+/** Announces this gateway and meets the others, which answer the first heartbeat at once. They must be known before this one counts calls. */
 async function join(context: GatewayContext): Promise<void> {
   const { bus, peers, ownership, lifecycle } = context;
   servePeers(bus, context);
@@ -73,7 +73,7 @@ async function join(context: GatewayContext): Promise<void> {
   await pause(meetMs);
 }
 
-/** What one gateway does for all. */
+/** Clean-up tasks, each done by one gateway for all. */
 function tidyUp({ config, log, lifecycle, ownership, records, storage: { sandboxes, snapshots, layers } }: GatewayContext): void {
   const isMine = (work: string) => () => ownership.ownerOf(work) === ownership.self;
   new RevokedKeys(records, config.revokedKeysMs, isMine("revoked-keys"), log).start();

@@ -1,4 +1,4 @@
-/** What one gateway holds at a time: bounds the calls in progress, and ends those whose key or account may no more. */
+/** Bounds the calls in progress on a gateway, and cancels those whose key or account has lost its access. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -11,7 +11,7 @@ interface Held {
 
 export class Admission {
   readonly #max: number;
-  /** Calls in progress that have waited for something; the others are over before anybody could ask. */
+  /** Calls that are waiting for something. All others finish synchronously and need no tracking. */
   readonly #waiting = new Map<Exchange, Held>();
   #draining = false;
 
@@ -23,12 +23,12 @@ export class Admission {
     return this.#waiting.size;
   }
 
-  /** From now on every new call is refused. */
+  /** Refuses every new call from now on. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** @throws {SandgateError} `unavailable` when no more calls are taken. */
+  /** @throws {SandgateError} `unavailable` when no more calls are accepted. */
   refuseIfFull(): void {
     if (this.#draining) throw new SandgateError("unavailable", "the gateway is shutting down");
     if (this.#waiting.size >= this.#max) throw new SandgateError("unavailable", "the gateway is busy");
@@ -40,7 +40,7 @@ export class Admission {
     exchange.onDone(() => this.#waiting.delete(exchange));
   }
 
-  /** Ends the calls of some callers; their clients are told why. */
+  /** Cancels the matching calls and sends their clients the reason. */
   cancel(isMeant: (caller: Caller, route: CallRoute) => boolean, reason: SandgateError): void {
     for (const [exchange, { route, caller }] of [...this.#waiting]) if (caller && isMeant(caller, route)) exchange.cancel(reason);
   }

@@ -1,13 +1,13 @@
-/** Who did what: a line for every call that changes something, and for all calls where the settings ask for it. */
+/** Audit log: one line for every call that changes something. Access log: one line for every request, if configured. */
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { CallRoute } from "./route.ts";
 
-/** Parameters of URLs that are credentials. */
+/** URL parameters that hold credentials. */
 const secretParameters = new Set(["api_key", "token"]);
 
-/** One line for a call that is over. */
+/** Logs one line for a finished call. */
 export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
   const target = exchange.params[0] ?? exchange.audited?.target;
   log.info(
@@ -27,7 +27,7 @@ export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller:
   );
 }
 
-/** One line for any exchange, when it is over. */
+/** Logs one line for an exchange when it is over. */
 export function logWhenOver(log: Logger, exchange: Exchange, trustProxy: boolean): void {
   const begun = { event: "access", method: exchange.method, url: withoutSecrets(exchange.path, exchange.query), address: exchange.address(trustProxy) };
   exchange.onDone(() => {
@@ -36,7 +36,7 @@ export function logWhenOver(log: Logger, exchange: Exchange, trustProxy: boolean
   });
 }
 
-/** The URL as logs may show it. */
+/** The URL with credentials redacted, for logs. */
 export function withoutSecrets(path: string, query: string): string {
   if (query === "") return path;
   const parts = query.split("&").map((part) => {

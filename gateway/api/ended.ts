@@ -1,4 +1,4 @@
-/** Calls and WebSockets end with what has let them in: the key, the account, the log-in. */
+/** Ends calls and WebSockets when the key, account or login that authorized them loses its access. */
 
 import { SandgateError } from "../../shared/errors.ts";
 import { every } from "../../shared/util/background.ts";
@@ -9,10 +9,10 @@ import type { Caller } from "../call.ts";
 import type { Sockets } from "../live/sockets.ts";
 import type { Admission } from "./admission.ts";
 
-/** A log-in that has expired tells nobody, so it is looked for this often. */
+/** Expired logins raise no event, so they are looked for at this interval. */
 const lookMs = 1_000;
 
-/** From now on; until the process ends. */
+/** Starts watching. There is no stop: it lasts as long as the process. */
 export function endWithTheirRights(records: Records, authenticator: Authenticator, admission: Admission, sockets: Sockets, log: Logger): void {
   const { accounts, keys, sessions, logins } = records;
   const cancel = (isMeant: (caller: Caller) => boolean, reason: SandgateError): void => {
@@ -27,10 +27,10 @@ export function endWithTheirRights(records: Records, authenticator: Authenticato
   const reason = loggedOut();
   const endLoggedOut = (): void => {
     sockets.cancel((caller) => authenticator.hasLoggedOut(caller), reason);
-    // Calls about the log-in itself go on: the one that logs out is among them.
+    // Calls about the login itself continue: the call that logs out is one of them.
     admission.cancel((caller, { access }) => access !== "person" && authenticator.hasLoggedOut(caller), reason);
   };
   sessions.onChange((_id, session) => session === undefined && endLoggedOut());
   logins.onChange(endLoggedOut);
-  every(lookMs, log, "log-ins that have expired could not be looked for", endLoggedOut).unref();
+  every(lookMs, log, "could not look for expired logins", endLoggedOut).unref();
 }

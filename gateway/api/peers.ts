@@ -1,4 +1,4 @@
-/** The calls that one gateway answers for the others: limits of keys that it owns, what it has counted, tokens that it has made. */
+/** The bus calls that a gateway answers for other gateways: limits of the keys it owns, activity it has counted, tokens it has issued. */
 
 import { answer } from "../../shared/bus/calls.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
@@ -18,7 +18,7 @@ interface Answerers {
   readonly tokens: SessionTokens;
 }
 
-/** Starts to answer. */
+/** Starts answering. */
 export function servePeers(bus: Bus, { ownership, rates, reservations, idempotency, activity, tokens }: Answerers): void {
   answer(bus, "gateway", ownership.self, {
     take: (request) => rates.answerTake(request),

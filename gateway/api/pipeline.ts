@@ -1,10 +1,10 @@
 /**
- * The life of a call, in this order and nowhere else:
+ * The life cycle of a call. This is the only place that defines the order:
  *
- *   who (API key or browser → account) → may it now (limits) → is it well-formed (schemas) → do it (handler) → answer
+ *   authenticate (API key or browser → account) → limit → validate (schemas) → handle → respond
  *
- * A call that fails one of the first three never reaches a worker. A call that has nothing to wait for is answered
- * before this returns, without a promise: most of the cost of a cheap call is waiting.
+ * A call that fails one of the first three steps never reaches a worker. A call that waits for nothing is answered
+ * synchronously, without a promise: promises would be most of the cost of a cheap call.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -23,7 +23,7 @@ export interface Pipeline {
   readonly log: Logger;
 }
 
-/** Answers one exchange by its route; whatever happens becomes an answer. */
+/** Answers one exchange by its route. Every failure becomes an error response. */
 export function handle(pipeline: Pipeline, exchange: Exchange, route: Route): void {
   try {
     const answering = begin(pipeline, exchange, route);
@@ -49,7 +49,7 @@ function beginForAnyone(pipeline: Pipeline, exchange: Exchange, route: AnyoneRou
   return held(pipeline, exchange, route, undefined, route.perform(pipeline.context, exchange));
 }
 
-/** A session token stands for the key, or the browser, that it was made with. */
+/** Authenticates by session token, which stands for the key or the browser that it was made with. */
 function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallerRoute, token: string): Promise<void> {
   const { authenticator, failures, config, tokens } = pipeline.context;
   admit(pipeline, exchange, route, undefined);
@@ -65,13 +65,13 @@ function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallerRoute
   );
 }
 
-/** From here on a call that changes something is told of when it is over. @throws {SandgateError} `unavailable`. */
+/** Admits a call. From here on, a call that changes something is audited when it is over. @throws {SandgateError} `unavailable`. */
 function admit({ admission, log }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
   if (route.method !== "GET") exchange.onDone(() => audit(log, exchange, route, caller));
   admission.refuseIfFull();
 }
 
-/** Counts a call that waits for something. */
+/** Tracks a call that waits for something. */
 function held({ admission }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined, answering: Answering): Answering {
   if (answering && !exchange.over) admission.hold(exchange, route, caller);
   return answering;
@@ -82,7 +82,7 @@ function spendAndPerform({ context, limits }: Pipeline, exchange: Exchange, rout
   return limited ? limited.then(() => route.perform(context, exchange, caller)) : route.perform(context, exchange, caller);
 }
 
-/** @throws {SandgateError} `unauthorized`, `forbidden`, or `rate_limited` for an address that fails too often. */
+/** Authenticates the caller. @throws {SandgateError} `unauthorized`, `forbidden`, or `rate_limited` for an address that fails too often. */
 function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }: CallerRoute): Caller {
   const { authenticator, failures, config } = context;
   try {

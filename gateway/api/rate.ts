@@ -1,4 +1,4 @@
-/** The pipeline's rate step: spends a token of the caller, and says in headers what is left. */
+/** The pipeline's rate limit step: spends one of the caller's tokens and reports in headers what is left. */
 import type { KeyUses } from "../accounts/key-uses.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -7,8 +7,9 @@ import { type RateLimiter, rateLimited, type Verdict } from "../limit/rates.ts";
 import type { AccountActivity } from "../metrics/activity.ts";
 
 /**
- * `requests`: the tokens of the caller. `pages`: for browsers, an allowance of their own, so that looking at settings
- * costs nothing. `lookups`: for everybody, the same for what a client asks before it does what it was told to.
+ * The budget that a call counts against. `requests`: the tokens of the caller. `pages`: a separate allowance for browsers,
+ * so that looking at settings is free. `lookups`: a separate allowance for all callers, for what a client looks up before
+ * it carries out a command.
  */
 export type Allowance = "requests" | "pages" | "lookups";
 
@@ -25,7 +26,7 @@ export class CallLimits {
     this.#keyUses = keyUses;
   }
 
-  /** Lets the call through, at once where nobody has to be asked. @throws {SandgateError} `rate_limited`. */
+  /** Lets the call through; synchronously unless another gateway must be asked. @throws {SandgateError} `rate_limited`. */
   spend(exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
     const isOwn = allowance === "lookups" || (allowance === "pages" && caller.session !== undefined);
     const policy = isOwn ? ownPolicy : caller.policy;
@@ -46,7 +47,7 @@ export class CallLimits {
 
 const policyHeaders = new WeakMap<Policy, string>();
 
-/** `RateLimit-Policy` as the IETF's draft has it: quota and window in seconds. */
+/** The `RateLimit-Policy` header of the IETF draft: quota, and window in seconds. */
 function policyHeader(policy: Policy): string {
   let header = policyHeaders.get(policy);
   if (header === undefined) {

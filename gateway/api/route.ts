@@ -1,4 +1,4 @@
-/** A route: who may call it, what it takes, who answers. Its constructors tie handlers to the schemas of what they are given. */
+/** Routes: access, input and handler. The constructors tie the types of a handler to the schemas of its input. */
 import Type, { type Static, type TNever, type TObject, type TSchema } from "typebox";
 import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
 import { type Answer, type Answered, answered, type Call, type Caller, type OpenCall } from "../call.ts";
@@ -10,29 +10,29 @@ import type { Exchange } from "../http/exchange.ts";
 import { parseQuery } from "../http/query.ts";
 import type { Allowance } from "./rate.ts";
 
-/** Nothing to wait for, no promise. */
+/** A promise only if there is something to wait for. */
 export type Answering = Promise<void> | void;
 type Method = CallFacts["method"];
 
-/** Answered without the pipeline. */
+/** A route that bypasses the pipeline. */
 export interface OpenRoute extends OpenFacts {
   readonly answer: (context: GatewayContext, exchange: Exchange) => Answering;
 }
 
 interface Limited extends CallFacts {
-  /** Whose tokens a call spends. */
+  /** The allowance that a call spends. */
   readonly allowance: Allowance;
-  /** Whether it is answered by a WebSocket, for which a token may stand in place of the key. */
+  /** Whether the route upgrades to a WebSocket, where a token may replace the API key. */
   readonly socket: boolean;
 }
 
-/** A call of somebody who is known. `perform` checks what it takes and hands it to the handler. */
+/** A route for authenticated callers. `perform` validates the input and calls the handler. */
 export interface CallerRoute extends Limited {
   readonly access: "account" | "person" | "operator";
   readonly perform: (context: GatewayContext, exchange: Exchange, caller: Caller) => Answering;
 }
 
-/** A call of whoever it is. */
+/** A route that needs no authentication. */
 export interface AnyoneRoute extends Limited {
   readonly access: "anyone";
   readonly perform: (context: GatewayContext, exchange: Exchange) => Answering;
@@ -41,13 +41,13 @@ export interface AnyoneRoute extends Limited {
 export type CallRoute = CallerRoute | AnyoneRoute;
 export type Route = OpenRoute | CallRoute;
 
-/** What a call takes. */
+/** The query and body that a route accepts. */
 interface Input<Query, Body> {
   readonly query: { readonly schema: TObject; readonly check: Check<Query> };
   readonly body: { readonly schema: TSchema; readonly check: Check<Body> } | { readonly schema?: undefined; readonly left: Body };
 }
 
-/** One that answers with something else than its docs say does not compile. */
+/** A handler whose answer differs from its documented schema does not compile. */
 type Handler<C, A extends TSchema> = (context: GatewayContext, call: C) => Handled<A> | Promise<Handled<A>>;
 type Handled<A extends TSchema> = Answer<Static<A>> | Answered;
 
@@ -57,7 +57,7 @@ const emptyBody = Object.freeze({});
 export const nothing: Input<object, object> = { query: empty, body: empty };
 export const queryOf = <Q extends TObject>(query: Q): Input<Static<Q>, object> => ({ query: inputChecker(query), body: empty });
 export const bodyOf = <B extends TSchema>(body: B): Input<object, Static<B>> => ({ query: empty, body: inputChecker(body) });
-/** A file, which the handler reads itself. */
+/** For a body that the handler reads itself, such as a file. */
 export const fileWith = <Q extends TObject>(query: Q): Input<Static<Q>, undefined> => ({ query: inputChecker(query), body: { left: undefined } });
 
 interface Options {
@@ -67,7 +67,7 @@ interface Options {
   readonly socket?: boolean;
 }
 
-/** A call of somebody who is known. */
+/** Declares a route for authenticated callers. */
 export function route<Query, Body, A extends TSchema = TNever>(
   method: Method,
   path: string,
@@ -86,7 +86,7 @@ export function route<Query, Body, A extends TSchema = TNever>(
   };
 }
 
-/** A call of whoever it is. */
+/** Declares a route that needs no authentication. */
 export function forAnyone<Query, Body, A extends TSchema = TNever>(
   method: Method,
   path: string,
@@ -100,7 +100,7 @@ export function forAnyone<Query, Body, A extends TSchema = TNever>(
   };
 }
 
-/** Sends what a handler answers with, as soon as that is known. */
+/** Sends the answer of a handler, once it is there. */
 function send(exchange: Exchange, docs: OperationDocs, answer: unknown): Answering {
   if (answer instanceof Promise) return answer.then((known) => send(exchange, docs, known));
   if (answer === answered) return;
@@ -112,7 +112,7 @@ function schemasOf({ query, body }: Input<unknown, unknown>): Pick<CallFacts, "q
   return { query, body: body.schema ? body : "file" };
 }
 
-/** Checks what a call brings, and goes on. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
+/** Validates query and body, then calls `goOn`. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
 function wellFormed<Query, Body>(
   { config }: GatewayContext,
   exchange: Exchange,

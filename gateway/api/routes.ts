@@ -1,4 +1,4 @@
-/** The table of routes: the only declaration of a path. Method, path, who may, what is checked, who answers. */
+/** The route table: the only declaration of each path. Method, path, input, docs, handler, access. */
 import { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { AccountChange, AccountsQuery, KeyChange, KeysQuery } from "../../shared/schemas/admin/accounts.ts";
 import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
@@ -38,7 +38,7 @@ import { createSnapshot, deleteAllSnapshots, deleteSnapshot, getSnapshot, listSn
 import { sandboxLogs, sandboxStatus } from "../handlers/usage.ts";
 import { bodyOf, fileWith, forAnyone, nothing, type OpenRoute, queryOf, type Route, route } from "./route.ts";
 
-/** What tells a client how to do what it is about to do: a command that needs two calls counts as one. */
+/** Lookups that a client needs before the actual call. With their own allowance, a command of two calls counts as one request. */
 const toLookUp = { allowance: "lookups" } as const;
 const forPeople = { access: "person", allowance: "pages" } as const;
 const forAccounts = { access: "account", allowance: "pages" } as const;

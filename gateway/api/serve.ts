@@ -1,4 +1,4 @@
-/** The API behind its port: from here on calls are answered. */
+/** Starts the API: the listeners, the pipeline and the metrics. */
 import { type Config, operatorSocketOf } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
@@ -19,7 +19,7 @@ import { routes } from "./routes.ts";
 const pollMs = 50;
 const endMs = 1_000;
 
-/** Listens. @returns the port. @throws {Error} when an address cannot be listened on. */
+/** Starts listening. @returns the port. @throws {Error} when it cannot listen on an address. */
 export async function serve(context: GatewayContext): Promise<number> {
   const { config, log, lifecycle, hub, sockets } = context;
   const admission = new Admission(config.requestsMax);
@@ -48,7 +48,7 @@ export async function serve(context: GatewayContext): Promise<number> {
   return server.port;
 }
 
-/** New calls get 503; running ones finish, or end with an error when their time is up. */
+/** New calls get 503. Running calls finish, or end with an error after `drainMs`. */
 async function drain(admission: Admission, hub: StreamHub, { drainMs }: Config): Promise<void> {
   admission.drain();
   const idle = (timeoutMs: number): Promise<boolean> => until(() => admission.inProgress === 0, { pollMs, timeoutMs });

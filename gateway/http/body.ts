@@ -1,8 +1,8 @@
-/** Request bodies: held back from the first byte, so that none is lost and none piles up before somebody reads. */
+/** Request bodies with backpressure from the first byte: nothing is lost, and little is buffered, before a handler reads. */
 import type { HttpResponse } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 
-/** Paused by us beyond this many waiting bytes, taken up again below half of it. */
+/** The connection is paused when more bytes than this are buffered, and resumed at half of it. */
 const waitingBytesMax = 256 * 1024;
 
 export interface BodyReader {
@@ -10,24 +10,24 @@ export interface BodyReader {
   readonly length: number | undefined;
   /** Whether the whole body has arrived. */
   readonly finished: boolean;
-  /** The body in pieces, each yielded piece a copy that is the reader's. Throws when the client goes away. */
+  /** The body in chunks. Each chunk is a copy that belongs to the caller. Throws when the client disconnects. */
   chunks(): AsyncGenerator<Buffer>;
-  /** The whole body. @throws {SandgateError} `payload_too_large` beyond the bound. */
+  /** The whole body. @throws {SandgateError} `payload_too_large` when it exceeds `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
-  /** The answer has begun: what is still to come is dropped as it arrives. */
+  /** Drops the buffered bytes and all that arrive later. Called when the response begins. */
   discard(): void;
-  /** Drops the body. Resolves at its end, or when that is too far away; at once when the client is gone. */
+  /** Discards the body. Resolves at its end, after `bytesMax` bytes or `waitMs`; at once when the client has disconnected. */
   dropped(bytesMax: number, waitMs: number): Promise<void>;
-  /** Bytes still to come, as far as the client has told; 0 for a chunked body. */
+  /** Bytes still to come according to Content-Length; 0 for a chunked body. */
   readonly restBytes: number;
 }
 
-/** Starts to take the body; must be called before the request handler returns. */
+/** Starts receiving the body. Must be called before the request handler returns. */
 export function readerOf(response: HttpResponse, framing: Framing, onAbort: (listener: () => void) => void): BodyReader {
   return new UwsBody(response, framing, onAbort);
 }
 
-/** Of a request without a body, or with one that nobody reads: uWS drops its bytes then. */
+/** For a request without a body, or whose body is never read: uWS then drops the bytes. */
 export const noBody: BodyReader = {
   length: undefined,
   finished: true,
@@ -38,7 +38,7 @@ export const noBody: BodyReader = {
   dropped: async () => {},
 };
 
-/** A body as JSON; an empty one as an object without fields. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
+/** Parses a JSON body; an empty body gives `{}`. @throws {SandgateError} `invalid_request`, `payload_too_large`. */
 export async function readJson(body: BodyReader, contentType: string, bytesMax: number): Promise<unknown> {
   const bytes = await body.whole(bytesMax);
   if (bytes.length === 0) return {};
@@ -51,7 +51,7 @@ export async function readJson(body: BodyReader, contentType: string, bytesMax: 
   }
 }
 
-/** The headers that say whether there is a body. */
+/** The headers that tell whether the request has a body. */
 interface Framing {
   readonly length: string;
   readonly encoding: string;
@@ -149,9 +149,9 @@ class UwsBody implements BodyReader {
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     this.finished = isLast;
     this.#receivedBytes += chunk.byteLength;
-    // uWS goes on to call back after the answer, when its response must not be touched any more.
+    // uWS keeps calling back after the response has ended, when the response object must not be used any more.
     if (this.#discarded) return this.#onDropped?.(chunk.byteLength);
-    // uWS takes its memory back when this returns.
+    // The chunk's memory belongs to uWS and is reused after this returns.
     if (chunk.byteLength > 0) {
       this.#waiting.push(Buffer.from(chunk.slice(0)));
       this.#waitingBytes += chunk.byteLength;

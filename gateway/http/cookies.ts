@@ -1,6 +1,6 @@
-/** Cookies of the web pages. */
+/** Cookies for the web pages. */
 
-/** The value of a cookie in a `Cookie` header. */
+/** The value of one cookie in a `Cookie` header. */
 export function cookieOf(header: string, wanted: string): string | undefined {
   for (const part of header.split(";")) {
     const [name, value] = part.trim().split("=", 2);
@@ -9,7 +9,7 @@ export function cookieOf(header: string, wanted: string): string | undefined {
   return undefined;
 }
 
-/** A `Set-Cookie` header. Scripts and other sites get nothing of it; behind https it goes over nothing else. */
+/** A `Set-Cookie` value. Scripts and other sites cannot use the cookie; with an https public URL it is sent over https only. */
 export function cookieLine(name: string, value: string, maxAgeS: number, publicUrl: string): string {
   return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${publicUrl.startsWith("https:") ? "; Secure" : ""}`;
 }

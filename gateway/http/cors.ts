@@ -1,7 +1,7 @@
-/** Cross-origin calls from browsers: only for the origins of the allow-list. */
+/** CORS headers for the origins in the allowlist. */
 import type { Headers } from "./exchange.ts";
 
-/** Headers for a response to a request from this origin; `*` in the list allows every origin. */
+/** Response headers for a request from this origin. `*` in the list allows every origin. */
 export function cors(allowed: readonly string[], origin: string): Headers {
   if (!origin || !(allowed.includes(origin) || allowed.includes("*"))) return { vary: "origin" };
   return {

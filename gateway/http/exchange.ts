@@ -7,63 +7,63 @@ import { Received } from "./received.ts";
 import { type SocketHandler, type Upgrade, type UserData, upgradeOf } from "./sockets.ts";
 
 /**
- * As much of a body that an answer made needless is received and dropped. To close at once would reset the
- * connection, and the client, still sending, would see that instead of the answer.
+ * How much of an unneeded request body is received and dropped. Closing at once would reset the connection, and a client
+ * that is still sending would see the reset instead of the response.
  */
 const dropBytesMax = 64 * 1024 * 1024;
-/** An answer that closes the connection waits this long for a body that is still coming. */
+/** How long a response that closes the connection waits for the rest of the request body. */
 const lingerMs = 2_000;
 /**
- * More than uWebSockets.js holds back to send it together with other answers: such an answer is sent at once, and nothing
- * that came after the request in the same packet is taken for another one.
+ * Larger than the buffer in which uWebSockets.js collects responses. A response of this size is sent at once, so bytes
+ * that followed the request in the same packet are never parsed as another request.
  */
 const answerAtOnceBytes = 16 * 1024;
 
 const statusLines = new Map(Object.entries(STATUS_CODES).map(([code, text]) => [Number(code), `${code} ${text}`]));
-/** As uWebSockets.js wants it. */
+/** Status line in the form that uWebSockets.js expects, such as `404 Not Found`. */
 export const statusLine = (status: number): string => statusLines.get(status) ?? String(status);
 
 const noStore = "no-store";
 const jsonType = "application/json; charset=utf-8";
 
-/** Several values for one name are as many headers. */
+/** A name with several values is sent as several headers. */
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** What the server knows of the route that answers a request. */
+/** The part of a route that the HTTP server uses. */
 export interface Endpoint {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  /** Whether it is answered by a WebSocket. */
+  /** Whether the route upgrades to a WebSocket. */
   readonly socket?: boolean;
 }
 
 export class Exchange extends Received {
-  /** What answers it; undefined for a path that there is not. */
+  /** The matched route; undefined for an unknown path. */
   endpoint: Endpoint | undefined;
-  /** Sent with every answer of this exchange. */
+  /** Sent with every response of this exchange. */
   commonHeaders: Headers | undefined;
   /** Sent as `RateLimit-Policy` and `RateLimit`. */
   rateLimit: { readonly policy: string; readonly state: string } | undefined;
-  /** The status that was sent, 0 before. */
+  /** The status that was sent; 0 until then. */
   status = 0;
-  /** The code of the error that was sent. */
+  /** The error code that was sent. */
   errorCode: string | undefined;
-  /** What the audit line says beside what the route and the caller tell; `made`: what has come of the target in the path. */
+  /** Audit fields beyond those of route and caller. `made`: ids of what was created from the target in the path. */
   audited: { account?: string; target?: string; made?: readonly string[] } | undefined;
   /**
-   * The connection ends with the answer. After a chunked body it does in any case: uWebSockets.js reads those so leniently
-   * that a server on the way may see another end, and what comes after it must not be taken for a request.
+   * Whether the connection closes after the response. Always after a chunked body: uWebSockets.js parses chunks so leniently
+   * that a proxy may see a different end of the body, and bytes after it must not be parsed as a request.
    */
   #closes: boolean;
-  /** An answer waits for the end of the body. */
+  /** A response is waiting for the end of the request body. */
   #lingers = false;
   #mayClose = false;
   readonly #upgrade: Upgrade | undefined;
   readonly #observe: (exchange: Exchange) => void;
 
   /**
-   * @param observe sees the exchange at its end.
-   * @param context of a request that asks for a WebSocket.
+   * @param observe called when the exchange is over.
+   * @param context set for a WebSocket upgrade request.
    */
   constructor(response: HttpResponse, request: HttpRequest, paramCount: number, observe: (exchange: Exchange) => void, context?: us_socket_context_t) {
     super(response, request, paramCount);
@@ -72,7 +72,7 @@ export class Exchange extends Received {
     this.#upgrade = context && upgradeOf(request, context);
   }
 
-  /** A whole answer at once. The connection is kept unless it ends with this, or too much of the request's body is still to come. */
+  /** Sends a complete response. The connection stays open unless it is to close, or too much of the request body is still to come. */
   send(status: number, contentType: string, body: string | Uint8Array, headers?: Headers): void {
     if (this.aborted || this.status || this.#lingers) return;
     if (this.#closes && !this.#mayClose) return this.#linger(() => this.send(status, contentType, body, headers));
@@ -86,7 +86,7 @@ export class Exchange extends Received {
     this.finished();
   }
 
-  /** Answers with an error and ends the connection, before anything else that has come on it is looked at. */
+  /** Sends an error and closes the connection before any further bytes on it are parsed. */
   refuse(error: SandgateError): void {
     this.status = error.status;
     this.errorCode = error.code;
@@ -97,17 +97,17 @@ export class Exchange extends Received {
     this.finished();
   }
 
-  /** Whether the connection ends with the answer. */
+  /** Whether the connection closes after the response. */
   get closes(): boolean {
     return this.#closes;
   }
 
-  /** From now on the connection ends with the answer. */
+  /** Makes the connection close after the response. */
   closeAfter(): void {
     this.#closes = true;
   }
 
-  /** Sends these as well, whatever the answer is. */
+  /** Adds headers to whatever response is sent. */
   addHeaders(headers: Headers): void {
     this.commonHeaders = { ...this.commonHeaders, ...headers };
   }
@@ -116,35 +116,35 @@ export class Exchange extends Received {
     this.sendJsonText(status, jsonLine(body), headers);
   }
 
-  /** JSON that is text, or its bytes, already; with the newline at its end. */
+  /** Sends JSON that is already serialized, including its final newline. */
   sendJsonText(status: number, text: string | Uint8Array, headers?: Headers): void {
     this.send(status, jsonType, text, headers);
   }
 
-  /** The subprotocols that a client offers which wants a WebSocket; undefined for any other call. */
+  /** The subprotocols offered by a WebSocket upgrade request; undefined for any other request. */
   get protocols(): readonly string[] | undefined {
     return this.#upgrade?.protocols.split(",").map((protocol) => protocol.trim());
   }
 
-  /** Makes a WebSocket of it. */
+  /** Upgrades the connection to a WebSocket. */
   upgrade(handler: SocketHandler, protocol: string): void {
     const upgrade = this.#upgrade;
     if (!upgrade || this.aborted || this.status) return;
     this.corked(() => this.begin(101, ""));
-    // Not in the same go: where the socket stays at its place in memory, `cork` of uWebSockets.js 20 takes the WebSocket
-    // for the answer that it was before, and now and then closes it.
+    // Outside `corked`: when the upgraded socket keeps its address in memory, `cork` of uWebSockets.js 20 still treats it as
+    // the HTTP response it was before, and sometimes closes it.
     this.raw.upgrade<UserData>({ handler }, upgrade.key, protocol, upgrade.extensions, upgrade.context);
     this.finished();
   }
 
-  /** The error envelope. */
+  /** Sends the error envelope. */
   sendError(error: SandgateError, headers: Headers = {}): void {
     const retry: Headers = error.retryAfterS === undefined ? {} : { "retry-after": String(Math.ceil(error.retryAfterS)) };
     this.errorCode = error.code;
     this.sendJson(error.status, this.#envelope(error), { ...retry, ...headers });
   }
 
-  /** An answer to HEAD: the headers that GET would have. */
+  /** Answers HEAD with the headers that GET would have. */
   sendHead(status: number, contentType: string, totalBytes: number | undefined, headers?: Headers): void {
     if (this.aborted || this.status) return;
     this.corked(() => {
@@ -154,13 +154,13 @@ export class Exchange extends Received {
     this.finished();
   }
 
-  /** Status and headers of an answer whose body comes in pieces; to be called inside `corked`. */
+  /** Writes status and headers. Must be called inside `corked`. */
   begin(status: number, contentType: string, headers?: Headers): void {
     this.status = status;
     this.body.discard();
     const response = this.raw.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
     if (contentType) response.writeHeader("content-type", contentType);
-    // Answers are for nobody's cache unless their handler says otherwise.
+    // Responses are not cacheable unless their handler says otherwise.
     if (headers?.["cache-control"] === undefined) response.writeHeader("cache-control", noStore);
     if (this.rateLimit) response.writeHeader("ratelimit-policy", this.rateLimit.policy).writeHeader("ratelimit", this.rateLimit.state);
     for (const name in this.commonHeaders) writeHeader(response, name, this.commonHeaders[name]);
@@ -173,21 +173,21 @@ export class Exchange extends Received {
     this.#observe(this);
   }
 
-  /** Told the length itself, uWS takes the answer for unfinished and drops the connection's next request. */
+  /** The length goes into a plain header: if uWS is told it, uWS considers the response unfinished and drops the connection's next request. */
   #endHead(totalBytes: number | undefined): void {
     if (totalBytes !== undefined) this.raw.writeHeader("content-length", String(totalBytes));
     this.#endEmpty();
   }
 
-  /** uWebSockets.js would need the length of what there is not to close the connection by itself. */
+  /** Closes by header and pause: uWebSockets.js itself could only close here if it were given a body length. */
   #endEmpty(): void {
     if (this.#closes) this.raw.writeHeader("connection", "close").pause();
     this.raw.endWithoutBody();
   }
 
   /**
-   * While the client still sends, to close would reset the connection before it has read the answer. So nothing more is read:
-   * it sees that the connection ends, and if it does not close, uWebSockets.js does some seconds later.
+   * Closing while the client still sends would reset the connection before the client has read the response. So reading stops
+   * instead: the client sees `connection: close`, and if it does not close, uWebSockets.js does so some seconds later.
    */
   #endEarly(body: string | Uint8Array): void {
     this.raw.writeHeader("connection", "close").pause();
@@ -195,9 +195,9 @@ export class Exchange extends Received {
   }
 
   /**
-   * What the client still sends is taken first, within limits: to close earlier would reset the connection, and the answer
-   * be lost. Then what has been read with the request must be through: while no answer is given, uWebSockets.js closes
-   * the connection at a second request in it.
+   * First receives the rest of the body, within limits: closing earlier would reset the connection and lose the response.
+   * Then waits one turn of the event loop until the bytes read together with the request are parsed: while no response is
+   * written, a second request among them makes uWebSockets.js close the connection.
    */
   #linger(answer: () => void): void {
     this.#lingers = true;
@@ -214,7 +214,7 @@ export class Exchange extends Received {
   }
 }
 
-/** A line of its own, so that a shell's prompt comes after it. */
+/** JSON with a final newline, so that a shell prompt starts on a new line. */
 export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 function writeHeader(response: HttpResponse, name: string, value: string | readonly string[] | undefined): void {

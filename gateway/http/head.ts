@@ -1,11 +1,11 @@
 /**
- * The head of a request, read once and judged: uWebSockets.js takes the first of several equal headers, and any
- * Transfer-Encoding for `chunked`. Where another server on the way reads such a request differently, the two disagree on
- * where it ends, and a second request can be hidden in the first. So what has more than one reading is refused.
+ * Reads and validates the request head. uWebSockets.js uses the first of several headers of one name, and treats any
+ * Transfer-Encoding as `chunked`. A proxy that reads such a request differently disagrees about where it ends, so a second
+ * request can be smuggled inside the first. Ambiguous requests are therefore refused.
  */
 import type { HttpRequest } from "uWebSockets.js";
 
-/** Headers that the gateway reads, and what stands between the values of one that comes several times; "" where it must not. */
+/** The headers that the gateway reads, with the separator that joins repeated values; "" where the header must not be repeated. */
 export const readHeaders = {
   accept: ", ",
   "content-encoding": "",
@@ -31,7 +31,7 @@ const separators: ReadonlyMap<string, string> = new Map(Object.entries(readHeade
 export interface Head {
   readonly method: string;
   readonly headers: Readonly<Partial<Record<ReadHeader, string>>>;
-  /** Why the request must not be taken for what it seems to be. */
+  /** Why the request is refused; undefined when it is valid. */
   readonly fault: string | undefined;
 }
 
@@ -39,11 +39,11 @@ export interface Head {
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const knownMethods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"]);
 
-// Of the request that is being read: uWebSockets.js calls back for each header, and a closure for each request costs more.
+// State of the request being read. uWebSockets.js calls back per header; module variables are cheaper than a closure per request.
 let headers: Partial<Record<ReadHeader, string>> = {};
 let repeated: string | undefined;
 
-/** One pass over all headers; to be called before the server's handler returns. */
+/** Reads all headers in one pass. Must be called before the server's handler returns. */
 export function readHead(request: HttpRequest): Head {
   headers = {};
   repeated = undefined;

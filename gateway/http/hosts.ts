@@ -1,13 +1,13 @@
 /**
- * The names of this gateway. A page of any site can make its own name lead to our address and then call us as what
- * browsers take for that same site (DNS rebinding): the `Host` of such a call gives it away.
+ * The host names of this gateway. With DNS rebinding, a foreign web page points its own name to our address, and browsers
+ * then treat the gateway as part of that site. The `Host` header reveals such calls.
  */
 import { networkInterfaces } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { hostAndPort } from "../../shared/util/host.ts";
 
-/** Accepted headers that are remembered, so that the usual ones cost next to nothing. */
+/** Accepted `Host` values that are cached, so that the usual ones cost almost nothing. */
 const rememberedMax = 1_000;
 /** The machine's own addresses are looked up at most this often. */
 const refreshMs = 5_000;
@@ -15,7 +15,7 @@ const refreshMs = 5_000;
 const loopback = ["localhost", "127.0.0.1", "[::1]"];
 
 export class Hosts {
-  /** By name, the ports under which it may be called; undefined for any: proxies and port mappings change them. */
+  /** Allowed ports by name; undefined allows any port, because proxies and port mappings change it. */
   readonly #names = new Map<string, ReadonlySet<number | undefined>>();
   readonly #remembered = new Set<string>();
   #ownAddresses: ReadonlySet<string> = new Set();
@@ -30,7 +30,7 @@ export class Hosts {
     }
   }
 
-  /** @throws {SandgateError} `invalid_request` for a `Host` that is none of the gateway's names. */
+  /** @throws {SandgateError} `invalid_request` when `Host` is not a name of this gateway. */
   refuseForeign(host: string): void {
     if (this.#remembered.has(host)) return;
     if (!this.#isOwn(host)) {
@@ -45,7 +45,7 @@ export class Hosts {
     if (name === undefined) return false;
     const ports = this.#names.get(name);
     if (ports) return ports.has(undefined) || ports.has(port);
-    // Health checks call by address. No page can have one of ours as its origin but those that come from here.
+    // Health checks call by IP address. Only pages served from here can have one of our addresses as their origin.
     return this.#addresses().has(name);
   }
 

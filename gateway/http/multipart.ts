@@ -1,11 +1,11 @@
-/** `multipart/form-data` with the fields `path`, `mode` and `file`, each once and in any order, the file as a stream. */
+/** `multipart/form-data` with the fields `path`, `mode` and `file`, each once and in any order. The file is streamed. */
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { SandgateError } from "../../shared/errors.ts";
 import type { BodyReader } from "./body.ts";
 
 const fieldBytesMax = 8 * 1024;
 const fieldsMax = 32;
-/** How a part may be encoded: not at all. */
+/** The Content-Transfer-Encodings that leave a part as it is. */
 const encodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
 
 type Fields = Readonly<Record<string, string>>;
@@ -14,14 +14,14 @@ export interface MultipartUpload {
   /** The fields that have arrived so far. */
   readonly fields: Fields;
   readonly file: AsyncIterable<Buffer>;
-  /** Resolves when the whole form was read, with all of its fields; rejects with `invalid_request` when it is not in order. */
+  /** Resolves with all fields when the whole form has been read; rejects with `invalid_request` when it is invalid. */
   readonly finished: Promise<Fields>;
 }
 
 const invalid = (message: string, cause?: unknown): SandgateError => new SandgateError("invalid_request", message, { cause });
 const malformed = (cause?: unknown): SandgateError => invalid("the multipart body is not valid", cause);
 
-/** Reads the form up to the beginning of its file. @throws {SandgateError} `invalid_request`. */
+/** Reads the form up to the start of the file. @throws {SandgateError} `invalid_request`. */
 export async function openMultipart(body: BodyReader, contentType: string): Promise<MultipartUpload> {
   const form = new Form(contentType);
   void form.feed(body);

@@ -1,14 +1,14 @@
-/** Query strings as objects, numbers as numbers where the schema has one. */
+/** Parses query strings into objects, with numbers where the schema asks for them. */
 import type { TObject } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 
-/** Of every call: stands in place of the header where none can be set. Who calls is known before the query is read. */
+/** Accepted on every call in place of the key header. Skipped here: authentication has already read it. */
 const keyParameter = "api_key";
 
 /**
- * A text that is no number stays text, so that the check can name it.
+ * A value that should be a number but is not stays a string, so that validation can report it.
  *
- * @throws {SandgateError} `invalid_request` for a parameter that the schema does not have, and for one that comes twice.
+ * @throws {SandgateError} `invalid_request` for a parameter that is unknown or repeated.
  */
 export function parseQuery(schema: TObject, query: string): Record<string, unknown> {
   const values: Record<string, unknown> = {};

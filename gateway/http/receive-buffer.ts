@@ -1,22 +1,22 @@
 /**
  * Bounds the kernel's receive buffer of every connection.
  *
- * uWebSockets.js reads a socket again and again, without returning to the event loop, as long as one read fills
- * nearly all of its 512 KiB buffer; `pause()` has no effect meanwhile. A fast sender could so occupy the gateway
- * and fill its memory (measured: 1 GiB on loopback). With less than that in the kernel's buffer, one read is the
- * end of it and `pause()` holds at once. Neither uWS nor Node can set the option, so the C library does, on the listening
- * socket, from which connections inherit it.
+ * uWebSockets.js reads a socket in a loop, without returning to the event loop, as long as each read fills nearly all of
+ * its 512 KiB buffer; `pause()` has no effect meanwhile. A fast sender could thus occupy the gateway and fill its memory
+ * (measured: 1 GiB on loopback). With a smaller kernel buffer the loop ends after one read, and `pause()` takes effect at
+ * once. Neither uWS nor Node can set the socket option, so it is set through the C library on the listening socket, from
+ * which connections inherit it.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setReceiveBuffer } from "../../shared/util/libc.ts";
 import type { Logger } from "../../shared/util/log.ts";
 
-/** Linux doubles this for its own bookkeeping; what a read can return stays below 400 KiB. */
+/** Linux doubles this for its own bookkeeping, so a read returns less than 400 KiB. */
 const receiveBufferBytes = 192 * 1024;
-/** State of a listening socket in /proc/net/tcp. */
+/** The state of a listening socket in /proc/net/tcp. */
 const listening = "0A";
 
-/** Sets the bound on the listening socket of a port; where that fails, says so and goes on. */
+/** Sets the bound on the socket that listens on this port. A failure is logged and otherwise ignored. */
 export function boundReceiveBuffer(port: number, log: Logger): void {
   try {
     for (const descriptor of listeningDescriptors(port)) setReceiveBuffer(descriptor, receiveBufferBytes);

@@ -1,11 +1,11 @@
-/** What came of a request, and how long anybody waits for its answer. */
+/** The received part of an exchange: head, body, and whether a response is still wanted. */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
 import { type Head, type ReadHeader, readHead } from "./head.ts";
 
-/** A cancelled exchange has this long to say why before its connection is closed. */
+/** How long a cancelled exchange may take to send its error before the connection is closed. */
 const cancelMs = 1_000;
 
 const none: readonly string[] = [];
@@ -15,24 +15,24 @@ export const clientGone = (): SandgateError => new SandgateError("unavailable", 
 export class Received {
   readonly requestId = newId("request");
   readonly method: string;
-  /** Why this is no request that could be answered but by `refuse`. */
+  /** Why the request must be answered by `refuse`; undefined for a valid one. */
   readonly fault: string | undefined;
   readonly query: string;
   readonly startedAtMs = performance.now();
-  /** Path parameters in the order of the pattern. */
+  /** Path parameters in the order of the route pattern. */
   readonly params: readonly string[];
-  /** Whether the client is gone. */
+  /** Whether the client has disconnected. */
   aborted = false;
-  /** Why nobody wants the answer any more: the client is gone, or we cancelled. */
+  /** Why the response is no longer wanted: the client has disconnected, or the exchange was cancelled. */
   unwanted: SandgateError | undefined;
   #over = false;
-  /** Only until the server's handler returns: uWS takes it back then. */
+  /** Valid only until the server's handler returns; uWS reuses it then. */
   #request: HttpRequest | undefined;
   readonly #headers: Head["headers"];
   #body: BodyReader | undefined;
-  /** For the writers of bodies in this folder. */
+  /** For the body writers in this folder. */
   readonly raw: HttpResponse;
-  // Made when first needed: an exchange that is answered at once has no use for them.
+  // Created when first needed: an exchange that is answered at once needs neither.
   #onAbort: ((reason: SandgateError) => void)[] | undefined;
   #onDone: (() => void)[] | undefined;
 
@@ -47,11 +47,11 @@ export class Received {
     this.params = paramCount === 0 ? none : Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
   }
 
-  /** To be called when the server's handler returns: what is not answered by then goes on without uWS's request. */
+  /** Must be called when the server's handler returns: an unanswered exchange continues without uWS's request object. */
   detach(): void {
     if (!this.#over) {
       this.raw.onAborted(() => this.#abort());
-      this.body; // Its first bytes come right after this and must find somebody.
+      this.body; // Starts receiving now: the first bytes arrive right after the handler returns.
     }
     this.#request = undefined;
   }
@@ -60,12 +60,12 @@ export class Received {
     return this.#headers[name] ?? "";
   }
 
-  /** The path as it was sent; only until the first wait. */
+  /** The path as it was sent. Available only until the handler first awaits something. */
   get path(): string {
     return this.#request?.getUrl() ?? "";
   }
 
-  /** The client's IP address, by the last entry of X-Forwarded-For where a proxy is trusted; empty when it is gone. */
+  /** The client's IP address, from the last X-Forwarded-For entry if the proxy is trusted; empty after a disconnect. */
   address(trustProxy: boolean): string {
     const forwarded = trustProxy ? this.header("x-forwarded-for").split(",").at(-1)?.trim() : "";
     if (forwarded) return forwarded;
@@ -80,26 +80,26 @@ export class Received {
     return this.#body;
   }
 
-  /** Whether the answer is complete or the client is gone. */
+  /** Whether the response is complete or the client has disconnected. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** Calls back when the answer is not wanted any more: the client is gone, at once if it is already, or we cancel. */
+  /** Calls back when the client disconnects or the exchange is cancelled; at once if that has already happened. */
   onAbort(listener: (reason: SandgateError) => void): void {
     if (this.unwanted) listener(this.unwanted);
     else if (this.#onAbort) this.#onAbort.push(listener);
     else this.#onAbort = [listener];
   }
 
-  /** Calls back when the exchange is over, answered or not. */
+  /** Calls back when the exchange is over, whether answered or not. */
   onDone(listener: () => void): void {
     if (this.#over) listener();
     else if (this.#onDone) this.#onDone.push(listener);
     else this.#onDone = [listener];
   }
 
-  /** Ends it from our side. Whoever works on the answer is told why; the connection is closed if that takes long. */
+  /** Cancels the exchange. `onAbort` listeners get the reason; the connection is closed if they do not end it within a second. */
   cancel(reason: SandgateError): void {
     if (this.#over || this.unwanted) return;
     this.#giveUp(reason);
@@ -107,13 +107,13 @@ export class Received {
     this.onDone(() => clearTimeout(timer));
   }
 
-  /** Writes in one go. As long as the server's handler has not returned, uWS does that by itself. */
+  /** Combines the writes into one. Until the server's handler returns, uWS does so by itself. */
   corked(write: () => void): void {
     if (this.#request) write();
     else this.raw.cork(write);
   }
 
-  /** The answer is complete or was cut off by us. */
+  /** Marks the exchange as over: the response is complete, or the connection was cut. */
   finished(): void {
     this.#over = true;
     if (this.#onDone) for (const listener of this.#onDone) listener();

@@ -1,4 +1,4 @@
-/** The listening socket: turns every request into an exchange and hands it to its route. */
+/** The HTTP listener: turns every request into an exchange and hands it to its route. */
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -12,30 +12,30 @@ export interface ServerOptions<R extends Endpoint> {
   readonly routes: readonly R[];
   readonly corsOrigins: readonly string[];
   readonly hosts: Hosts;
-  /** The path of a Unix socket for the operator, on which the same calls are answered. */
+  /** Path of the operator's Unix socket, which serves the same routes. */
   readonly operatorSocket: string;
   readonly log: Logger;
-  /** Answers an exchange by its route; never throws. */
+  /** Answers an exchange by its route. Never throws. */
   readonly handle: (exchange: Exchange, route: R) => void;
-  /** Answers an exchange at a path that there is not. */
+  /** Answers an exchange with an unknown path. */
   readonly notFound: (exchange: Exchange) => void;
-  /** Sees every exchange at its beginning. */
+  /** Called at the start of every exchange. */
   readonly begun?: (exchange: Exchange) => void;
-  /** Sees every exchange at its end. */
+  /** Called at the end of every exchange. */
   readonly observe: (exchange: Exchange) => void;
 }
 
 export interface Server {
   readonly port: number;
-  /** No new connections; open exchanges go on. */
+  /** Accepts no new connections; open exchanges continue. */
   stopListening(): void;
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void;
 }
 
-const operatorSocketFailed = "the operator's Unix socket cannot be listened on (is its path longer than 107 bytes?): sandgate-admin needs SANDGATE_URL";
+const operatorSocketFailed = "cannot listen on the operator's Unix socket (is its path longer than 107 bytes?); sandgate-admin needs SANDGATE_URL";
 
-/** @throws {Error} when the address cannot be listened on. */
+/** Listens on host and port, and on the operator's Unix socket. @throws {Error} when it cannot listen on the address. */
 export function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
   const app = App();
   for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
@@ -53,7 +53,7 @@ export function listen<R extends Endpoint>(host: string, port: number, options: 
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
       boundReceiveBuffer(us_socket_local_port(socket), options.log);
       const open = new Set([socket]);
-      // Takes the place of one that a killed gateway has left.
+      // Replaces the socket file of a gateway that was killed.
       app.listen_unix((local: us_listen_socket | false) => {
         if (local) open.add(local);
         else options.log.warn({ event: "operator_socket_failed", path: options.operatorSocket }, operatorSocketFailed);
@@ -67,13 +67,13 @@ export function listen<R extends Endpoint>(host: string, port: number, options: 
   });
 }
 
-/** uWS wants an answer, or somebody who waits for the client's end, before this returns. */
+/** Before this returns, uWS requires a response or an abort listener. */
 function serve<R extends Endpoint>(exchange: Exchange, routes: readonly R[], options: ServerOptions<R>): void {
   try {
     if (exchange.fault === undefined) dispatch(exchange, routes, options);
     else refuse(exchange, exchange.fault, options);
   } catch (thrown) {
-    options.log.error({ err: thrown, request_id: exchange.requestId }, "a request could not be taken");
+    options.log.error({ err: thrown, request_id: exchange.requestId }, "a request could not be handled");
     exchange.sendError(SandgateError.from(thrown));
   }
   exchange.detach();
@@ -84,7 +84,7 @@ function refuse(exchange: Exchange, fault: string, { begun }: Pick<ServerOptions
   exchange.refuse(new SandgateError("invalid_request", fault));
 }
 
-/** @throws {SandgateError} `invalid_request` for what is addressed to somebody else, or encoded as nobody here reads it. */
+/** @throws {SandgateError} `invalid_request` for a foreign `Host` or an unsupported Content-Encoding. */
 function refuseForeign(exchange: Exchange, hosts: Hosts): void {
   hosts.refuseForeign(exchange.header("host"));
   const encoding = exchange.header("content-encoding");

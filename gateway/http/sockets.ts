@@ -1,26 +1,26 @@
-/** WebSockets as uWebSockets.js has them: its limits, and whom its events go to. */
+/** Adapter for the WebSockets of uWebSockets.js: their limits, and the dispatch of events to handlers. */
 import type { HttpRequest, us_socket_context_t, WebSocket, WebSocketBehavior } from "uWebSockets.js";
 import { controlBytesMax } from "../../shared/stream/session/protocol.ts";
 
-/** What `send` of uWebSockets.js returns when it has thrown the message away. */
+/** What `send` of uWebSockets.js returns for a dropped message. */
 const dropped = 2;
 /**
- * Bytes that may wait for a slow client. Four windows of unacknowledged output: frames of few bytes each come with as
- * many bytes of headers again and again. A message beyond it is dropped, which `send` tells.
+ * Bytes that may wait for a slow client: four windows of unacknowledged output, because the headers of very small frames
+ * take as many bytes as their content. A message beyond this is dropped, and `send` reports it.
  */
 const waitingBytesMax = 1024 * 1024;
 /**
- * Seconds without anything from the client after which uWebSockets.js closes by itself. Our own pings notice that
- * earlier; this is for a client that does not even take a close.
+ * Seconds of silence from the client after which uWebSockets.js closes the connection by itself. Our own pings detect a
+ * dead client earlier; this is for a client that does not even accept a close frame.
  */
 const silenceS = 120;
 
-/** Somebody who has a WebSocket. Of an open socket `closed` comes exactly once, and nothing after it. */
+/** Receives the events of one WebSocket. After `opened`, `closed` is called exactly once, and nothing after it. */
 export interface SocketHandler {
   opened(socket: Socket): void;
-  /** The bytes are the handler's own. */
+  /** The bytes belong to the handler. */
   received(bytes: Buffer, isBinary: boolean): void;
-  /** An answer to a ping. */
+  /** Called for each pong. */
   alive(): void;
   closed(): void;
 }
@@ -29,7 +29,7 @@ interface Holder {
   readonly handler: SocketHandler;
 }
 
-/** An open WebSocket. It must not be used after `closed`. */
+/** An open WebSocket. Must not be used after `closed`. */
 export class Socket {
   readonly #raw: WebSocket<Holder>;
 
@@ -37,7 +37,7 @@ export class Socket {
     this.#raw = raw;
   }
 
-  /** False when the client is too slow: the message is lost. */
+  /** Returns false when the client is too slow and the message was dropped. */
   send(message: string | Uint8Array): boolean {
     return this.#raw.send(message, typeof message !== "string") !== dropped;
   }
@@ -50,7 +50,7 @@ export class Socket {
     this.#raw.end(code, reason);
   }
 
-  /** Closes without a word. */
+  /** Closes the connection without a close frame. */
   cut(): void {
     this.#raw.close();
   }
@@ -58,7 +58,7 @@ export class Socket {
 
 export type UserData = Holder;
 
-/** What uWebSockets.js must be given to make a WebSocket of a request. */
+/** What uWebSockets.js needs to upgrade a request to a WebSocket. */
 export interface Upgrade {
   readonly key: string;
   readonly protocols: string;
@@ -66,7 +66,7 @@ export interface Upgrade {
   readonly context: us_socket_context_t;
 }
 
-/** To be read before the server's handler returns. */
+/** Must be called before the server's handler returns. */
 export function upgradeOf(request: HttpRequest, context: us_socket_context_t): Upgrade {
   const header = (name: string): string => request.getHeader(`sec-websocket-${name}`);
   return { key: header("key"), protocols: header("protocol"), extensions: header("extensions"), context };
@@ -79,7 +79,7 @@ export const socketBehavior: WebSocketBehavior<Holder> = {
   idleTimeout: silenceS,
   sendPingsAutomatically: false,
   open: (raw) => raw.getUserData().handler.opened(new Socket(raw)),
-  // uWebSockets.js takes the memory back when this returns.
+  // The message's memory belongs to uWebSockets.js and is reused after this returns.
   message: (raw, message, isBinary) => raw.getUserData().handler.received(Buffer.from(message.slice(0)), isBinary),
   pong: (raw) => raw.getUserData().handler.alive(),
   close: (raw) => raw.getUserData().handler.closed(),

@@ -1,4 +1,4 @@
-/** Bodies that go out in pieces, at the client's speed: `write` resolves when the socket has room for more. */
+/** Streams a response body at the client's speed: `write` resolves when the socket has room for more. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { Exchange, Headers } from "./exchange.ts";
 import { clientGone } from "./received.ts";
@@ -8,7 +8,7 @@ export class BodyWriter {
   readonly #totalBytes: number | undefined;
   readonly #stallMs: number;
   #writtenBytes = 0;
-  /** The last announced byte is out: uWS has finished the response, which must not be touched any more. */
+  /** The last byte of the Content-Length is written. uWS has ended the response, which must not be used any more. */
   #complete = false;
   #wait: { resolve: () => void; reject: (error: SandgateError) => void } | undefined;
 
@@ -16,7 +16,7 @@ export class BodyWriter {
    * Sends status and headers.
    *
    * @param totalBytes sent as Content-Length; undefined for a chunked body.
-   * @param stallMs a client that takes nothing for this long is cut off.
+   * @param stallMs a client that reads nothing for this long is disconnected.
    */
   constructor(exchange: Exchange, options: { contentType: string; headers?: Headers; totalBytes?: number | undefined; stallMs: number }) {
     this.#exchange = exchange;
@@ -26,21 +26,21 @@ export class BodyWriter {
     if (exchange.aborted) return;
     const closing = exchange.closes ? { connection: "close" } : {};
     exchange.corked(() => exchange.begin(200, options.contentType, { ...options.headers, ...closing }));
-    // The end of the answer can then be written by `tryEnd`, which cannot close the connection.
+    // With a known length, `tryEnd` may write the end of the response, and it cannot close the connection.
     if (options.totalBytes !== undefined) this.#readNoMore();
   }
 
-  /** @throws {SandgateError} when the client is gone or takes nothing, or when this is more than was announced. */
+  /** @throws {SandgateError} when the client has disconnected or stalls, or when the body exceeds the announced length. */
   async write(chunk: Uint8Array): Promise<void> {
     if (this.#exchange.aborted) throw clientGone();
     this.#writtenBytes += chunk.length;
-    // Bytes beyond the Content-Length would be read by the client as the answer to its next request.
+    // The client would read bytes beyond the Content-Length as the response to its next request.
     if (this.#writtenBytes > (this.#totalBytes ?? Number.POSITIVE_INFINITY)) throw new SandgateError("internal_error", "more bytes than were announced");
     if (this.#totalBytes === undefined) await this.#writeChunked(chunk);
     else await this.#writeCounted(chunk, this.#totalBytes);
   }
 
-  /** The end of the body. One that is shorter than was announced breaks the connection. */
+  /** Ends the body. A body shorter than the announced length cuts the connection. */
   end(): void {
     if (this.#exchange.aborted) return;
     if (this.#writtenBytes < (this.#totalBytes ?? 0)) return this.cut();
@@ -49,14 +49,14 @@ export class BodyWriter {
     this.#exchange.finished();
   }
 
-  /** Breaks the connection, so that the client sees that the body is not whole. */
+  /** Cuts the connection, so that the client notices that the body is incomplete. */
   cut(): void {
     if (!this.#exchange.aborted && !this.#complete) this.#exchange.raw.close();
   }
 
   /**
-   * Of a connection that ends with this answer: what else comes is left in the kernel, the client closes, and if it does
-   * not, uWebSockets.js does some seconds later. Not earlier than must be, because without reading nobody sees a client go.
+   * Stops reading from a connection that is to close: further bytes stay in the kernel, and the client closes, or
+   * uWebSockets.js does so some seconds later. Called as late as possible, because a disconnect goes unnoticed without reading.
    */
   #readNoMore(): void {
     if (this.#exchange.closes) this.#exchange.raw.pause();
@@ -98,7 +98,7 @@ export class BodyWriter {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#wait = { resolve, reject };
     const timer = setTimeout(() => this.cut(), this.#stallMs);
-    // Not in the same go: uWebSockets.js puts the listener that it has just called back in place of one that is set meanwhile.
+    // Deferred: uWebSockets.js restores the listener that it has just called, which would replace one set during the call.
     listen(() => setImmediate(resolve));
     try {
       await promise;

@@ -1,6 +1,6 @@
 /**
- * One client of a live session: passes its messages on to the worker that has the session, and what comes from there on
- * to it. Output goes through unread. Nothing of a session is kept here, so any gateway can have its next connection.
+ * One client of a live session: relays messages between the client and the worker that runs the session. Output is
+ * passed through unparsed. The gateway keeps no session state, so the next connection may go to any gateway.
  */
 
 import { messageChecker } from "../../shared/bus/checks.ts";
@@ -22,9 +22,9 @@ import { Outbox } from "./outbox.ts";
 import type { Pace } from "./pace.ts";
 import type { OpenSocket, Sockets } from "./sockets.ts";
 
-/** A close frame has room for 123 bytes. */
+/** A close frame has room for a reason of 123 bytes. */
 const closeReasonMax = 120;
-/** Pieces of output whose acknowledgements may come all at once and for free. */
+/** The most acknowledgements that a client can save up to send at no cost. */
 const unansweredMax = 10_000;
 
 const checkNotice = messageChecker(sessionCalls.sessionAttach.stream.notice, "a notice of a session");
@@ -39,16 +39,16 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
   readonly caller: Caller;
   readonly #parts: ConnectionParts;
   readonly #ask: Ask;
-  /** With the worker, once the client has said what it wants. */
+  /** The stream to the worker, opened by the client's first message. */
   #stream: Stream | undefined;
   #socket: Socket | undefined;
   #phase: "new" | "opening" | "open" | "over" = "new";
   #timer: NodeJS.Timeout | undefined;
   #isAlive = true;
   readonly #outbox = new Outbox();
-  /** Pieces of output that no acknowledgement has come for. */
+  /** Pieces of output that the client has not acknowledged. */
   #unanswered = 0;
-  /** Bytes of input that this client has sent, and that the command has been given of them. */
+  /** Bytes of input: sent by this client, taken by the command, and the session's input offset when the client joined. */
   #input = { sent: 0, taken: 0, base: 0 };
 
   constructor(parts: ConnectionParts, ask: Ask) {
@@ -106,7 +106,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
     this.#hear(checkNotice(notice));
   }
 
-  /** The worker's last notice: how the session has ended, or why this client has no part in it any more. */
+  /** The worker's last notice: how the session ended, or why this client was removed from it. */
   ended(notice: unknown): void {
     this.#hear(checkNotice(notice));
   }
@@ -122,7 +122,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
     return readClientMessage(bytes.toString());
   }
 
-  /** One acknowledgement for each piece of output is free: a client cannot help how small the pieces are that a command writes. */
+  /** One acknowledgement per piece of output is free: the client has no control over how small a command's writes are. */
   #count(type: ClientMessage["type"] | "input"): void {
     if (type === "ack" && this.#unanswered > 0) this.#unanswered--;
     else this.#parts.pace.take(this, this.caller.limitKey, type);
@@ -191,7 +191,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
 
   #deliver(message: string | Uint8Array): void {
     if (!this.#socket || this.#socket.send(message)) return;
-    // The client sees a hole in no case: it attaches again and asks for what it has not got.
+    // The client must never see a gap, so it is disconnected: it attaches again and asks for the missing output.
     this.#close(closeReasons.outputLost.code, closeReasons.outputLost.meaning);
   }
 

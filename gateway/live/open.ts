@@ -1,4 +1,4 @@
-/** The first message of a client as a call to the worker. */
+/** Turns a client's first message into a call to the worker. */
 
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { Config } from "../../shared/config.ts";
@@ -10,29 +10,29 @@ import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/sess
 import type { By, Caller } from "../call.ts";
 import type { Dispatcher, WorkerRef } from "../fleet/dispatch.ts";
 
-/** What a client's connection works with. */
+/** The parts of the gateway that a connection uses. */
 export interface Parts {
   readonly config: Config;
   readonly hub: StreamHub;
   readonly workers: Dispatcher;
 }
 
-/** Who wants what of which sandbox. */
+/** The caller, the sandbox, and what the caller asks for. */
 export interface Ask {
   readonly caller: Caller;
   readonly by: By;
   readonly sandboxId: string;
   readonly worker: WorkerRef;
-  /** The client may never write. */
+  /** Whether the client may only read. */
   readonly readOnly: boolean;
-  /** Known from the first message on, as is what it asks for. */
+  /** Session and action are set by the first message. */
   sessionId?: string;
   action?: "start" | "attach";
 }
 
 type Opening = Ask & { readonly sessionId: string };
 
-/** Resolves when the worker has begun to talk on the stream. @throws {SandgateError} why it cannot. */
+/** Resolves when the worker has accepted the call and writes to the stream. @throws {SandgateError} when it refuses. */
 export async function openOnWorker(parts: Parts, ask: Opening, message: StartMessage | AttachMessage, to: StreamTarget): Promise<void> {
   const common = { ...ask.by, sandbox_id: ask.sandboxId, to };
   if (message.type === "start") await parts.workers.call(ask.worker, "sessionStart", { ...common, ...startOf(parts, ask, message) });

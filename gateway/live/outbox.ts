@@ -1,14 +1,14 @@
 /**
- * What a client has sent on its way to the worker. The first message goes at once, those that follow within a
- * millisecond go together: a client that types byte by byte as fast as it can makes no more of a load than others.
+ * Batches a client's messages to the worker. The first message is sent at once, and those that follow within a
+ * millisecond are sent together, so that a client that sends single bytes as fast as it can causes no extra load.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 
 const togetherDefaultMs = 1;
-/** Bytes of input that are put together into one message. */
+/** The most bytes of input combined into one message. */
 const togetherBytes = 64 * 1024;
-/** Messages that may wait for the session to begin; a client has little to say until then. */
+/** The most messages that may wait for the session to begin; a client needs few until then. */
 const earlyMax = 1_000;
 
 interface Input {
@@ -18,9 +18,9 @@ interface Input {
 }
 type Item = Input | ClientMessage;
 
-/** Where it goes. */
+/** The receiver of the batched messages. */
 export interface OutboxTarget {
-  /** Input, in pieces. */
+  /** Sends input, in pieces. */
   push(...pieces: Uint8Array[]): void;
   say(message: ClientMessage): void;
 }
@@ -30,22 +30,22 @@ export class Outbox {
   #waiting: Item[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sentAtMs = Number.NEGATIVE_INFINITY;
-  /** Undefined until the worker listens. */
+  /** Undefined until the worker is ready. */
   #target: OutboxTarget | undefined;
   #isClosed = false;
 
-  /** @param togetherMs how long what follows a message is put together. */
+  /** @param togetherMs how long messages are collected after one was sent. */
   constructor(togetherMs = togetherDefaultMs) {
     this.#togetherMs = togetherMs;
   }
 
-  /** The worker listens: what has waited for that goes now. */
+  /** Called when the worker is ready: sends what has waited. */
   open(target: OutboxTarget): void {
     this.#target ??= target;
     this.#flush();
   }
 
-  /** The client has gone. What it said before that still counts. */
+  /** Called when the client disconnects: sends what is waiting, and drops later messages. */
   close(): void {
     this.#flush();
     this.#isClosed = true;
@@ -69,7 +69,7 @@ export class Outbox {
     this.#add(message);
   }
 
-  /** Of acknowledgements the last one counts, of sizes the last one between two pieces of input. A signal that is pending is not sent twice. */
+  /** Drops waiting messages that the new one replaces: earlier acks, and earlier resizes or equal signals since the last input. */
   #replace(message: ClientMessage): void {
     const sinceInput = this.#waiting.findLastIndex(({ type }) => type === "input") + 1;
     this.#waiting = this.#waiting.filter((item, index) => {

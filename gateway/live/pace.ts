@@ -1,25 +1,25 @@
 /**
- * How much WebSockets may ask of a gateway: each message takes time from everybody else's, however short it is, and the
- * next one comes without waiting for any answer. Counted for each socket, and for all of a key, or of the browsers of an
- * account, together; so one that floods is closed before the others of its key are.
+ * Rate limit for WebSocket messages. Each message costs the gateway time, however short it is, and a client can send the
+ * next one without waiting for an answer. Counted per socket, and per limit key (an API key, or all browsers of an account).
+ * The socket's budget is smaller, so a flooding socket is closed before the others of its key are affected.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 
 const windowMs = 1_000;
-/** What one socket may spend in each window. */
+/** What one socket may spend per window. */
 const socketBudget = 2_500;
-/** What all sockets of a key may spend. */
+/** What all sockets of a limit key may spend per window. */
 const keyBudget = 2 * socketBudget;
-/** Of messages that the worker has more to do for than to note them; all others cost 1. */
+/** Costs of messages that cause the worker real work; all others cost 1. */
 const costs: { readonly [type in ClientMessage["type"] | "input"]?: number } = { resize: 10, signal: 50 };
 
 export class Pace {
-  /** By socket and by key, in this window. */
+  /** What was spent in this window, by socket and by limit key. */
   readonly #spent = new Map<object | string, number>();
   #window = 0;
 
-  /** For a message that has come. @throws {SandgateError} `rate_limited`. */
+  /** Counts a received message. @throws {SandgateError} `rate_limited`. */
   take(socket: object, limitKey: string, type: ClientMessage["type"] | "input"): void {
     const window = Math.floor(performance.now() / windowMs);
     if (window !== this.#window) {

@@ -1,4 +1,4 @@
-/** The open WebSockets of a gateway: how many, whether their clients are alive, and which must end. */
+/** The open WebSockets of a gateway: limits their number, checks that clients are alive, and ends them on demand. */
 
 import { SandgateError } from "../../shared/errors.ts";
 import { pingMs } from "../../shared/stream/session/protocol.ts";
@@ -6,14 +6,14 @@ import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 
-/** One of them. */
+/** An open WebSocket of a live session. */
 export interface OpenSocket {
   readonly caller: Caller;
-  /** Pings the client, or closes when it has given no sign of life since the last time. */
+  /** Pings the client, or closes the socket if the client has sent nothing since the last check. */
   check(): void;
-  /** Ends it; the client is told why. */
+  /** Sends the error to the client and closes the socket. */
   fail(error: SandgateError): void;
-  /** Ends it because this gateway stops. */
+  /** Closes the socket because this gateway is stopping. */
   restart(): void;
 }
 
@@ -25,14 +25,14 @@ export class Sockets {
 
   constructor(max: number, log: Logger) {
     this.#max = max;
-    this.#timer = every(pingMs, log, "the clients of WebSockets could not be looked at", () => this.#check()).unref();
+    this.#timer = every(pingMs, log, "could not check the clients of WebSockets", () => this.#check()).unref();
   }
 
   get size(): number {
     return this.#open.size;
   }
 
-  /** @throws {SandgateError} `unavailable` when no more are taken. */
+  /** @throws {SandgateError} `unavailable` when no more sockets are accepted. */
   refuseIfFull(): void {
     if (this.#draining) throw new SandgateError("unavailable", "the gateway is shutting down");
     if (this.#open.size >= this.#max) throw new SandgateError("unavailable", "the gateway has no room for another WebSocket");
@@ -40,7 +40,7 @@ export class Sockets {
 
   add(socket: OpenSocket): void {
     this.#open.add(socket);
-    // It may have been let in before the shutdown began.
+    // It may have been admitted before the shutdown began.
     if (this.#draining) socket.restart();
   }
 
@@ -48,12 +48,12 @@ export class Sockets {
     this.#open.delete(socket);
   }
 
-  /** Ends the sockets of some callers. */
+  /** Ends the sockets of the matching callers. */
   cancel(isMeant: (caller: Caller) => boolean, reason: SandgateError): void {
     for (const socket of [...this.#open]) if (isMeant(socket.caller)) socket.fail(reason);
   }
 
-  /** Ends all, so that their clients go to another gateway. */
+  /** Closes all sockets, so that their clients reconnect to another gateway. */
   drain(): void {
     this.#draining = true;
     clearInterval(this.#timer);

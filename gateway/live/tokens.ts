@@ -1,6 +1,6 @@
 /**
- * Tokens that open one WebSocket each, for those who cannot send a key: browsers, and people with whom a session is
- * shared. A token names the gateway that made it, which alone knows it and lets it be used once.
+ * Single-use tokens that each open one WebSocket, for clients that cannot send a key: browsers, and people with whom a
+ * session is shared. A token names the gateway that issued it; only that gateway knows it and can redeem it.
  */
 import { hash, randomBytes } from "node:crypto";
 import { ask } from "../../shared/bus/calls.ts";
@@ -10,7 +10,7 @@ import { peers } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 
 const lifeMs = 60_000;
-/** Tokens of one gateway that wait to be used; more get 429. */
+/** The most unused tokens of one gateway; beyond it, requests get 429. */
 const waitingMax = 10_000;
 const form = /^sgt_(gw_[0-9a-z]{26})_([A-Za-z0-9_-]{43})$/;
 
@@ -19,7 +19,7 @@ const invalid = (): SandgateError => new SandgateError("unauthorized", "Invalid 
 export class SessionTokens {
   readonly #bus: Bus;
   readonly #self: string;
-  /** By the SHA-256 of the token; in the order in which they expire. */
+  /** Grants by the SHA-256 of their token, in order of expiry. */
   readonly #waiting = new Map<string, { readonly grant: Grant; readonly expiresAtMs: number }>();
 
   /** @param self the id of this gateway's process. */
@@ -28,7 +28,7 @@ export class SessionTokens {
     this.#self = self;
   }
 
-  /** @throws {SandgateError} `rate_limited`. */
+  /** Issues a token. @throws {SandgateError} `rate_limited` when too many are unused. */
   issue(grant: Grant): { token: string; expiresAtMs: number } {
     this.#dropExpired();
     if (this.#waiting.size >= waitingMax) throw new SandgateError("rate_limited", "too many session tokens wait to be used", { retryAfterS: lifeMs / 1_000 });
@@ -38,7 +38,7 @@ export class SessionTokens {
     return { token, expiresAtMs };
   }
 
-  /** Uses a token up. @throws {SandgateError} `unauthorized`, `unavailable`. */
+  /** Redeems a token, which cannot be used again. @throws {SandgateError} `unauthorized`, `unavailable`. */
   async redeem(token: string): Promise<Grant> {
     const issuer = form.exec(token)?.[1];
     if (!issuer) throw invalid();
@@ -47,12 +47,12 @@ export class SessionTokens {
     try {
       return await ask(this.#bus, "redeem", peers.gateway(issuer), { hash: digest });
     } catch (error) {
-      // With the gateway that made it, the token is gone.
+      // A token is lost with the gateway that issued it.
       throw error instanceof NoResponder ? invalid() : error;
     }
   }
 
-  /** For other gateways. */
+  /** Redeems a token for another gateway. @throws {SandgateError} `unauthorized`. */
   answer(digest: string): Grant {
     const found = this.#waiting.get(digest);
     this.#waiting.delete(digest);

@@ -1,17 +1,17 @@
-/** What accounts did in the last hour, minute by minute, for the charts. In memory: a restart begins anew. */
+/** Activity of accounts in the last hour, per minute, for the charts. Kept in memory only: a restart clears it. */
 
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
 
-/** One minute of one account. */
+/** The activity of one account in one minute. */
 export interface Minute {
-  /** The minute's start divided by 60,000. */
+  /** Minutes since the Unix epoch. */
   readonly minute: number;
   requests: number;
   refused: number;
-  /** The most sandboxes at one time that were seen. */
+  /** The most sandboxes seen at one time. */
   sandboxes: number;
 }
 
@@ -26,7 +26,7 @@ export class AccountActivity {
 
   constructor(directory: SandboxDirectory, log: Logger) {
     this.#directory = directory;
-    this.#timer = every(sampleMs, log, "the sandboxes of accounts could not be counted", () => this.#sample()).unref();
+    this.#timer = every(sampleMs, log, "could not count the sandboxes of accounts", () => this.#sample()).unref();
   }
 
   stop(): void {
@@ -40,7 +40,7 @@ export class AccountActivity {
     if (!granted) now.refused++;
   }
 
-  /** The minutes of an account in which something was, oldest first. */
+  /** The minutes in which the account was active, oldest first. */
   minutesOf(accountId: string): readonly Minute[] {
     return this.#accounts.get(accountId) ?? [];
   }

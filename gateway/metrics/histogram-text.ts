@@ -1,9 +1,9 @@
-/** Histograms that were counted elsewhere, as Prometheus text: prom-client has only those that it counts itself. */
+/** Prometheus text for histograms that were counted elsewhere: prom-client can only export what it counts itself. */
 import { boundsS, type Observed } from "../../shared/util/histogram.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** One metric with all of its series; empty where there are none. */
+/** One metric with all of its series; empty if there are none. */
 export function histogramText(name: string, help: string, series: readonly { readonly labels: Labels; readonly observed: Observed }[]): string {
   if (series.length === 0) return "";
   return [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...series.flatMap(({ labels, observed }) => lines(name, labels, observed)), ""].join("\n");

@@ -1,4 +1,4 @@
-/** Prometheus metrics of the gateway and of the workers it hears from, on a listener of their own. */
+/** Prometheus metrics of the gateway and of the workers it hears from, served on a separate listener. */
 import { createServer } from "node:http";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Config } from "../../shared/config.ts";
@@ -13,7 +13,7 @@ import type { Sockets } from "../live/sockets.ts";
 import { histogramText } from "./histogram-text.ts";
 import { tellOfWorkers } from "./workers.ts";
 
-/** The calls of one method, path and status. Plain numbers: prom-client's own counting costs more than a cheap call. */
+/** The calls of one method, path and status. Plain numbers, because counting with prom-client costs more than a cheap call. */
 interface Series {
   readonly labels: Readonly<Record<"method" | "path" | "status", string>>;
   readonly durations: Histogram;
@@ -27,13 +27,13 @@ interface Parts {
   readonly hub: StreamHub;
   readonly sockets: Sockets;
   readonly workers: Dispatcher;
-  /** How many calls are being answered now. */
+  /** The number of calls in progress. */
   readonly inProgress: () => number;
 }
 
 export class Metrics {
   readonly #registry = new Registry();
-  /** By route and status: few, and found without making a text. HEAD counts as GET. */
+  /** By route and status, so that no label string is built per call. HEAD counts as GET. */
   readonly #series = new Map<Endpoint | undefined, Map<number, Series>>();
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
@@ -54,7 +54,7 @@ export class Metrics {
         },
       });
     };
-    gauge("sandgate_calls_in_progress", "Calls being answered now.", inProgress);
+    gauge("sandgate_calls_in_progress", "Calls in progress.", inProgress);
     gauge("sandgate_streams_open", "Streams between this gateway and workers.", () => hub.open);
     gauge("sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => sockets.size);
     const counter = (name: string, help: string, labelNames: string[], read: () => Iterable<readonly [Record<string, string>, number]>): void => {
@@ -69,16 +69,16 @@ export class Metrics {
         },
       });
     };
-    counter("sandgate_http_requests_total", "Calls answered, by their status.", ["method", "path", "status"], () =>
+    counter("sandgate_http_requests_total", "Calls answered, by method, path and status.", ["method", "path", "status"], () =>
       this.#all().map(({ labels, count }) => [labels, count]),
     );
-    counter("sandgate_http_errors_total", "Calls refused or failed, by the code of their error.", ["code"], () =>
+    counter("sandgate_http_errors_total", "Calls refused or failed, by error code.", ["code"], () =>
       [...this.#errors].map(([code, count]) => [{ code }, count]),
     );
     this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 
-  /** Counts an exchange that is over. */
+  /** Counts a finished exchange. */
   observe(exchange: Exchange): void {
     const series = this.#seriesOf(exchange.endpoint, exchange.status);
     series.count++;
@@ -87,11 +87,11 @@ export class Metrics {
     if (code !== undefined) this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
   }
 
-  /** Serves /metrics, where the settings ask for it. Returns what ends that. */
+  /** Serves /metrics if a port is configured. @returns a function that stops it. */
   async listen({ metricsHost: host, metricsPort: port }: Config, hosts: Hosts): Promise<() => void> {
     if (!port) return () => {};
     if (!isLoopback(host)) {
-      this.#log.warn({ event: "metrics_exposed", host }, "/metrics asks for no key: whoever reaches SANDGATE_METRICS_HOST can read it");
+      this.#log.warn({ event: "metrics_exposed", host }, "/metrics needs no key: anyone who can reach SANDGATE_METRICS_HOST can read it");
     }
     const server = createServer(async (request, response) => {
       try {
@@ -100,7 +100,7 @@ export class Metrics {
         return void response.writeHead(400, { connection: "close" }).end(`${(error as Error).message}\n`);
       }
       if (request.url !== "/metrics") return void response.writeHead(404).end();
-      const text = await this.#text().catch((err) => this.#log.error({ err }, "the metrics could not be read"));
+      const text = await this.#text().catch((err) => this.#log.error({ err }, "could not collect the metrics"));
       if (text === undefined) return void response.writeHead(500).end();
       response.writeHead(200, { "content-type": this.#registry.contentType }).end(text);
     });
@@ -110,7 +110,7 @@ export class Metrics {
 
   async #text(): Promise<string> {
     const durations = [...this.#durations].map(([path, observed]) => ({ labels: { path }, observed }));
-    const help = "Time from the request to the end of its answer.";
+    const help = "Time from the request to the end of its response.";
     return [await this.#registry.metrics(), histogramText("sandgate_http_request_duration_seconds", help, durations), this.#workers()].join("\n");
   }
 
@@ -132,7 +132,7 @@ export class Metrics {
     return series;
   }
 
-  /** Memory, CPU and so on of this process; less what prom-client calls a total although it goes up and down. */
+  /** Collects memory, CPU and so on of this process, without the gauges that prom-client misnames `_total`. */
   #collectProcess(): void {
     collectDefaultMetrics({ register: this.#registry, prefix: "sandgate_gateway_" });
     for (const metric of this.#registry.getMetricsAsArray()) {

@@ -1,4 +1,4 @@
-/** What an account did in the last hour, summed over all gateways. */
+/** Activity of an account in the last hour, summed over all gateways. */
 import { ask } from "../../shared/bus/calls.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { Ownership } from "../limit/ownership.ts";
@@ -6,7 +6,7 @@ import { type AccountActivity, type Minute, minuteMs } from "./activity.ts";
 
 const minutesShown = 60;
 
-/** A minute as the API shows it. */
+/** One minute as the API returns it. */
 export interface UsageMinute {
   readonly timestamp: string;
   readonly requests: number;
@@ -25,7 +25,7 @@ export class AccountUsage {
     this.#activity = activity;
   }
 
-  /** The last 60 minutes, oldest first, also those in which nothing was. A gateway that does not answer is left out. */
+  /** The last 60 minutes, oldest first, including idle ones. A gateway that does not answer is left out. */
   async lastHour(accountId: string): Promise<UsageMinute[]> {
     const others = this.#ownership.gateways().filter((peer) => peer !== this.#ownership.self);
     const replies = await Promise.all(others.map((peer) => ask(this.#bus, "usage", peer, { account_id: accountId }).catch(() => ({ minutes: [] }))));
@@ -36,7 +36,7 @@ export class AccountUsage {
   }
 }
 
-/** Requests add up; the sandboxes are the same ones, seen by every gateway. */
+/** Adds up requests. Sandboxes are not added, because every gateway sees the same ones. */
 function add(sums: Map<number, Minute>, { minute, requests, refused, sandboxes }: Minute): void {
   const sum = sums.get(minute) ?? { minute, requests: 0, refused: 0, sandboxes: 0 };
   sum.requests += requests;

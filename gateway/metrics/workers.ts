@@ -1,4 +1,4 @@
-/** What workers tell of themselves with every heartbeat, as metrics with the worker's id, which it keeps over restarts. */
+/** Metrics that workers report in their heartbeats, labelled with the worker's id, which it keeps across restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import type { Observed } from "../../shared/util/histogram.ts";
@@ -10,30 +10,30 @@ const gauges: readonly (readonly [name: string, help: string, read: Read])[] = [
   ["sandboxes", "Sandboxes on the worker.", ({ sandboxes }) => sandboxes],
   ["activities", "Commands and transfers running on the worker.", ({ executions }) => executions],
   ["sessions", "Live sessions whose command runs on the worker.", ({ sessions }) => sessions],
-  ["pool_containers", "Started containers that wait to become sandboxes.", ({ metrics }) => metrics?.pool.size],
+  ["pool_containers", "Warm containers waiting to become sandboxes.", ({ metrics }) => metrics?.pool.size],
   ["memory_free_bytes", "Free memory of the worker's host.", ({ memory_free_bytes }) => memory_free_bytes],
   ["disk_free_bytes", "Free disk space of the worker's host.", ({ disk_free_bytes }) => disk_free_bytes],
-  ["resident_memory_bytes", "Memory of the worker's process.", ({ rss_bytes }) => rss_bytes],
-  ["snapshot_pause_max_seconds", "The longest time that a sandbox stood still for a snapshot.", ({ snapshots }) => snapshots && snapshots.pause_ms_max / 1_000],
-  ["archive_pending_bytes", "Snapshot layers that are still to be archived.", ({ snapshots }) => snapshots?.archive_pending_bytes],
+  ["resident_memory_bytes", "Resident memory of the worker process.", ({ rss_bytes }) => rss_bytes],
+  ["snapshot_pause_max_seconds", "The longest pause of a sandbox for a snapshot.", ({ snapshots }) => snapshots && snapshots.pause_ms_max / 1_000],
+  ["archive_pending_bytes", "Bytes of snapshot layers waiting to be archived.", ({ snapshots }) => snapshots?.archive_pending_bytes],
 ];
 
 const counters: readonly (readonly [name: string, help: string, read: Read])[] = [
   ["executions_total", "Commands started.", ({ executions_total }) => executions_total],
   ["sessions_total", "Live sessions started.", ({ sessions_total }) => sessions_total],
   ["snapshots_taken_total", "Snapshots taken.", ({ snapshots }) => snapshots?.taken],
-  ["pool_hits_total", "Sandboxes that were a waiting container at once.", ({ metrics }) => metrics?.pool.hits],
-  ["pool_misses_total", "Sandboxes of the pool's kind for which no container was waiting.", ({ metrics }) => metrics?.pool.misses],
+  ["pool_hits_total", "Sandboxes created from a warm container.", ({ metrics }) => metrics?.pool.hits],
+  ["pool_misses_total", "Sandboxes that the pool could have served, but no warm container was available.", ({ metrics }) => metrics?.pool.misses],
 ];
 
 const histograms: readonly (readonly [name: string, help: string, read: (metrics: WorkerMetrics) => Observed])[] = [
-  ["create_duration_seconds", "Time from a create, restore or clone reaching the worker to the sandbox that runs.", ({ create }) => create],
-  ["execute_start_duration_seconds", "Time from a command reaching the worker to the command that runs.", ({ start }) => start],
+  ["create_duration_seconds", "Time from a create, restore or clone reaching the worker to the running sandbox.", ({ create }) => create],
+  ["execute_start_duration_seconds", "Time from a command reaching the worker to its start.", ({ start }) => start],
   ["execute_duration_seconds", "Time from the start of a command to its end.", ({ run }) => run],
-  ["snapshot_pause_seconds", "Time that a sandbox stood still for a snapshot.", ({ pause }) => pause],
+  ["snapshot_pause_seconds", "Time that a sandbox was paused for a snapshot.", ({ pause }) => pause],
 ];
 
-/** Registers them. Returns what makes the text of those that a registry has no place for. */
+/** Registers gauges and counters. @returns a function that renders the histograms, which the registry cannot hold. */
 export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): () => string {
   const registers = [registry];
   for (const [name, help, read] of gauges) {
@@ -60,7 +60,7 @@ export function tellOfWorkers(registry: Registry, workers: () => readonly Worker
 
 function tellOfReasons(registry: Registry, workers: () => readonly WorkerPresence[]): void {
   new Counter({
-    ...{ name: "sandgate_worker_refusals_total", help: "Calls that the worker refused, by the limit that was reached.", labelNames: ["worker", "reason"] },
+    ...{ name: "sandgate_worker_refusals_total", help: "Calls that the worker refused, by the limit reached.", labelNames: ["worker", "reason"] },
     registers: [registry],
     collect() {
       this.reset();
