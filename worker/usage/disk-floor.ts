@@ -1,17 +1,17 @@
 /**
- * The floor of the host's disk: below it nothing new is taken, and of the sandboxes those are ended that go on growing,
- * the fastest first. One that sleeps, or reads, is never ended for what others have written.
+ * The free-space floor of a host disk. Below it, nothing new is accepted, and sandboxes whose files keep growing are ended,
+ * fastest growth first. A sandbox that sleeps or only reads is never ended for what others wrote.
  */
 import type { DiskUse, FreeSpace } from "../runtime/filesystem/disk.ts";
 
-/** This share of the files that a file system can have is kept free. */
+/** Share of a file system's inodes that is kept free. */
 const filesFloorShare = 0.02;
-/** Who has taken less than this share of the floor is not what fills the disk. */
+/** A sandbox that grew by less than this share of the floor is not considered a cause. */
 const growthShareMin = 1 / 64;
-/** For so long after the floor was reached all sandboxes are measured anew, before the one that grew most is chosen. */
+/** Time to measure all sandboxes again after the floor is reached, before the one that grew most is chosen. */
 const settleMs = 2_000;
 
-/** Why nothing new can be taken, or undefined when there is room for so much more. */
+/** Why nothing new can be stored, or undefined when there is room for `more`. */
 export function shortageOf(free: FreeSpace, floorBytes: number, more: DiskUse = { bytes: 0, files: 0 }): string | undefined {
   if (free.bytes - more.bytes < floorBytes) return "the host has too little free disk space";
   const hasFileLimit = free.filesMax > 0;
@@ -19,17 +19,17 @@ export function shortageOf(free: FreeSpace, floorBytes: number, more: DiskUse = 
   return undefined;
 }
 
-/** A sandbox, as far as this is about it. */
+/** What the floor needs to know about a sandbox. */
 export interface Writer {
   readonly use: DiskUse;
-  /** When that was measured. */
+  /** When `use` was measured. */
   readonly measuredAtMs: number;
-  /** Whether it can write: something runs in it. */
+  /** Whether it can write, that is, whether anything runs in it. */
   readonly isActive: boolean;
 }
 
 export class DiskFloor<K extends object> {
-  /** What each had when there was still room. */
+  /** The use of each sandbox when the disk last had room. */
   #before = new WeakMap<K, DiskUse>();
   #belowSinceMs: number | undefined;
 
@@ -38,9 +38,9 @@ export class DiskFloor<K extends object> {
   }
 
   /**
-   * To be called again and again.
+   * Checks the floor; call it periodically.
    *
-   * @returns the one whose commands must end now, and none again before it has grown anew.
+   * @returns the sandbox whose commands must end now. It is not returned again until it has grown further.
    */
   look(free: FreeSpace, floorBytes: number, writers: ReadonlyMap<K, Writer>, nowMs: number): K | undefined {
     if (!shortageOf(free, floorBytes)) {
@@ -57,7 +57,7 @@ export class DiskFloor<K extends object> {
       .map(([key, { use }]) => ({ key, share: this.#growthShare(key, use, free, floorBytes) }))
       .filter(({ share }) => share >= growthShareMin)
       .sort((one, other) => other.share - one.share)[0];
-    // Only who grows after this end may be the next: others are not to blame for what is there.
+    // Growth counts from here: only a sandbox that grows after this one was ended may be the next.
     if (grown) this.#compareFromNow(writers);
     return grown?.key;
   }
@@ -66,7 +66,7 @@ export class DiskFloor<K extends object> {
     for (const [key, { use, measuredAtMs }] of writers) if (measuredAtMs > 0) this.#before.set(key, use);
   }
 
-  /** How much a sandbox has taken since there was room, as a share of the floor. One that was not measured then starts now. */
+  /** How much a sandbox has grown since there was room, as a share of the floor. Without an earlier measurement, it starts at zero. */
   #growthShare(key: K, use: DiskUse, { filesMax }: FreeSpace, floorBytes: number): number {
     const before = this.#before.get(key);
     if (!before) this.#before.set(key, use);

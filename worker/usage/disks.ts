@@ -1,4 +1,4 @@
-/** The file systems that sandboxes lie on: what is free there, and who has to stop when that is too little. */
+/** The file systems that hold sandboxes: their free space, and which sandboxes must stop when there is too little. */
 import type { Config } from "../../shared/config.ts";
 import { type DiskUse, type FreeSpace, freeSpace } from "../runtime/filesystem/disk.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
@@ -12,7 +12,7 @@ interface Disk {
 
 export class Disks {
   readonly #fromImages: Disk;
-  /** Snapshots, and what was restored from them. */
+  /** Holds snapshots and the sandboxes restored from them. */
   readonly #restored: Disk;
   readonly #floorBytes: number;
 
@@ -24,27 +24,27 @@ export class Disks {
     this.#floorBytes = diskFloorBytes;
   }
 
-  /** Looks how much is free now. */
+  /** Reads the free space of all disks. */
   async refresh(): Promise<void> {
     for (const disk of this.#all) disk.free = await freeSpace(disk.dir);
   }
 
-  /** At the last look, where there is least. */
+  /** The free space of the fullest disk at the last refresh. */
   get freeBytes(): number {
     return Math.min(...this.#all.map(({ free }) => free.bytes));
   }
 
-  /** Why so much more cannot be stored on this host, or undefined. */
+  /** Why `more` cannot be stored on this host, or undefined. */
   shortage(more?: DiskUse): string | undefined {
     return this.#all.map(({ free }) => shortageOf(free, this.#floorBytes, more)).find(Boolean);
   }
 
-  /** Whether the sandbox lies where there was too little at the last look. */
+  /** Whether the sandbox's disk was below its floor at the last check. */
   isBelowFloor(sandbox: LiveSandbox): boolean {
     return this.#of(sandbox).floor.isBelow;
   }
 
-  /** Of the sandboxes that share a disk without room, the ones that fill it, with the reason to end their commands. */
+  /** The sandboxes that are filling a disk below its floor, with the reason to end their commands. */
   *offenders(
     sandboxes: readonly LiveSandbox[],
     writerOf: (sandbox: LiveSandbox) => Writer,

@@ -1,10 +1,10 @@
-/** Asks the thread that reads what sandboxes hold; one that has failed is replaced. */
+/** Talks to the thread that reads what sandboxes hold, and replaces the thread when it fails. */
 import { Worker } from "node:worker_threads";
 import { programFile } from "../../shared/programs.mjs";
 import type { Holdings, HoldingsRequest } from "./holdings.ts";
 import type { ThreadReply, ThreadRequest } from "./holdings-thread.ts";
 
-/** It keeps little; the young generation of the main thread would be a waste. */
+/** The thread keeps little, so a young generation as large as the main thread's would be wasted. */
 const resourceLimits = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 };
 
 export class HoldingsReader {
@@ -12,7 +12,7 @@ export class HoldingsReader {
   #thread: Worker | undefined;
   #serial = 0;
 
-  /** Undefined when they could not be read. */
+  /** Resolves to undefined when the holdings could not be read. */
   read(request: HoldingsRequest): Promise<Holdings | undefined> {
     const id = this.#serial++;
     const pending = Promise.withResolvers<Holdings | undefined>();
@@ -30,7 +30,7 @@ export class HoldingsReader {
     const thread = new Worker(programFile("worker/usage/holdings-thread.ts"), { resourceLimits });
     thread.unref();
     thread.on("message", ({ id, holdings }: ThreadReply) => this.#settle(id, holdings));
-    // Also the end of one whose memory did not suffice: what it was asked for is asked for again with the next look.
+    // Includes a thread that ran out of memory. Its requests are repeated with the next look.
     thread.once("error", () => this.#ended(thread));
     thread.once("exit", () => this.#ended(thread));
     return thread;

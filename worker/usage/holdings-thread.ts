@@ -1,4 +1,4 @@
-/** The thread that reads what sandboxes hold, so that calls do not wait for it. */
+/** The thread that reads what sandboxes hold, so that the event loop does not block on it. */
 import { parentPort } from "node:worker_threads";
 import { type Holdings, type HoldingsRequest, holdingsOf } from "./holdings.ts";
 

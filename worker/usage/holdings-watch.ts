@@ -1,7 +1,7 @@
 /**
- * Looks thoroughly at sandboxes, one at a time: at what their processes hold and at System V's segments. Most looks are
- * spread out so that all together take a small part of one CPU; those that decide whether a sandbox is over its memory come
- * first and at once.
+ * Takes thorough looks at sandboxes, one at a time: what their processes hold, and System V shared memory segments. Looks
+ * are spaced out so that together they use a small part of one CPU. Urgent ones, which decide whether a sandbox is over its
+ * memory limit, come first and without delay.
  */
 import { Condition } from "../../shared/waiting.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -10,18 +10,18 @@ import type { Holdings } from "./holdings.ts";
 import { HoldingsReader } from "./holdings-reader.ts";
 import type { Track } from "./track.ts";
 
-/** After a look that nobody waits for there is a rest of this many times its duration. */
+/** After a look, the watch rests for this many times the look's duration, unless something urgent waits. */
 const restFactor = 4;
-/** One sandbox is looked at again after this many times the duration of its last look. */
+/** The same sandbox is looked at again after this many times the duration of its last look. */
 const againFactor = 10;
-/** Segments are looked for this often even where shared memory has not grown. */
+/** Segments are read at least this often, even when shared memory has not grown. */
 const segmentsMs = 10_000;
 
 export interface Look {
   readonly track: Track;
   readonly container: Container;
   readonly members: readonly number[];
-  /** Whether its memory is counted by nobody else. */
+  /** Whether to measure memory, because the kernel does not limit it for this sandbox. */
   readonly memory: boolean;
 }
 
@@ -35,17 +35,17 @@ export class HoldingsWatch {
   readonly #reader = new HoldingsReader();
   readonly #waiting = new Map<Track, Waiting>();
   readonly #descriptorsMax: number;
-  /** Something urgent ends a rest. */
+  /** Wakes the watch from a rest when something urgent arrives. */
   readonly #urgency = new Condition();
   #running = false;
-  /** When shared memory of the machine has last grown. */
+  /** When the machine's shared memory last grew. */
   #sharedGrewAtMs = 0;
 
   constructor(descriptorsMax: number) {
     this.#descriptorsMax = descriptorsMax;
   }
 
-  /** Everybody's segments may have grown: they are read again with the next look. */
+  /** Any sandbox's segments may have grown, so the next look at each reads them again. */
   noteSharedGrowth(): void {
     this.#sharedGrewAtMs = Date.now();
   }
@@ -54,7 +54,7 @@ export class HoldingsWatch {
     return this.#reader.stop();
   }
 
-  /** Resolves with what was found, after `track` has been told; undefined when nothing could be read. */
+  /** Resolves with the findings after `track` was updated, or undefined when nothing could be read. */
   look(look: Look, urgent: boolean): Promise<Holdings | undefined> {
     const waiting = this.#waiting.get(look.track) ?? { look, urgent, done: Promise.withResolvers<Holdings | undefined>() };
     waiting.look = look;
@@ -98,7 +98,7 @@ export class HoldingsWatch {
     return holdings;
   }
 
-  /** @param isLast whether nothing runs any more, so that what is found now stays. */
+  /** @param isLast whether no command runs any more, so that the segments found now will stay. */
   async #readSegments(track: Track, initPid: number, isLast: boolean): Promise<void> {
     const now = Date.now();
     const isKnown = now - track.segmentsReadAtMs < segmentsMs && track.segmentsReadAtMs > this.#sharedGrewAtMs;

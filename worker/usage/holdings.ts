@@ -1,58 +1,58 @@
 /**
- * What the processes of a sandbox hold that no counter of theirs shows: pages that several share, files in memory, files
- * on disk that have lost their name. Reading all of it takes milliseconds and more, so it is done on a thread of its own.
+ * What a sandbox's processes hold beyond their own counters: shared pages, files in memory, and unlinked files on disk.
+ * Reading it all takes milliseconds or longer, so it runs on its own thread.
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import { isMemoryObject, type Mapping, mappingsOf, residentBytes, sizesOf, writableMounts } from "../runtime/process/proc-text.ts";
 
-/** Linux' statfs type of tmpfs. */
+/** The statfs type of tmpfs on Linux. */
 const tmpfsType = 0x01021994;
 const blockBytes = 512;
-/** About what the kernel keeps in memory for each file of a memory file system, however small. */
+/** Approximate kernel memory for each file of a memory file system, however small. */
 const inodeBytes = 1024;
 
 export interface HoldingsRequest {
-  /** Host pids of the sandbox's processes, its first among them. */
+  /** Host pids of the sandbox's processes, the init process first. */
   readonly members: readonly number[];
   readonly initPid: number;
-  /** The folder of its own files, which tells their device. */
+  /** The writable layer, which identifies the device of the sandbox's files. */
   readonly layer: string | undefined;
-  /** Descriptors that are looked at in all; a sandbox with more is not looked at further. */
+  /** The most descriptors to examine in total; a sandbox with more is not examined further. */
   readonly descriptorsMax: number;
-  /** Whether memory is asked for, which takes the longest. */
+  /** Whether to measure memory, which takes the longest. */
   readonly memory: boolean;
 }
 
 export interface Holdings {
-  /** Pages of processes, those that several share counted once, with swap and page tables. */
+  /** Private and shared process pages, each shared page counted once, including swap and page tables. */
   readonly privateBytes: number;
-  /** memfd, memory file systems, shared mappings; not System V's segments, which belong to no process. */
+  /** memfd, memory file systems and shared mappings. Excludes System V segments, which belong to no process. */
   readonly sharedBytes: number;
-  /** Resident memory as the quick look adds it up, at the same time. */
+  /** Resident memory as the quick look would add it up, read at the same time. */
   readonly residentBytes: number;
-  /** Files on disk that a walk through the sandbox's own files does not come to: without a name, or mounted from beside them. */
+  /** Files on disk that a walk of the writable layer misses: unlinked ones, and those on other mounts. */
   readonly unlisted: DiskUse;
   readonly descriptors: number;
 }
 
-/** Files without a name that a sandbox's processes have open, each once. */
+/** Unlinked files that a sandbox's processes have open, each counted once. */
 class OpenFiles {
   readonly #memoryDevices: ReadonlySet<number>;
   readonly #isTmpfs = new Map<number, boolean>();
   readonly #seen = new Set<string>();
-  /** By inode number: which device a mapping names depends on the kernel. */
+  /** By inode number only: which device a mapping reports depends on the kernel. */
   readonly inodes = new Set<number>();
   memoryBytes = 0;
   onDisk = { bytes: 0, files: 0 };
   descriptors = 0;
 
-  /** @param memoryDevices file systems that are counted whole. */
+  /** @param memoryDevices file systems that are counted as a whole. */
   constructor(memoryDevices: ReadonlySet<number>) {
     this.#memoryDevices = memoryDevices;
   }
 
-  /** @returns whether there may be more to be looked at. */
+  /** @returns whether there may be more to examine. */
   add(pid: number, descriptorsMax: number): boolean {
     for (const name of namesIn(`/proc/${pid}/fd`)) {
       if (++this.descriptors > descriptorsMax) return false;
@@ -106,7 +106,7 @@ export function holdingsOf({ members, initPid, layer, descriptorsMax, memory }: 
     privateBytes: pages.privateBytes,
     residentBytes: pages.residentBytes,
     sharedBytes: mounts.memoryBytes + files.memoryBytes + pages.mappedBytes,
-    // Only the mapping tells the size of a file that nobody has open.
+    // For a file that is mapped but not open, only the mapping tells the size.
     unlisted: {
       bytes: mounts.diskBytes + files.onDisk.bytes + deleted.reduce((sum, { bytes }) => sum + bytes, 0),
       files: files.onDisk.files + deleted.length,
@@ -115,7 +115,7 @@ export function holdingsOf({ members, initPid, layer, descriptorsMax, memory }: 
   };
 }
 
-/** What the container's mounts beside its root hold, and the devices of the memory file systems, which are counted whole. */
+/** What the container's mounts other than its root hold, and the devices of the memory file systems, which are counted as a whole. */
 function mountsOf(initPid: number): { memoryBytes: number; diskBytes: number; devices: ReadonlySet<number> } {
   const held = { memoryBytes: 0, diskBytes: 0, devices: new Set<number>() };
   for (const mountPoint of writableMounts(read(`/proc/${initPid}/mountinfo`))) {
@@ -124,7 +124,7 @@ function mountsOf(initPid: number): { memoryBytes: number; diskBytes: number; de
     if (!found) continue;
     const { file, system } = found;
     const isMemory = system.type === tmpfsType;
-    // A single file that lies on the host, as /etc/hosts does.
+    // A single file bind-mounted from the host, such as /etc/hosts.
     if (file.isFile()) held[isMemory ? "memoryBytes" : "diskBytes"] += file.blocks * blockBytes;
     else if (isMemory && file.isDirectory() && !held.devices.has(file.dev)) {
       held.devices.add(file.dev);
@@ -134,13 +134,13 @@ function mountsOf(initPid: number): { memoryBytes: number; diskBytes: number; de
   return held;
 }
 
-/** Mapped files that have no name and that no process has open. */
+/** Mapped files that are unlinked and that no process has open. */
 function mappingsWithoutDescriptor(pid: number, open: ReadonlySet<number>, memoryDevices: ReadonlySet<number>): Mapping[] {
   const mappings = mappingsOf(read(`/proc/${pid}/maps`));
   return mappings.filter(({ isDeleted, inode, device }) => isDeleted && inode > 0 && !open.has(inode) && !memoryDevices.has(device));
 }
 
-/** A file on disk may have the name that the kernel gives to memory, but not its device. */
+/** A file on disk can have the name that the kernel gives to memory objects, but not their device. */
 function memoryObjectsBeside(disks: ReadonlySet<number>): (mapping: Mapping) => boolean {
   return (mapping) => isMemoryObject(mapping) && !disks.has(mapping.device);
 }
@@ -149,7 +149,7 @@ function devicesOf(paths: readonly (string | undefined)[]): ReadonlySet<number> 
   return new Set(paths.flatMap((path) => attempt(() => statSync(path ?? "").dev) ?? []));
 }
 
-/** Whether the whole file behind a mapping is counted already. */
+/** Whether the whole file behind a mapping has already been counted. */
 function isCounted(mapping: Mapping, open: ReadonlySet<number>, memoryDevices: ReadonlySet<number>): boolean {
   return open.has(mapping.inode) || memoryDevices.has(mapping.device) || mapping.name.startsWith("/SYSV");
 }
@@ -168,7 +168,7 @@ function addPages(pages: { privateBytes: number; residentBytes: number; mappedBy
 const namesIn = (dir: string): string[] => attempt(() => readdirSync(dir)) ?? [];
 const read = (path: string): string => attempt(() => readFileSync(path, "latin1")) ?? "";
 
-/** What it returns; undefined when the process has gone meanwhile. */
+/** The result of the action, or undefined when the process has exited meanwhile. */
 function attempt<T>(action: () => T): T | undefined {
   try {
     return action();

@@ -1,12 +1,12 @@
-/** What is left of the host's memory and disk. */
+/** The load, and the free and shared memory, of the host. */
 import { readFileSync } from "node:fs";
 import { availableParallelism, freemem, loadavg } from "node:os";
 import { sizesOf } from "../runtime/process/proc-text.ts";
 
 export interface HostMemory {
-  /** Memory that programs can still get, caches that the kernel would give up included. */
+  /** Memory still available to programs, including caches that the kernel would give up. */
   readonly availableBytes: number;
-  /** Files in memory, System V's segments and shared mappings of the whole machine. */
+  /** Files in memory, System V segments and shared mappings of the whole machine. */
   readonly sharedBytes: number;
 }
 

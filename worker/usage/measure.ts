@@ -1,4 +1,4 @@
-/** What the processes of a container use: from its cgroup where it has one of its own, else from /proc. */
+/** What the processes of a container use: read from its cgroup if it has its own, otherwise from /proc. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container } from "../runtime/container/container.ts";
@@ -7,15 +7,15 @@ import { usageOf } from "../runtime/process/proc.ts";
 /** Clock ticks of /proc per second (USER_HZ, fixed on Linux). */
 const ticksPerSecond = 100;
 
-/** A reading of the counters. CPU time only ever grows while the same processes live. */
+/** A reading of the counters. CPU time never decreases while the same processes live. */
 export interface Reading {
   readonly memoryBytes: number;
   readonly cpuSeconds: number;
-  /** CPU seconds of each process, where they are counted one by one. */
+  /** CPU seconds of each process, when processes are counted one by one. */
   readonly byProcess: ReadonlyMap<number, number> | undefined;
 }
 
-/** Reads the counters now. `members` are the processes of the container's pid namespace. */
+/** Reads the counters now. `members` are the processes in the container's pid namespace. */
 export function readCounters(container: Container, members: readonly number[]): Reading {
   return (container.cgroup && fromCgroup(container.cgroup)) || fromProcesses(members);
 }
@@ -30,7 +30,7 @@ function fromCgroup(cgroup: string): Reading | undefined {
   }
 }
 
-/** What files in memory, System V's segments and shared mappings take of the container's own limit, where the kernel keeps one. */
+/** The part of the container's own kernel memory limit used by files in memory, System V segments and shared mappings. */
 export function sharedOfGroup({ cgroup }: Pick<Container, "cgroup">): number {
   try {
     return Number(/^shmem (\d+)/m.exec(readFileSync(join(cgroup ?? "", "memory.stat"), "utf8"))?.[1] ?? 0);
@@ -51,7 +51,7 @@ function fromProcesses(members: readonly number[]): Reading {
   return { memoryBytes, cpuSeconds: 0, byProcess };
 }
 
-/** CPU seconds used between two readings. What processes used that began and ended in between is not seen on /proc. */
+/** CPU seconds used between two readings. On /proc, processes that began and ended in between are missed. */
 export function cpuSecondsBetween(before: Reading, after: Reading): number {
   if (!after.byProcess) return Math.max(0, after.cpuSeconds - before.cpuSeconds);
   let seconds = 0;

@@ -1,4 +1,4 @@
-/** Watches what sandboxes and the host use: samples for `status`, limits that the kernel does not enforce for us. */
+/** Watches what sandboxes and the host use: samples for `status`, and limits that the kernel does not enforce. */
 
 import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
@@ -20,20 +20,20 @@ import { noUse, Track, type Usage } from "./track.ts";
 
 const MiB = 1024 ** 2;
 const tickMs = 500;
-/** How often it is looked whether memory goes so fast that the next tick would be late. */
+/** How often to check whether memory drops so fast that the next tick would be too late. */
 const hurryMs = 100;
-/** So much of the host's memory gone since the last tick is a reason for the next one. */
+/** If this much of the host's memory is gone since the last tick, the next tick runs at once. */
 const hurryBytes = 128 * MiB;
-/** Shared memory that comes and goes all the time on any machine. */
+/** Growth of shared memory that is normal noise on any machine. */
 const sharedNoiseBytes = MiB;
-/** What commands that were ended for their memory may leave in it, and what any may: the next one has only the rest. */
+/** The most leftover memory tolerated after commands ended for their memory, and after any: the next command gets only the rest. */
 const cloggedShare = 0.5;
 const fullShare = 0.9;
 const sampleMs = 10_000;
 const sweepMs = 600_000;
 const day = 86_400_000;
 const unmeasured = "usage could not be measured";
-/** A layer is not measured again before this many times the last measurement's duration has passed. */
+/** The pause before a layer is measured again, as a multiple of the last measurement's duration. */
 const diskRestFactor = 10;
 
 interface Parts {
@@ -90,17 +90,17 @@ export class UsageMonitor {
     await this.#holdings.stop();
   }
 
-  /** The usage at the last look, at most half a second ago. */
+  /** The usage at the last look, at most half a second old. */
   current(sandbox: LiveSandbox): Usage {
     return sandbox.container ? this.#track(sandbox.container).usage : noUse;
   }
 
-  /** Why so much more cannot be stored on this host, or undefined. */
+  /** Why `more` cannot be stored on this host, or undefined. */
   diskShortage(more?: DiskUse): string | undefined {
     return this.#disks.shortage(more);
   }
 
-  /** Measures the writable layer now; callers at the same time share one measurement. */
+  /** Measures the writable layer now; concurrent callers share one measurement. */
   async measureDisk(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
     if (!container) return;
@@ -111,7 +111,7 @@ export class UsageMonitor {
     await track.diskRunning;
   }
 
-  /** Looks now at what the sandbox's processes hold. */
+  /** Takes a thorough look at the sandbox now. */
   async measureHoldings(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
     const members = container && processesByNamespace().get(container.pidNamespace);
@@ -129,7 +129,7 @@ export class UsageMonitor {
     track.diskDueAtMs = Date.now() + Math.max(tickMs, diskRestFactor * track.diskTookMs);
   }
 
-  /** Memory can be taken much faster than the ticks come. */
+  /** Ticks early when memory is taken much faster than the regular ticks come. */
   async #hurry(): Promise<void> {
     if (this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) await this.#tick();
   }
@@ -157,7 +157,7 @@ export class UsageMonitor {
     const spaces = processesByNamespace();
     const sampling = Date.now() - this.#sampledAtMs >= sampleMs;
     if (sampling) this.#sampledAtMs = Date.now();
-    // What one of them does to be unreadable must not leave the others unwatched.
+    // One sandbox that cannot be read must not leave the others unwatched.
     for (const sandbox of this.#sandboxes.all()) inBackground(this.#log, unmeasured, () => this.#lookAt(sandbox, spaces, sampling));
     for (const { sandbox, reason } of this.#disks.offenders([...this.#sandboxes.all()], (one) => this.#writerOf(one, spaces))) {
       if (sandbox.container) this.#endCommands(sandbox, sandbox.container, reason);
@@ -170,7 +170,7 @@ export class UsageMonitor {
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
     const members = spaces.get(container.pidNamespace) ?? [];
     const track = this.#track(container);
-    // To read the counters of thousands of processes would give a fork bomb the time to grow.
+    // Reading the counters of thousands of processes would give a fork bomb time to grow.
     const isFlooded = this.#isFlooded(members);
     const reading = isFlooded ? track.reading : readCounters(container, members);
     track.note(reading, members.length, record.cpu, !reading.byProcess);
@@ -193,18 +193,18 @@ export class UsageMonitor {
     if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
   }
 
-  /** Where there is too little CPU for all, those that have long used much give way to those that have not. */
+  /** When CPU is short, sandboxes that have long used much yield to those that have not. */
   #weigh({ cpuGroup }: Container, track: Track, cpus: number): void {
     if (cpuGroup === undefined || track.isBusy === track.isWeighedAsBusy) return;
     try {
       weigh(cpuGroup, cpus, track.isBusy);
       track.isWeighedAsBusy = track.isBusy;
     } catch (error) {
-      this.#log.debug({ err: error }, "the group of a sandbox has gone");
+      this.#log.debug({ err: error }, "the cgroup of a sandbox is gone");
     }
   }
 
-  /** Looks thoroughly where anything runs, where something did until now, and at once where the memory may be too much. */
+  /** Takes a thorough look at sandboxes that run or recently ran commands, and at once when one may be over its memory limit. */
   #considerHoldings(sandbox: LiveSandbox, container: Container, members: readonly number[]): void {
     const track = this.#track(container);
     const mayBeOver = !this.#limits.memory && memoryExcess(sandbox, track.usage.memoryBytes) !== undefined;
@@ -220,7 +220,7 @@ export class UsageMonitor {
     const memory = !this.#limits.memory;
     const { endings } = track;
     const holdings = await this.#holdings.look({ track, container, members, memory }, urgent);
-    // What it has seen may have been ended meanwhile.
+    // The commands that it saw may have been ended meanwhile.
     if (!holdings || sandbox.container !== container || track.endings !== endings) return;
     if (members.length === 1) track.isLookStale = false;
     sandbox.unlisted = holdings.unlisted;
@@ -232,15 +232,15 @@ export class UsageMonitor {
   }
 
   /**
-   * What commands left in memory may be more than the next one could live with: it goes with the container's namespaces. To
-   * be asked while no command runs, whose own memory would be taken for it.
+   * Restarts the container when its ended commands left so much in memory that the next one may not fit; the leftovers go
+   * with the container's namespaces. Call it only while no command runs, since that command's memory would be counted, too.
    */
   #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): void {
     const share = track.endedForMemory ? cloggedShare : fullShare;
     track.endedForMemory = false;
     const bytes = this.#limits.memory ? sharedOfGroup(container) : track.sharedBytes;
     if (!keepsMoreThan(share, sandbox, bytes)) return;
-    this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is started anew to free what its commands left in memory");
+    this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is restarted to free the memory its commands left behind");
     signal(container.initPid, "SIGKILL", container.pidNamespace);
   }
 
@@ -249,7 +249,7 @@ export class UsageMonitor {
     const { diskMeasuredAtMs, lookedAtMs } = container ? this.#track(container) : new Track();
     const isActive = container !== undefined && (spaces.get(container.pidNamespace)?.length ?? 0) > 1;
     const measuredAtMs = Math.min(diskMeasuredAtMs, lookedAtMs);
-    // One that was made since the start has nothing of its own at first, measured or not.
+    // A sandbox created since this process started begins empty, whether or not it has been measured.
     const isNew = measuredAtMs === 0 && sandbox.record.created_at_ms >= this.#startedAtMs;
     return { use: storedUse(sandbox), measuredAtMs: isNew ? sandbox.record.created_at_ms : measuredAtMs, isActive };
   }
@@ -258,26 +258,26 @@ export class UsageMonitor {
     return !this.#limits.pids && members.length > this.#config.sandboxPidsMax;
   }
 
-  /** Open files of all processes of a sandbox: more would take too long to be looked through. */
+  /** The most open files of a sandbox to examine; more would take too long. */
   get #descriptorsMax(): number {
     return 2 * this.#config.sandboxNofile;
   }
 
   #endCommands(sandbox: LiveSandbox, container: Container, reason: string): void {
     const { pidNamespace, initPid } = container;
-    this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "the commands of a sandbox are ended");
+    this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "a sandbox exceeded a limit; its commands are ended");
     for (const activity of sandbox.activities) activity.killFor(reason);
     const track = this.#track(container);
     track.ended(killAll(pidNamespace, initPid));
     sandbox.diskStale = true;
-    // It went with the commands; what follows must not be ended for it.
+    // These went with the commands. Later commands must not be ended for them.
     sandbox.unlisted = { bytes: 0, files: 0 };
     track.descriptors = 0;
   }
 
   #sample(sandboxId: string, usage: Usage): void {
     const sample = { at_ms: Date.now(), cpu_percent: usage.cpuPercent, memory_mb: Math.round((usage.memoryBytes / 1024 ** 2) * 100) / 100 };
-    this.#store.putSample(sandboxId, sample).catch((err) => this.#log.error({ err }, "a usage sample could not be kept"));
+    this.#store.putSample(sandboxId, sample).catch((err) => this.#log.error({ err }, "a usage sample could not be stored"));
   }
 
   async #sweep(): Promise<void> {
@@ -286,7 +286,7 @@ export class UsageMonitor {
     await this.#store.expireSamples(now - day);
   }
 
-  /** Of one run of a container: what it held is gone when it is started anew. */
+  /** The track of one run of a container; a restarted container gets a new one. */
   #track(container: Container): Track {
     const track = this.#tracks.get(container) ?? new Track();
     this.#tracks.set(container, track);

@@ -1,39 +1,39 @@
-/** What is known of one sandbox's use from the last looks at it. */
+/** What the last looks found out about one sandbox's use. */
 import { cpuSecondsBetween, type Reading } from "./measure.ts";
 
 export interface Usage {
-  /** 0-100 of the sandbox's own CPU allowance. */
+  /** 0-100, percent of the sandbox's own CPU allowance. */
   readonly cpuPercent: number;
   readonly memoryBytes: number;
   readonly processes: number;
 }
 
-/** The memory of a sandbox as a thorough look has found it. */
+/** The memory of a sandbox as found by a thorough look. */
 export interface MemoryFound {
-  /** Everything, shared pages once. */
+  /** Everything, with shared pages counted once. */
   readonly bytes: number;
-  /** Of that, what stays when all processes end, or may. */
+  /** The part that outlives the processes, or may do so. */
   readonly sharedBytes: number;
-  /** What the quick look would have said at that moment. */
+  /** What the quick look would have reported at that moment. */
   readonly residentBytes: number;
 }
 
 export const noUse: Usage = { cpuPercent: 0, memoryBytes: 0, processes: 0 };
 
-/** A sandbox is busy when it has used so much of its CPU, on average over about that time. */
+/** A sandbox is busy when it has used more than this percentage of its CPU, averaged over about `averagedMs`. */
 const busyPercent = 25;
 const averagedMs = 5_000;
 
-/** A process that the kernel keeps from dying for longer counts like any other. */
+/** A process that takes longer than this to die counts like any other. */
 const dyingMsMax = 5_000;
 
 export class Track {
   usage = noUse;
-  /** How often its commands were ended. */
+  /** How often the sandbox's commands were ended. */
   endings = 0;
   #dying: ReadonlySet<number> = new Set();
   #endedAtMs = 0;
-  /** When the layer may be measured again, and when it was last. */
+  /** When the layer may be measured again, when it last was, and how long that took. */
   diskDueAtMs = 0;
   diskMeasuredAtMs = 0;
   diskTookMs = 0;
@@ -46,16 +46,16 @@ export class Track {
   lookedAtMs = 0;
   segmentBytes = 0;
   segmentsReadAtMs = 0;
-  /** Set when its commands were ended for their memory, until a look has shown what they left behind. */
+  /** Set when commands were ended for their memory, until a look has shown what they left behind. */
   endedForMemory = false;
-  /** Whether its weight is that of a busy one. */
+  /** Whether its CPU weight is that of a busy sandbox. */
   isWeighedAsBusy = false;
   #averagePercent = 0;
   #reading: Reading = { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() };
   #readAtMs = Date.now();
   #found: MemoryFound | undefined;
 
-  /** Whether it has used much CPU for a while: others with something short to do come first. */
+  /** Whether it has used much CPU for a while. Other sandboxes with short tasks then come first. */
   get isBusy(): boolean {
     return this.#averagePercent > busyPercent;
   }
@@ -64,24 +64,24 @@ export class Track {
     return this.#reading;
   }
 
-  /** Its commands were ended, which these processes are about to notice. */
+  /** Notes that the sandbox's commands were ended; `processes` are about to die. */
   ended(processes: readonly number[]): void {
     this.endings++;
     this.#dying = new Set(processes);
     this.#endedAtMs = Date.now();
   }
 
-  /** Whether what is seen now belongs, for a part, to commands that were ended: the next command must not answer for it. */
+  /** Whether some of the processes belong to commands that were ended; the next command must not be blamed for them. */
   isEnding(members: readonly number[]): boolean {
     return Date.now() - this.#endedAtMs < dyingMsMax && members.some((pid) => this.#dying.has(pid));
   }
 
-  /** At the last thorough look, what may outlive the processes. */
+  /** What may outlive the processes, at the last thorough look. */
   get sharedBytes(): number {
     return this.#found?.sharedBytes ?? 0;
   }
 
-  /** @param isCounted whether the reading says all there is, as that of a cgroup does. */
+  /** @param isCounted whether the reading covers everything, as a cgroup's does. */
   note(reading: Reading, processes: number, cpus: number, isCounted: boolean): void {
     const now = Date.now();
     const allowanceSeconds = ((now - this.#readAtMs) / 1_000) * cpus;
@@ -93,15 +93,15 @@ export class Track {
     this.usage = { cpuPercent, memoryBytes: isCounted ? reading.memoryBytes : this.#estimate(), processes };
   }
 
-  /** What a thorough look has found; `usage` is exact then. */
+  /** Notes the findings of a thorough look; `usage` is exact then. */
   found(memory: MemoryFound): void {
     this.#found = memory;
     this.usage = { ...this.usage, memoryBytes: memory.bytes };
   }
 
   /**
-   * What a thorough look found, and what has come or gone since by the quick one, for which pages that are shared count
-   * several times: it may be too much until the next thorough look, and not too little but for files in memory.
+   * The findings of the last thorough look, plus the change since then by the quick look. The quick look counts shared pages
+   * several times, so this may be too high until the next thorough look. It is too low only for files in memory.
    */
   #estimate(): number {
     if (!this.#found) return this.#reading.memoryBytes;
