@@ -1,6 +1,6 @@
 /**
- * The log of what ran: read in pages, bounded in bytes for each sandbox and each account. The oldest rows give way. Whatever
- * is done to many rows is done in steps, between which others have their turn.
+ * The execution log: read in pages, and limited in bytes per sandbox and per account by removing the oldest rows. Operations
+ * on many rows run in steps, so that other work is not held up.
  */
 import type { Database, RootDatabase } from "lmdb";
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
@@ -9,41 +9,41 @@ import { yielding } from "../../shared/util/yielding.ts";
 import { boundedEntry, messageBytesOf, withoutOutput } from "./entry.ts";
 import { LogRows, type Period, type Position, type Scope, type Total } from "./rows.ts";
 
-/** How many bytes of the log are kept. */
+/** The size limits of the log. */
 export interface LogLimits {
   readonly sandboxBytes: number;
   readonly accountBytes: number;
-  /** Whether the disk has room. Without it no new entries are written; those that are there still get their end. */
+  /** Whether the disk has room. If not, no new entries are written, but existing ones still get their end. */
   readonly hasRoom: () => boolean;
 }
 
 export interface LogFilter extends Scope, Period {
-  /** Only rows that come after this one. */
+  /** Only rows that come after this position. */
   readonly after?: Position | undefined;
   readonly limit: number;
-  /** Bytes of the page; one row comes in any case. */
+  /** The most bytes of a page; it always holds at least one row if there is any. */
   readonly bytesMax: number;
 }
 
 export interface LogPage {
   /** Newest first. */
   readonly logs: LogEntry[];
-  /** All rows of that time, whatever the page. */
+  /** All rows of the period, not just those of the page. */
   readonly total: number;
-  /** Whether there are rows after those of the page. */
+  /** Whether more rows follow those of the page. */
   readonly more: boolean;
 }
 
-/** Pages that are in the making at the same time; more wait for their turn. */
+/** Pages that are read at the same time; further ones wait. */
 const pagesAtOnce = 4;
-/** Rows that are removed or moved in one transaction. */
+/** Rows removed or moved in one transaction. */
 const stepRows = 100;
 
 export class ExecutionLog {
   readonly #root: RootDatabase;
   readonly #limits: LogLimits;
   readonly #rows: LogRows;
-  /** Rows as former versions kept them, until they are moved. */
+  /** Rows in the format of earlier versions, until they are moved. */
   readonly #former: Database<LogEntry, [accountId: string, startedAtMs: number, executionId: string]>;
   readonly #pages = new Semaphore(pagesAtOnce);
   #closing = false;
@@ -56,7 +56,7 @@ export class ExecutionLog {
     this.#former = root.openDB({ name: "executions" });
   }
 
-  /** Resolves when the entry is committed; one with the same execution id and start replaces the former. */
+  /** Resolves when the entry is committed. An entry with the same execution id and start is replaced. */
   async put(entry: LogEntry): Promise<void> {
     const bounded = boundedEntry(entry);
     const hasRoom = this.#limits.hasRoom();
@@ -82,7 +82,7 @@ export class ExecutionLog {
     return { logs, total, more: false };
   }
 
-  /** What is kept of an account, or of one of its sandboxes. */
+  /** The rows and bytes kept for an account, or for one of its sandboxes. */
   total(scope: Scope): Total {
     return this.#rows.total(scope);
   }
@@ -92,7 +92,7 @@ export class ExecutionLog {
     return this.#rows.running();
   }
 
-  /** Removes what began before this time or is too much, and moves what a former version left. A call while one runs shares it. */
+  /** Removes rows that began before `beforeMs` or exceed a limit, and moves rows of earlier versions. Concurrent calls share one run. */
   tidy(beforeMs: number): Promise<void> {
     this.#tidying ??= this.#tidy(beforeMs).finally(() => {
       this.#tidying = undefined;
@@ -100,7 +100,7 @@ export class ExecutionLog {
     return this.#tidying;
   }
 
-  /** Resolves when nothing is being tidied any more. */
+  /** Resolves when no tidying runs any more. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#tidying?.catch(() => {});
@@ -115,7 +115,7 @@ export class ExecutionLog {
     }
   }
 
-  /** Each step in a transaction of its own, until one finds nothing to do. */
+  /** Runs each step in its own transaction, until one finds nothing to do. */
   async #inSteps(step: () => number): Promise<void> {
     while (!this.#closing && (await this.#root.transaction(step)) > 0);
   }
@@ -125,7 +125,7 @@ export class ExecutionLog {
     for (const { key, value } of rows) {
       this.#former.remove(key);
       if (value.started_at_ms < beforeMs) continue;
-      // What ran then has lost its client; nobody else will say so.
+      // A command that ran back then has lost its client, and nothing else will record its end.
       const ended = value.status === "running" ? endedByRestart(value) : value;
       this.#add(boundedEntry(ended));
     }
@@ -144,14 +144,14 @@ export class ExecutionLog {
     return this.#rows.total(scope).bytes - (scope.sandboxId === undefined ? accountBytes : sandboxBytes);
   }
 
-  /** Removes the oldest rows of what has too many, as far as one step goes. Returns how many it removed. */
+  /** Removes the oldest rows of a scope that is over its limit, at most `stepRows`. Returns how many it removed. */
   #trim(scope: Scope): number {
     const bytes = this.#excess(scope);
     return bytes > 0 ? this.#rows.removeOldest(scope, { bytes, most: stepRows }) : 0;
   }
 }
 
-/** The end of an execution that ran when its worker stopped. */
+/** The entry of an execution that was running when its worker stopped, marked as ended. */
 export function endedByRestart(entry: LogEntry): LogEntry {
   const error = "the worker restarted while the command ran";
   return { ...entry, status: "error", exit_code: -1, execution_time_ms: Date.now() - entry.started_at_ms, error };

@@ -1,6 +1,6 @@
 /**
- * The rows of the execution log in LMDB: in the order of time, of an account and of each sandbox, with counts that are kept
- * as rows come and go, so that nobody's question is answered by counting.
+ * The rows of the execution log in LMDB, ordered by time for each account and each sandbox. Counts are updated as rows come
+ * and go, so that no query has to count them.
  */
 import type { Database, RootDatabase } from "lmdb";
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
@@ -13,13 +13,13 @@ export interface Scope {
   readonly sandboxId?: string | undefined;
 }
 
-/** A time, both ends included. */
+/** A period of time, both ends included. */
 export interface Period {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** The place of a row among those of its account: newest first, and of the same time the highest id. */
+/** The position of a row among those of its account: newest first; at the same time, the highest id first. */
 export interface Position {
   readonly started_at_ms: number;
   readonly execution_id: string;
@@ -36,7 +36,7 @@ type TotalKey = [accountId: string, sandboxId: string];
 type MinuteKey = [...TotalKey, minute: number];
 
 const minuteMs = 60_000;
-/** In place of a sandbox, in the keys of what is counted for the account. */
+/** Stands for the sandbox in the keys of counts for the whole account. */
 const whole = "";
 const highest = "\uffff";
 const nothing: Total = { rows: 0, bytes: 0 };
@@ -48,13 +48,13 @@ const scopesOf = ({ account_id, sandbox_id }: LogEntry): TotalKey[] => [
   [account_id, sandbox_id],
 ];
 
-/** What changes rows is to be called in a transaction. */
+/** Methods that change rows must be called in a transaction. */
 export class LogRows {
   readonly #rows: Database<LogEntry, RowKey>;
-  /** The rows of a sandbox, with the bytes that they are counted for. */
+  /** The rows of each sandbox, with the bytes they were counted as. */
   readonly #ofSandbox: Database<number, SandboxRowKey>;
   readonly #totals: Database<Total, TotalKey>;
-  /** How many rows began in a minute. */
+  /** How many rows began in each minute. */
   readonly #minutes: Database<number, MinuteKey>;
   readonly #running: Database<true, RowKey>;
 
@@ -74,7 +74,7 @@ export class LogRows {
     return this.#totals.get([accountId, sandboxId]) ?? nothing;
   }
 
-  /** All accounts and sandboxes that have rows, without a look at the rows. Each is looked up when it is its turn. */
+  /** All accounts and sandboxes that have rows, found without reading the rows. Each is looked up only when it is reached. */
   *scopes(): Generator<Scope> {
     for (let last: TotalKey = ["", whole]; ; ) {
       const [next] = this.#totals.getKeys({ start: last, exclusiveStart: true, limit: 1 });
@@ -89,7 +89,7 @@ export class LogRows {
     return [...this.#running.getKeys()].flatMap((key) => this.#rows.get(key) ?? []);
   }
 
-  /** @param after only rows that come after this one */
+  /** @param after only rows that come after this position */
   *newestFirst({ accountId, sandboxId }: Scope, { fromMs, toMs }: Period, after?: Position): Generator<LogEntry> {
     const first = after && after.started_at_ms <= toMs ? after : { started_at_ms: toMs, execution_id: highest };
     const order = { reverse: true, exclusiveStart: true };
@@ -100,13 +100,13 @@ export class LogRows {
     }
     const keys = this.#ofSandbox.getKeys({ ...order, start: [accountId, sandboxId, ...start], end: [accountId, sandboxId, fromMs, ""] });
     for (const [, , atMs, id] of keys) {
-      // It may have been removed since.
+      // The row may have been removed since.
       const entry = this.#rows.get([accountId, atMs, id]);
       if (entry) yield entry;
     }
   }
 
-  /** How many rows began in that time. Whole minutes are counted already; only in the two that are cut rows are looked at. */
+  /** How many rows began in the period. Whole minutes have been counted; rows are counted only in the partial ones at the ends. */
   async count({ accountId, sandboxId = whole }: Scope, { fromMs, toMs }: Period): Promise<number> {
     const count = (startMs: number, endMs: number): number =>
       sandboxId === whole
@@ -121,7 +121,7 @@ export class LogRows {
     return sum;
   }
 
-  /** Writes a row, or replaces the one of the same execution. */
+  /** Writes a row, or replaces the row of the same execution. */
   put(entry: LogEntry): void {
     const former = this.#ofSandbox.get(sandboxRowKeyOf(entry));
     const bytes = storedBytesOf(entry);
@@ -133,7 +133,7 @@ export class LogRows {
   }
 
   /**
-   * Removes the oldest rows until so many bytes are freed, those that began before a time, or `most` of them.
+   * Removes the oldest rows until the next one began at `beforeMs` or later, `bytes` are freed, or `most` rows are removed.
    *
    * @returns how many were removed
    */
