@@ -1,6 +1,6 @@
 /**
- * A program: opens the records of a worker that does not run, and reads and writes them. LMDB maps its file into memory, so
- * that one which is damaged ends the process that reads it: this one, in place of the worker.
+ * A program that opens the records of a stopped worker, and reads and writes them. LMDB maps its file into memory, so a
+ * damaged file kills the process that reads it: this one instead of the worker.
  */
 import { Store } from "./store.ts";
 

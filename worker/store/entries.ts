@@ -1,4 +1,4 @@
-/** This worker's entries in a bucket of the directory. Under the keys of others the server lets it write and read nothing. */
+/** This worker's entries in a bucket of the directory. The NATS server denies it access to other workers' keys. */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { BucketWriter, openStorage } from "../../shared/bus/kv.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
@@ -22,13 +22,13 @@ export class OwnEntries<T> {
     this.#parts = parts;
   }
 
-  /** The bucket is made by the gateways. */
+  /** Opens the bucket, which the gateways create. */
   static async open<T>(bus: Bus, name: Bucket, workerId: string, check: Check<T>, log: Logger): Promise<OwnEntries<T>> {
     const { jsm } = await openStorage(bus);
     return new OwnEntries({ bus, jsm, name, workerId, log, bucket: await BucketWriter.bind(bus, name, check) });
   }
 
-  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change; so for all that follow. */
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. The same holds for the methods below. */
   put(id: string, value: T): Promise<void> {
     return this.#parts.bucket.put(this.#key(id), value);
   }
@@ -53,11 +53,15 @@ export class OwnEntries<T> {
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subject.lastIndexOf(".") + 1));
   }
 
-  /** Removes the entries of what is not there (any more). @param isKnown asked again after an entry was read, since it may have been made meanwhile */
+  /**
+   * Removes the entries of objects that do not exist.
+   *
+   * @param isKnown is asked again after an entry was read, because the object may have been created meanwhile
+   */
   async withdrawUnknown(isKnown: (id: string) => boolean): Promise<void> {
     for (const id of await this.ids()) {
       if (isKnown(id) || !(await this.read(id)) || isKnown(id)) continue;
-      this.#parts.log.warn({ id, bucket: this.#parts.name }, "a directory entry of what is not there is removed");
+      this.#parts.log.warn({ id, bucket: this.#parts.name }, "a directory entry without an object is removed");
       await this.delete(id);
     }
   }

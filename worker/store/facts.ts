@@ -1,6 +1,6 @@
 /**
- * What only a worker's own records know of a sandbox, kept a second time, as a file of its own: variables, and what a
- * restored one was made from. Everything else could be found again in the directory.
+ * A second copy, in one file per sandbox, of the facts that only the worker's own records hold: environment variables, and
+ * what a restored sandbox was made from. Everything else can be recovered from the directory.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -11,14 +11,14 @@ export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root">;
 
 export class Facts {
   readonly #dir: string;
-  /** As they are on disk. */
+  /** The facts as they are on disk. */
   readonly #written = new Map<string, string>();
 
   constructor(dir: string) {
     this.#dir = dir;
   }
 
-  /** Resolves when they are on disk. Most sandboxes have nothing of this kind, and need no file. */
+  /** Resolves when the facts are on disk. Most sandboxes have none and need no file. */
   async put({ id, env_vars, root }: SandboxRecord): Promise<void> {
     if (!root && Object.keys(env_vars).length === 0) return;
     const text = JSON.stringify({ env_vars, ...(root ? { root } : {}) } satisfies SandboxFacts);

@@ -1,4 +1,4 @@
-/** Opens the records of a worker. A file that is damaged is put aside, so that it does not end every start. */
+/** Opens the records of a worker. A damaged file is moved aside, so that it does not make every start fail. */
 import { closeSync, existsSync, openSync, readFileSync, readSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { programFile } from "../../shared/programs.mjs";
@@ -10,27 +10,27 @@ import { Store } from "./store.ts";
 const checkTimeoutMs = 60_000;
 const checkProgram = programFile("worker/store/check.ts");
 
-/** What the mark says while the records have yet to be made anew. */
+/** Content of the mark while the records still have to be rebuilt. */
 const lost = "lost";
 
-/** The first two pages of LMDB's file, of which one is valid: where in them is what (mdb.c of the lmdb package, 64-bit). */
+/** Offsets within LMDB's first two pages, the meta pages, of which one is valid (mdb.c of the lmdb package, 64-bit). */
 const meta = { bytes: 160, magicAt: 24, magic: 0xbeefc0de, pageSizeAt: 48, lastPageAt: 144, transactionAt: 152 } as const;
 
 export interface OpenedStore {
   readonly store: Store;
-  /** Whether there were records that could not be read: they have to be made anew from what others know. */
+  /** Whether there were records that could not be read and must be rebuilt from the directory. */
   readonly isLost: boolean;
   /** To be called when the records have been read once. */
   readonly settled: () => void;
 }
 
-/** @param dir the folder of the records; the mark of a start that is under way lies beside it. */
+/** @param dir the folder of the records. The mark of a start in progress lies beside it. */
 export async function openStore(dir: string, log: Logger, logLimits?: LogLimits): Promise<OpenedStore> {
   const mark = `${dir}.opening`;
-  // A start that did not come to its end may have been ended by the file.
+  // A start that did not complete may have been killed by a damaged file.
   const isSuspect = existsSync(mark) || !looksWhole(join(dir, "data.mdb"));
   const isBroken = isSuspect && existsSync(dir) && !(await canBeRead(dir, log));
-  // Also when the start after which they were to be made anew was cut short.
+  // Also when an earlier start was cut short before it had rebuilt the records.
   const isLost = isBroken || (existsSync(mark) && readFileSync(mark, "utf8") === lost);
   writeFileSync(mark, isLost ? lost : "");
   if (isBroken) putAside(dir, log);
@@ -48,11 +48,11 @@ function putAside(dir: string, log: Logger): void {
   renameSync(dir, aside);
   log.error(
     { event: "store_broken", aside },
-    "the records of this worker are damaged and were put aside; sandboxes and snapshots are found again, the execution log and the usage history are lost",
+    "the records of this worker are damaged and were moved aside; sandboxes and snapshots are recovered from the directory, the execution log and the usage history are lost",
   );
 }
 
-/** Whether nothing of the file is missing at its end; a file that is not there is whole. */
+/** Whether the file is not truncated. A missing file counts as whole. */
 function looksWhole(file: string): boolean {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) return true;

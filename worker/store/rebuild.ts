@@ -1,4 +1,4 @@
-/** Makes the records of a worker anew from its entries in the directory, when its own were damaged. */
+/** Rebuilds the damaged records of a worker from its entries in the directory. */
 
 import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -12,12 +12,12 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Whoever was promised a sandbox or a snapshot finds it in the directory, so nothing of these is forgotten. */
+/** The directory lists every acknowledged sandbox and snapshot, so none of these is lost. */
 export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts): Promise<void> {
   const found = { sandboxes: 0, snapshots: 0 };
   for (const entry of await all(sandboxes)) {
     const facts = store.factsOf(entry.id);
-    // One that is still in the making may have been promised.
+    // A sandbox still being created may have been acknowledged.
     await store.putSandbox({ ...entry, ...facts, acknowledged: true });
     found.sandboxes++;
   }
@@ -25,7 +25,7 @@ export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts
     await store.putSnapshot(entry);
     found.snapshots++;
   }
-  log.warn({ event: "store_rebuilt", ...found }, "the records of sandboxes and snapshots were made anew from the directory");
+  log.warn({ event: "store_rebuilt", ...found }, "the records of sandboxes and snapshots were rebuilt from the directory");
 }
 
 async function all<T>(entries: OwnEntries<T>): Promise<T[]> {

@@ -1,24 +1,24 @@
-/** What a worker keeps of its sandboxes. Snapshots are kept as the directory has them. */
+/** What a worker records about its sandboxes. Snapshots are recorded as their directory entries. */
 import type { BaseImage, Layer, SandboxEntry } from "../../shared/bus/entries.ts";
 
-/** A sandbox as its worker keeps it. */
+/** The worker's record of a sandbox. */
 export interface SandboxRecord extends SandboxEntry {
   readonly env_vars: Readonly<Record<string, string>>;
-  /** Whether its maker was promised it before it ran; one that nobody knows of is dropped at a restart. */
+  /** Whether the caller was told about the sandbox. A restart drops sandboxes that were never acknowledged. */
   readonly acknowledged: boolean;
   readonly container_id?: string;
-  /** What a restored sandbox was made from; absent where Podman made its files from an image. */
+  /** What a restored sandbox was made from; absent when Podman created its files from an image. */
   readonly root?: RootSource;
 }
 
 /** Layers over an image. */
 export interface RootSource {
   readonly base: BaseImage;
-  /** Topmost first, as they are called here. */
+  /** Topmost first, by their ids on this worker. */
   readonly layers: readonly Layer[];
-  /** Where they can be fetched: the worker that stored them, and what they are called there where that is something else. */
+  /** Where to fetch them: the worker that stored them, and the ids under which it did. */
   readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
-  /** The image that takes the place of `base`, until it has been looked up. */
+  /** The image that replaces `base`, until it has been looked up. */
   readonly over?: string | undefined;
 }
 

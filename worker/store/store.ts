@@ -1,4 +1,4 @@
-/** The worker's truth on disk (LMDB): sandboxes, snapshots, usage history; the log of what ran is a part of its own. */
+/** The worker's durable state in LMDB: sandboxes, snapshots and usage history. The execution log is a part of its own. */
 import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { type Database, open, type RootDatabase } from "lmdb";
@@ -12,14 +12,14 @@ import type { SandboxRecord, UsageSample } from "./records.ts";
 type SampleKey = [sandboxId: string, atMs: number];
 
 const { errno } = constants;
-/** More than there will be. */
+/** More than are used. */
 const databasesMax = 16;
-/** Samples that are removed in one transaction. */
+/** Samples removed in one transaction. */
 const stepSamples = 500;
 const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
 
 export class Store {
-  /** What ran. */
+  /** The execution log. */
   readonly log: ExecutionLog;
   readonly #root: RootDatabase;
   readonly #sandboxes: Database<SandboxRecord, string>;
@@ -40,12 +40,12 @@ export class Store {
     this.#flags = this.#root.openDB({ name: "flags" });
   }
 
-  /** Whether an operator has asked that this worker gets no new sandboxes. */
+  /** Whether an operator has cordoned this worker, so that it accepts no new sandboxes. */
   get cordoned(): boolean {
     return this.#flags.get("cordoned") ?? false;
   }
 
-  /** Resolves when that is on disk. */
+  /** Resolves when the change is on disk. */
   async setCordoned(on: boolean): Promise<void> {
     await this.#durably(this.#flags.put("cordoned", on));
   }
@@ -60,14 +60,14 @@ export class Store {
     await this.#durably(this.#sandboxes.put(record.id, record));
   }
 
-  /** Removes the record. Resolves when that is on disk and its usage history is gone; the execution log stays. */
+  /** Removes the record. Resolves when that is on disk and the usage history is gone; the execution log stays. */
   async deleteSandbox(id: string): Promise<void> {
     await this.#durably(this.#sandboxes.remove(id));
     this.#facts.remove(id);
     await this.#removeSamples(id, Number.MAX_SAFE_INTEGER);
   }
 
-  /** What is known of a sandbox whose record is lost, beside what others know. */
+  /** What the worker still knows about a sandbox whose record is lost, beyond its directory entry. */
   factsOf(id: string): SandboxFacts {
     return this.#facts.of(id);
   }
@@ -97,19 +97,19 @@ export class Store {
     return samples;
   }
 
-  /** Forgets samples from before this time. */
+  /** Removes samples taken before `beforeMs`. */
   async expireSamples(beforeMs: number): Promise<void> {
     for await (const sandboxId of yielding(this.#sampled())) await this.#removeSamples(sandboxId, beforeMs);
   }
 
-  /** Everything that is stored, to see whether it can be read. */
+  /** Everything that is stored, to check that it can be read. */
   *entries(): Generator<unknown> {
     for (const name of this.#root.getKeys()) {
       if (typeof name === "string") yield* this.#root.openDB({ name }).getRange();
     }
   }
 
-  /** The sandboxes that have samples, also where their record is gone, without a look at the samples. */
+  /** The ids of sandboxes that have samples, even without a record, found without reading the samples. */
   *#sampled(): Generator<string> {
     for (let last = ""; ; ) {
       const [next] = this.#samples.getKeys({ start: [last, Number.MAX_SAFE_INTEGER], limit: 1 });
@@ -129,7 +129,7 @@ export class Store {
     while (!this.#closing && (await this.#root.transaction(step)) === stepSamples);
   }
 
-  /** @throws {SandgateError} `insufficient_storage` when the disk is full; nothing of it is kept then. */
+  /** @throws {SandgateError} `insufficient_storage` when the disk is full; none of the writes is kept then. */
   async #durably(...writes: Promise<unknown>[]): Promise<void> {
     try {
       await Promise.all(writes);
@@ -148,14 +148,14 @@ export class Store {
   }
 }
 
-/** Version 0.1 marked deletions that were under way by a flag beside the state. */
+/** Version 0.1 marked deletions in progress by a flag beside the state. */
 function withoutFlag({ deleting, ...record }: SnapshotEntry & { readonly deleting?: true }): SnapshotEntry {
   return deleting ? { ...record, status: "deleting" } : record;
 }
 
 /**
- * Whether LMDB could not write a transaction: it says EIO when a part was written and the disk was full then. The same
- * failure comes as a rejection of a promise that LMDB keeps to itself.
+ * Whether LMDB could not write a transaction. It reports EIO when the disk was full after a part was written. LMDB also
+ * rejects an internal promise with the same error, which is handled here.
  */
 function isFailedCommit(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
