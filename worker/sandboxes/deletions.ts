@@ -1,4 +1,4 @@
-/** Deletions that could not be finished when they were asked for, such as on a full disk: tried again until they are. */
+/** Retries deletions that could not be finished at first, for example on a full disk. */
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
@@ -28,7 +28,7 @@ export class UnfinishedDeletions {
 
   start(): void {
     const round = (): Promise<void> => this.#round().finally(() => this.#timer && this.start());
-    this.#timer = setTimeout(() => inBackground(this.#parts.log, "unfinished deletions could not be looked at", round), retryMs);
+    this.#timer = setTimeout(() => inBackground(this.#parts.log, "unfinished deletions could not be retried", round), retryMs);
   }
 
   stop(): void {
@@ -43,7 +43,7 @@ export class UnfinishedDeletions {
       if (record.status !== "deleting") continue;
       await reserve.spend(() => snapshots.remove(record.id)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
     }
-    await collectLayers().catch((err) => log.warn({ err }, "layers that nobody needs could not be removed"));
+    await collectLayers().catch((err) => log.warn({ err }, "unused layers could not be removed"));
     await reserve.fill();
   }
 }

@@ -1,4 +1,4 @@
-/** Making, starting again and removing the container of a sandbox. */
+/** Creates, restarts and removes the containers of sandboxes. */
 
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -19,7 +19,7 @@ import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Roots } from "./roots.ts";
 
-/** A container as it is asked for: its image by whatever name the caller has for it. */
+/** A requested container, with its image under whatever name the caller uses. */
 export interface LaunchSpec extends ContainerSpec {
   readonly image: string;
 }
@@ -66,7 +66,7 @@ export class SandboxLifecycle {
     this.#slots = new Semaphore(parts.atOnce);
   }
 
-  /** Makes the container of a sandbox whose intent is written. On failure nothing of the container is left. */
+  /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
     const { container, base } = await this.#launch(specOf(sandbox.record), sandbox.record.root);
     sandbox.container = container;
@@ -82,7 +82,7 @@ export class SandboxLifecycle {
     }
   }
 
-  /** Makes and starts a container, closed off and ready for commands. On failure nothing of it is left. */
+  /** Creates and starts a container, isolated and ready for commands. On failure nothing of it is left. */
   async launch(spec: LaunchSpec): Promise<Container> {
     return (await this.#launch(spec, undefined)).container;
   }
@@ -105,10 +105,10 @@ export class SandboxLifecycle {
     }
   }
 
-  /** Finds the running container of a record again, or starts it if it has stopped. */
+  /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
     const { id, root } = sandbox.record;
-    // Mounts are gone when the machine, or Podman's namespace, was started anew.
+    // Mounts are gone after the machine, or Podman's namespace, was restarted.
     if (!isRunning && root) await this.#roots.mount(id, root);
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
     sandbox.container = await this.#ready(containerId, specOf(sandbox.record), isRunning ? "used" : "new", root?.base);
@@ -118,10 +118,10 @@ export class SandboxLifecycle {
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
   async delete(sandbox: LiveSandbox): Promise<void> {
     await this.#reserve.spend(() => this.#delete(sandbox));
-    if (sandbox.record.root) await this.#collectLayers().catch((err) => this.#log.error({ err }, "layers that nobody needs could not be removed"));
+    if (sandbox.record.root) await this.#collectLayers().catch((err) => this.#log.error({ err }, "unused layers could not be removed"));
   }
 
-  /** May be begun again where it could not be finished. */
+  /** Can be repeated when it was not finished. */
   async #delete(sandbox: LiveSandbox): Promise<void> {
     await this.#sandboxes.apply(sandbox, "delete");
     this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted", { reason: "no_such_sandbox" }));
@@ -130,24 +130,24 @@ export class SandboxLifecycle {
     await this.#sandboxes.remove(sandbox);
   }
 
-  /** Removes the container of a sandbox, if there is one, with all of its files. */
+  /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer({ id, root }: { id: string; root?: unknown }): Promise<void> {
     await this.#slots.run(() => this.#podman.remove(containerName(id)));
     if (root) await this.#roots.remove(id);
   }
 
-  /** A container that ought to run and does not: its commands are over, its files are kept and it is started again. */
+  /** Restarts a sandbox whose container stopped unexpectedly. Its commands end; its files are kept. */
   restartLost(sandbox: LiveSandbox): void {
-    inBackground(this.#log, "a sandbox that stopped is not started again", () => this.#restartLost(sandbox));
+    inBackground(this.#log, "a sandbox that stopped could not be restarted", () => this.#restartLost(sandbox));
   }
 
   async #restartLost(sandbox: LiveSandbox): Promise<void> {
     const lost = sandbox.container;
     await this.#sandboxes.exclusive(sandbox.record.id, async () => {
       const { record, container } = sandbox;
-      // Whoever noticed the loss first has started it again by now.
+      // Another caller may have noticed the loss first and restarted it.
       if (record.status !== "running" || !container || container !== lost) return;
-      this.#log.warn({ event: "sandbox_lost", sandbox: record.id }, "a sandbox stopped by itself and is started again");
+      this.#log.warn({ event: "sandbox_lost", sandbox: record.id }, "a sandbox stopped by itself and is restarted");
       sandbox.container = undefined;
       this.endActivities(sandbox, new SandgateError("unavailable", "the sandbox stopped and is started again"));
       try {
@@ -159,7 +159,7 @@ export class SandboxLifecycle {
     });
   }
 
-  /** Stops the processes of a sandbox for a shutdown; it is started again when the worker is. */
+  /** Stops the processes of a sandbox for a shutdown; it is started again with the worker. */
   async stop(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
     if (!container) return;
@@ -171,7 +171,7 @@ export class SandboxLifecycle {
     for (const activity of sandbox.activities) activity.abort(reason);
   }
 
-  /** @param base what a container that was not made from an image does not know itself. */
+  /** @param base the image below a container that was not created from an image and so does not know its own. */
   async #ready(containerId: string, { sandboxId, network, cpus }: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId);
     for (const pid of [inspected.initPid, ...inspected.networkPids]) giveWay(pid);

@@ -1,6 +1,6 @@
 /**
- * Containers that are started before anybody asks: a sandbox of the default image and size is handed out in a few
- * milliseconds. Filled in the background, never at the expense of a call, and not at all when the host is short.
+ * A pool of containers started in advance, from which a sandbox of the default image and size is handed out in a few
+ * milliseconds. It is filled in the background, never at the expense of a call, and not at all when the host is short.
  */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
@@ -15,11 +15,11 @@ import { containerName, type Podman } from "../runtime/podman/containers.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import type { LaunchSpec } from "./lifecycle.ts";
 
-/** Pause after a container was taken or could not be made, so that a burst of creates has the host for itself. */
+/** Pause after a container was taken, so that a burst of creates has the host to itself. */
 const restMs = 150;
 const failureRestMs = 10_000;
 
-/** A container that waits for its sandbox, under the id that the sandbox will have. */
+/** A waiting container, already named after the id of its future sandbox. */
 export interface Prepared {
   readonly id: string;
   readonly container: Container;
@@ -30,9 +30,9 @@ interface Parts {
   readonly counters: Counters;
   readonly podman: Podman;
   readonly log: Logger;
-  /** Makes and starts a container that is ready to be used. */
+  /** Creates and starts a container that is ready for commands. */
   readonly launch: (spec: LaunchSpec) => Promise<Container>;
-  /** Whether the host has room for one more beside so many that wait, and nothing to do that matters more. */
+  /** Whether the host has room for one more container beside the `waiting` ones, and nothing more important to do. */
   readonly mayFill: (waiting: number) => boolean;
 }
 
@@ -56,7 +56,7 @@ export class WarmPool {
     this.#fillAfter(0);
   }
 
-  /** A waiting container for this call, if it asks for what the pool has. */
+  /** A waiting container for this call, if the call asks for what the pool holds. */
   take(call: Request<"create">): Prepared | undefined {
     const { config, counters } = this.#parts;
     if (!fits(call, config)) return undefined;
@@ -72,7 +72,7 @@ export class WarmPool {
     return undefined;
   }
 
-  /** Removes what waits. Resolves when it is gone. */
+  /** Removes the waiting containers. Resolves when they are gone. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);

@@ -1,4 +1,4 @@
-/** After a start: makes records and containers agree, whatever the last process was in the middle of. */
+/** Makes records and containers agree after a start, whatever the previous process was doing when it ended. */
 
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -24,7 +24,7 @@ interface Parts {
   readonly workerId: string;
 }
 
-/** Adopts, finishes or marks lost every sandbox; removes containers that no record knows. */
+/** Adopts, finishes or marks as lost every sandbox, and removes containers without a record. */
 export async function reconcile(parts: Parts): Promise<void> {
   const containers = await parts.podman.list(parts.workerId);
   const byId = new Map(containers.map((container) => [container.sandboxId, container]));
@@ -53,7 +53,7 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
   }
 }
 
-/** Finishes a deletion, or undoes a creation whose client was never told. */
+/** Finishes a deletion, or undoes a creation that was never acknowledged. */
 async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   parts.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
@@ -61,7 +61,7 @@ async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
   await parts.sandboxes.remove(sandbox);
 }
 
-/** Makes a sandbox that was promised and that the last process did not get ready; nothing has run in it yet. */
+/** Creates an acknowledged sandbox that the previous process did not get ready; nothing has run in it yet. */
 async function finishCreation({ sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   await sandboxes.exclusive(id, async () => {
@@ -82,19 +82,19 @@ async function removeStray(parts: Parts, container: ListedContainer): Promise<vo
   await parts.podman.remove(container.containerId).catch((err) => parts.log.error({ err, ...container }, "a stray container could not be removed"));
 }
 
-/** Commands and uploads of the last process have lost their client: what they left is removed, log entries say so. */
+/** Commands and uploads of the previous process have lost their client: removes what they left, and ends their log entries. */
 async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<void> {
   const spaces = processesByNamespace();
   for (const { container, record } of sandboxes.all()) {
     if (!container) continue;
     const ended = await oci.killOrphans(container, spaces.get(container.pidNamespace) ?? []);
     await discardLeftovers(oci, container).catch((err) => log.error({ err, sandbox: record.id }, "leftovers of uploads could not be removed"));
-    if (ended > 0) log.warn({ event: "commands_orphaned", sandbox: record.id, commands: ended }, "commands of the last process were ended");
+    if (ended > 0) log.warn({ event: "commands_orphaned", sandbox: record.id, commands: ended }, "commands of the previous worker process were ended");
   }
   for (const entry of store.log.unfinished()) await store.log.put(endedByRestart(entry));
 }
 
-/** After the bus was away: the directory is made to agree, deletions that the outage interrupted are finished. */
+/** Brings the directory up to date after the bus was away, and finishes deletions that the outage interrupted. */
 export async function catchUp(parts: Parts): Promise<void> {
   await retry(
     () => parts.sandboxes.synchronise(),
@@ -106,7 +106,7 @@ export async function catchUp(parts: Parts): Promise<void> {
   await Promise.all([...parts.sandboxes.all()].map((sandbox) => finishDeletion(parts, sandbox)));
 }
 
-/** Goes on with a deletion that was begun; a failure is logged. */
+/** Continues a deletion that was begun; a failure is logged. */
 export async function finishDeletion({ sandboxes, lifecycle, log }: Pick<Parts, "sandboxes" | "lifecycle" | "log">, sandbox: LiveSandbox): Promise<void> {
   const { id, status } = sandbox.record;
   if (status !== "deleting") return;

@@ -1,4 +1,4 @@
-/** The sandboxes of this worker in memory: records, what runs in them, and the only way to change their state. */
+/** The sandboxes of this worker in memory: their records, what runs in them, and the only way to change their state. */
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.ts";
@@ -12,28 +12,28 @@ import type { Store } from "../store/store.ts";
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
   readonly kind: "execution" | "transfer" | "session";
-  /** How the names of files begin that are there only as long as this runs. */
+  /** The prefix of file names that exist only while this runs. */
   readonly temporaryName?: string;
-  /** Ends it; the reason goes to its client. */
+  /** Ends it and passes the reason to its client. */
   abort(reason: SandgateError): void;
-  /** Ends its processes as a limit would: the command is seen as killed, the reason goes with the result. */
+  /** Kills its processes as a limit would: the command appears killed, and the reason is part of its result. */
   killFor(reason: string): void;
 }
 
-/** A sandbox with what is known of it only while it runs. */
+/** A sandbox, including what is known about it only while it runs. */
 export interface LiveSandbox {
   record: SandboxRecord;
   container: Container | undefined;
   readonly activities: Set<Activity>;
-  /** The writable layer at the last measurement, and what was written through uploads since. */
+  /** The writable layer at the last measurement, plus what uploads have written since. */
   layer: DiskUse;
-  /** Files beside it at the last look: without a name, or mounted. */
+  /** Files outside the layer at the last look: unlinked, or on other mounts. */
   unlisted: DiskUse;
-  /** Whether anything ran since the layer was measured last. */
+  /** Whether anything ran since the layer was last measured. */
   diskStale: boolean;
 }
 
-/** What counts against the sandbox's storage: what it has written, and what was written in those that it was restored from. */
+/** What counts against the sandbox's storage: its own files, and the snapshot layers it was restored from. */
 export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record" | "layer" | "unlisted">): DiskUse {
   const inherited = (record.root?.layers ?? []).reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   return { bytes: inherited + layer.bytes + unlisted.bytes, files: layer.files + unlisted.files };
@@ -65,12 +65,12 @@ export class Sandboxes {
     return this.#live.has(id);
   }
 
-  /** Whether this very sandbox is still there. */
+  /** Whether this same sandbox object is still registered. */
   has(sandbox: LiveSandbox): boolean {
     return this.#live.get(sandbox.record.id) === sandbox;
   }
 
-  /** How many commands and transfers run now. */
+  /** How many activities run now. */
   get activities(): number {
     return [...this.#live.values()].reduce((sum, sandbox) => sum + sandbox.activities.size, 0);
   }
@@ -87,7 +87,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** A sandbox that commands can run in. @throws {SandgateError} `not_found`, `conflict`. */
+  /** A sandbox that commands can run in. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
   running(id: string, accountId: string): LiveSandbox & { container: Container } {
     const sandbox = this.owned(id, accountId);
     const { status } = sandbox.record;
@@ -96,7 +96,7 @@ export class Sandboxes {
     return sandbox as LiveSandbox & { container: Container };
   }
 
-  /** Writes the intent to make a sandbox, or the sandbox itself where its container is there already. */
+  /** Records the intent to create a sandbox, or the sandbox itself when its container already exists. */
   async add(record: SandboxRecord, container?: Container): Promise<LiveSandbox> {
     const sandbox = this.#track(record);
     sandbox.container = container;
@@ -104,16 +104,16 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Tells the directory of a sandbox that is still being made. */
+  /** Publishes a sandbox that is still being created to the directory. */
   announce(sandbox: LiveSandbox): Promise<void> {
     return this.#publish(sandbox.record);
   }
 
   /**
-   * Applies an event: state table, disk, then directory.
+   * Applies an event: first the state table, then the disk, then the directory.
    *
-   * @throws {SandgateError} `conflict` when the state does not allow the event, `unavailable` when the directory
-   * could not be told; the state on disk has changed then and is published when the bus is back.
+   * @throws {SandgateError} `conflict` when the state does not allow the event; `unavailable` when the directory could not be
+   * updated. In that case the state on disk has changed, and is published when the bus is back.
    */
   async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
@@ -121,10 +121,10 @@ export class Sandboxes {
   }
 
   /**
-   * Applies the event that makes a sandbox its maker's: it is kept whatever happens from now on. First the directory, then
-   * the disk: a worker that cannot tell anybody has not made a promise, and one that dies in between makes it go again.
+   * Applies the event that acknowledges a sandbox, which is kept from then on whatever happens. The directory is updated before
+   * the disk: a worker that cannot reach the directory has acknowledged nothing, and if it dies in between, it drops the sandbox.
    *
-   * @throws {SandgateError} `conflict`, `unavailable`; no promise was made then.
+   * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then.
    */
   async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
     this.#become(sandbox, event, changes);
@@ -133,20 +133,20 @@ export class Sandboxes {
     await this.#store.putSandbox(sandbox.record);
   }
 
-  /** Like `apply`, for a change that no caller waits for: the directory hears of it when the bus is back. */
+  /** Like `apply`, for a change that no caller waits for: if the bus is away, the directory is updated later. */
   async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
     await this.#publish(sandbox.record).catch(() => {});
   }
 
-  /** Forgets a sandbox whose container is gone. */
+  /** Removes the records of a sandbox whose container is gone. */
   async remove(sandbox: LiveSandbox): Promise<void> {
     await this.#store.deleteSandbox(sandbox.record.id);
     this.#live.delete(sandbox.record.id);
     await this.#directory.delete(sandbox.record.id);
   }
 
-  /** Makes the directory say what the records say, while calls go on: after a start and after the bus was away. */
+  /** Makes the directory agree with the records while calls go on, after a start and after the bus was away. */
   async synchronise(): Promise<void> {
     await this.#directory.withdrawUnknown((id) => this.#live.has(id));
     for (const sandbox of [...this.#live.values()]) {
@@ -178,7 +178,7 @@ export class Sandboxes {
   }
 }
 
-/** The part of a record that others may see. */
+/** The part of a record that is published to the directory. */
 export function entryOf(record: SandboxRecord): SandboxEntry {
   const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, ...entry } = record;
   return entry;

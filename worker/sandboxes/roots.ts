@@ -1,4 +1,4 @@
-/** The files of restored sandboxes: layers of a snapshot over an image, with a writable folder of their own on top. */
+/** The files of restored sandboxes: snapshot layers over an image, topped by a writable layer. */
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage } from "../../shared/bus/entries.ts";
@@ -21,8 +21,8 @@ export class Roots {
   readonly #mounted: Map<string, string>;
 
   /**
-   * @param parts.mounted is told the image below the files of each sandbox
-   * @param parts.signal ends the fetching of layers
+   * @param parts.mounted receives the id of the image below each sandbox's files
+   * @param parts.signal aborts fetching layers
    */
   constructor(dir: string, parts: { images: Images; layers: Layers; archive: LayerArchive; mounted: Map<string, string>; signal: AbortSignal }) {
     this.#dir = dir;
@@ -34,7 +34,7 @@ export class Roots {
   }
 
   /**
-   * Mounts the files of a sandbox; layers that are not here are fetched first.
+   * Mounts the files of a sandbox, fetching missing layers first.
    *
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
@@ -51,18 +51,18 @@ export class Roots {
     return { dir: mergedOf(root), base };
   }
 
-  /** Unmounts and removes the files of a sandbox; one that has none here is left alone. */
+  /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
     await removeRoot({ dir: join(this.#dir, sandboxId) });
     this.#mounted.delete(sandboxId);
   }
 
-  /** Removes the files of sandboxes that are not known. */
+  /** Removes the files of unknown sandboxes. */
   async removeStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
     for (const sandboxId of await readdir(this.#dir).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
   }
 
-  /** The image, or its content from the archive: an image built on another machine cannot be had by its name. */
+  /** The image, or its content from the archive, because an image built on another machine cannot be pulled by its name. */
   async #baseOf({ base, from }: RootSource, keep: (imageId: string) => Promise<ImageLayers>): Promise<Pick<ImageLayers, "base" | "lowers">> {
     try {
       return await keep(base.id);
@@ -74,7 +74,7 @@ export class Roots {
     }
   }
 
-  /** Makes that a layer is here and on disk. @param stored what it is called where it is fetched from. */
+  /** Makes sure that a layer is on this machine's disk. @param stored the layer's id in the archive. */
   async #fetch(id: string, workerId: string | undefined, stored: string): Promise<void> {
     await this.#layers.make(id, async (dir) => {
       await this.#archive.fetch({ workerId, layerId: stored }, dir, this.#signal);
