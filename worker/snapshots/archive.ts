@@ -1,7 +1,7 @@
 /**
- * Layers in the JetStream object store, from where every worker can fetch them. A layer is there when its record is, and
- * the record is written last; what a killed worker leaves are pieces without a record. A worker stores all layers that its
- * own snapshots need under its own name, and can change nothing that others have stored; gateways remove what nobody needs.
+ * Layers in the JetStream object store, where every worker can fetch them. A layer exists when its record does. The record
+ * is written last, so a killed worker leaves only pieces without a record. Each worker stores all layers that its own
+ * snapshots need under its own name, and cannot change what other workers stored. Gateways remove layers no longer needed.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtim
 import { emptyFolder, removeTree } from "../runtime/filesystem/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
 
-/** A layer that a worker has stored; without one it was stored by an earlier version, for all workers together. */
+/** A layer in the archive. Without `workerId`, an earlier version stored it for all workers together. */
 export interface StoredLayer {
   readonly workerId?: string | undefined;
   readonly layerId: string;
@@ -38,7 +38,7 @@ export class LayerArchive {
     this.#pieces = new Pieces(records);
   }
 
-  /** The store is made by the gateways. */
+  /** Opens the store, which the gateways create. */
   static async open(bus: Bus, workerId: string, log: Logger): Promise<LayerArchive> {
     return new LayerArchive(await LayerRecords.open(bus), workerId, log);
   }
@@ -49,7 +49,7 @@ export class LayerArchive {
   }
 
   /**
-   * Packs and stores a layer, unless it is there already. Not twice at once for the same layer.
+   * Packs and stores a layer, unless it is already stored. Must not run twice at once for the same layer.
    *
    * @returns the bytes that it takes in the store.
    * @throws {SandgateError} `unavailable`, `internal_error`; the reason of the signal.
@@ -67,10 +67,10 @@ export class LayerArchive {
   }
 
   /**
-   * Fetches a layer into `dir`, which must not exist yet. It is complete when this resolves; after an error it is gone,
-   * and after the death of this process there may be a part of it.
+   * Fetches a layer into `dir`, which must not exist yet. The layer is complete when this resolves. After an error nothing is
+   * left; if this process dies, a part of it may remain.
    *
-   * @throws {SandgateError} `unavailable` also when the layer is not in the archive, `insufficient_storage`,
+   * @throws {SandgateError} `unavailable`, also when the layer is not in the archive; `insufficient_storage`;
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
   async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
@@ -94,7 +94,7 @@ export class LayerArchive {
     return (await this.#records.read(layerSubjects.record(this.#workerId, layerId)))?.record;
   }
 
-  /** The worker's record, else one of an earlier version, which no worker can write any more. */
+  /** The record that the worker stored, or else one of an earlier version, which no worker can write any more. */
   async #find({ workerId, layerId }: StoredLayer): Promise<FoundLayer | undefined> {
     const own = workerId === undefined ? undefined : (await this.#records.read(layerSubjects.record(workerId, layerId)))?.record;
     if (workerId !== undefined && own?.deleted === false) return { record: own, pieces: layerSubjects.pieces(workerId, layerId, attemptOf(own)) };
@@ -103,5 +103,5 @@ export class LayerArchive {
   }
 }
 
-/** One token of a subject, whatever a hostile worker has put there. */
+/** The attempt's name reduced to one safe subject token, since a hostile worker may have written anything there. */
 const attemptOf = ({ nuid }: LayerRecord): string => nuid.slice(nuid.lastIndexOf(".") + 1).replace(/[^\w-]/g, "");

@@ -1,4 +1,4 @@
-/** The layers of this worker: folders that never change once they are whole, and go when nobody refers to them. */
+/** The layers of this worker: folders that never change once complete, and are removed when nothing refers to them. */
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
@@ -23,7 +23,7 @@ export class Layers {
     this.#whole = whole;
   }
 
-  /** Opens the folder of layers; what a former process left half-made is removed. */
+  /** Opens the folder of layers, and removes incomplete ones that an earlier process left. */
   static async open(dir: string, log: Logger): Promise<Layers> {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const names = await readdir(dir);
@@ -39,7 +39,7 @@ export class Layers {
     return join(this.#dir, id);
   }
 
-  /** Makes a layer: `fill` makes a folder, which becomes the layer when it is done. One that is there is left alone. */
+  /** Creates a layer, unless it exists: `fill` creates a folder, which becomes the layer when complete. */
   async make(id: string, fill: (dir: string) => Promise<void>): Promise<void> {
     if (this.has(id)) return;
     await this.#making.run(id, async () => {
@@ -50,22 +50,22 @@ export class Layers {
         await rename(partial, this.dirOf(id));
         this.#whole.add(id);
       } catch (error) {
-        await removeTree(partial).catch((err) => this.#log.warn({ err, layer: id }, "a half-made layer could not be removed"));
+        await removeTree(partial).catch((err) => this.#log.warn({ err, layer: id }, "an incomplete layer could not be removed"));
         throw error;
       }
     });
   }
 
   /**
-   * Removes the layers that nobody refers to; several may do that at the same time.
+   * Removes the layers that nothing refers to. Safe to run several times at once.
    *
-   * @param inUse is asked again before each one: a sandbox may be restored while others are being removed.
+   * @param inUse is asked again before each removal, because a sandbox may be restored meanwhile.
    */
   async collect(inUse: () => ReadonlySet<string>): Promise<void> {
     const before = inUse();
     for (const id of [...this.#whole].filter((each) => !before.has(each))) {
       if (inUse().has(id) || !this.#whole.delete(id)) continue;
-      // Renamed first: half a layer must never be taken for a whole one. Where nobody who fetches it anew puts his.
+      // Renamed first, so that a partly removed layer is never taken for a whole one. The name differs from that of a new fetch.
       const trash = `${this.dirOf(id)}.${this.#removed++}${partialSuffix}`;
       await rename(this.dirOf(id), trash);
       await removeTree(trash);

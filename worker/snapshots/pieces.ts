@@ -1,6 +1,6 @@
 /**
- * The bytes of objects in JetStream's object store, written and read one piece at a time. The store's own client takes an
- * object into memory when its reader is slow, and what a killed writer leaves in the store could not be found again.
+ * Writes and reads objects of JetStream's object store one piece at a time. The store's own client buffers a whole object
+ * in memory when its reader is slow, and leftovers of a writer killed halfway could not be found again.
  */
 import { createHash } from "node:crypto";
 import { unlessAborted } from "../../shared/abort.ts";
@@ -9,18 +9,18 @@ import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { ByteRate } from "./rate.ts";
 
-/** Large enough that the way there and back does not count, small enough for the server's smallest usual limit of 1 MiB. */
+/** Large enough to make the round trip negligible, small enough for the server's smallest usual message limit of 1 MiB. */
 const pieceBytesMax = 512 * 1024;
 const pieceBytesMin = 32 * 1024;
-/** A low rate is kept in steps of this part of a second. */
+/** At a low rate, one piece is sent per this fraction of a second. */
 const stepsPerS = 8;
 const digestType = "SHA-256=";
-/** In the record: where in the stream the first piece is, so that the server need not look for it. */
+/** Metadata key in the record: the stream sequence of the first piece, so that the server need not search for it. */
 const firstKey = "first_seq";
 
 export interface WriteOptions {
   readonly bytesPerS: number;
-  /** Called before each piece: resolves when nothing more urgent has to be done. */
+  /** Called before each piece. Resolves when no more urgent work is left. */
   readonly giveWay?: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
@@ -33,7 +33,7 @@ export class Pieces {
   }
 
   /**
-   * Stores the bytes under a name of their own. They are part of an object only when a record names them.
+   * Stores the bytes under their own subject. They become part of an object only when a record names them.
    *
    * @throws {SandgateError} `unavailable`; errors of `bytes` and of the signal are passed on.
    */
@@ -60,7 +60,7 @@ export class Pieces {
     };
   }
 
-  /** Refused unless the piece follows the one of that number: somebody may have removed the others meanwhile. */
+  /** Fails unless the piece follows the one with sequence `previous`, since the earlier pieces may have been removed meanwhile. */
   async #publish(subject: string, piece: Uint8Array, previous: number, signal: AbortSignal): Promise<number> {
     const { bus, js } = this.#records;
     const publish = () => js.publish(bus.storeSubject(subject), piece, { expect: { lastSubjectSequence: previous } });
@@ -68,9 +68,9 @@ export class Pieces {
   }
 
   /**
-   * The bytes of an object, fetched as they are asked for, one piece ahead.
+   * The bytes of an object, fetched as they are consumed, one piece ahead.
    *
-   * @throws {SandgateError} `unavailable`; `internal_error` at the end at the latest when they are not what was written.
+   * @throws {SandgateError} `unavailable`; `internal_error`, at the end at the latest, if they differ from what was written.
    */
   async *read(subject: string, object: LayerContent, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const hash = createHash("sha256");
@@ -86,20 +86,20 @@ export class Pieces {
     }
     if (size !== object.size) throw damaged(`${size} bytes instead of ${object.size}`);
     const digest = Buffer.from(object.digest.slice(digestType.length), "base64url");
-    if (!object.digest.startsWith(digestType) || !hash.digest().equals(digest)) throw damaged("its SHA-256 is another");
+    if (!object.digest.startsWith(digestType) || !hash.digest().equals(digest)) throw damaged("its SHA-256 differs");
   }
 
   #get(subject: string, fromSeq: number, signal: AbortSignal) {
     const { bus, jsm } = this.#records;
     const get = () => jsm.direct.getMessage(layerSubjects.stream, { seq: fromSeq, next_by_subj: subject });
     const piece = unlessAborted(signal, bus.whileConnected(get));
-    // A piece asked for ahead may fail before anybody waits for it.
+    // A piece fetched ahead may fail before it is awaited.
     piece.catch(() => {});
     return piece;
   }
 }
 
-/** The same bytes in pieces of one length; the last may be shorter. */
+/** Splits the bytes into pieces of equal length; the last one may be shorter. */
 async function* inPiecesOf(length: number, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let piece = Buffer.allocUnsafe(length);
   let filled = 0;

@@ -1,16 +1,16 @@
-/** Keeps what passes below so many bytes a second. */
+/** Limits a flow of bytes to a number of bytes per second. */
 import { pause } from "../../shared/waiting.ts";
 
 export class ByteRate {
   readonly #bytesPerS: number;
-  /** When everything let through so far has had its time. */
+  /** When the bytes let through so far are paid for at the allowed rate. */
   #paidUntilMs = 0;
 
   constructor(bytesPerS: number) {
     this.#bytesPerS = bytesPerS;
   }
 
-  /** Resolves when the next `bytes` may pass. Time in which nothing was asked for is not saved up. */
+  /** Resolves when the next `bytes` may pass. Idle time earns no credit. */
   async take(bytes: number, signal: AbortSignal): Promise<void> {
     const waitMs = this.#paidUntilMs - performance.now();
     if (waitMs > 0) await pause(waitMs, signal);

@@ -1,4 +1,4 @@
-/** After a start: makes records, layers, directory and the processes of sandboxes agree. */
+/** Makes snapshot records, layers, the directory and frozen sandboxes agree after a start. */
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -16,17 +16,17 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Sets going what the last process had stood still when it died. To be done before the sandboxes are looked at. */
+/** Thaws sandboxes that the previous process had frozen when it died. Must run before the sandboxes are reconciled. */
 export async function thawSources({ snapshots, podman, oci, workerId, log }: Parts): Promise<void> {
   const sources = new Set([...snapshots.all()].filter(({ status }) => status === "creating").map((record) => record.source_sandbox_id));
   if (sources.size === 0) return;
   for (const { sandboxId, containerId } of await podman.list(workerId)) {
     if (!sources.has(sandboxId)) continue;
-    await oci.thawAbandoned(containerId).catch((err) => log.error({ err, sandbox: sandboxId }, "a sandbox could not be set going again"));
+    await oci.thawAbandoned(containerId).catch((err) => log.error({ err, sandbox: sandboxId }, "a frozen sandbox could not be thawed"));
   }
 }
 
-/** Drops half-made snapshots, finishes deletions, tells the directory, and goes on with archiving. */
+/** Drops incomplete snapshots, finishes deletions, updates the directory, and resumes archiving. */
 export async function reconcileSnapshots(parts: Parts): Promise<void> {
   for (const record of [...parts.snapshots.all()]) await settle(parts, record);
   await parts.snapshots.withdrawUnknown();
@@ -37,7 +37,7 @@ export async function reconcileSnapshots(parts: Parts): Promise<void> {
 async function settle({ snapshots, log }: Parts, record: SnapshotEntry): Promise<void> {
   if (snapshots.isBeingTaken(record.id)) return;
   if (record.status === "creating") {
-    log.warn({ event: "snapshot_dropped", snapshot: record.id }, "a half-made snapshot is removed");
+    log.warn({ event: "snapshot_dropped", snapshot: record.id }, "an incomplete snapshot is removed");
     return snapshots.discard(record.id);
   }
   const known = await snapshots.entry(record.id);

@@ -9,7 +9,7 @@ import type { Store } from "../store/store.ts";
 
 export class Snapshots {
   readonly #records = new Map<string, SnapshotEntry>();
-  /** Those that are being taken now, which a look at what is left of the last process must not touch. */
+  /** Snapshots being taken now, which reconciliation must leave alone. */
   readonly #taking = new Set<string>();
   readonly #store: Store;
   readonly #directory: OwnEntries<SnapshotEntry>;
@@ -36,18 +36,18 @@ export class Snapshots {
     return record;
   }
 
-  /** What an attempt has made. */
+  /** The snapshot that an attempt has created. */
   byAttempt(attemptId: string): SnapshotEntry | undefined {
     return [...this.#records.values()].find((record) => record.attempt_id === attemptId && record.status === "ready");
   }
 
-  /** Writes the intent to take a snapshot, which nobody else sees. */
+  /** Records the intent to take a snapshot; nobody else sees it yet. */
   async begin(record: SnapshotEntry): Promise<void> {
     this.#taking.add(record.id);
     await this.#keep(record);
   }
 
-  /** The snapshot is whole: on disk first, then for everybody. @throws {SandgateError} `unavailable`. */
+  /** Marks the snapshot as complete, first on disk, then in the directory. @throws {SandgateError} `unavailable`. */
   async complete(id: string, changes: Partial<SnapshotEntry>): Promise<SnapshotEntry> {
     const record = await this.#apply(id, "taken", changes);
     faultPoint("snapshot.recorded");
@@ -65,7 +65,7 @@ export class Snapshots {
     return this.#taking.has(id);
   }
 
-  /** All layers of the snapshot are in the object store. */
+  /** Notes that all layers of the snapshot are in the object store. */
   async noteStored(id: string): Promise<void> {
     const record = this.#records.get(id);
     const archived = record && nextArchiveState(record.archived, "stored");
@@ -74,14 +74,14 @@ export class Snapshots {
     await this.#directory.change(id, (entry) => ({ ...entry, archived }));
   }
 
-  /** Forgets a snapshot that never became whole. */
+  /** Removes the record of a snapshot that was never completed. */
   async discard(id: string): Promise<void> {
     this.#records.delete(id);
     this.#taking.delete(id);
     await this.#store.deleteSnapshot(id);
   }
 
-  /** Removes a snapshot for everybody. Its layers may go when this resolves. @throws {SandgateError} `unavailable`; it is `deleting` then. */
+  /** Deletes a snapshot. When this resolves, its layers may go. @throws {SandgateError} `unavailable`; the snapshot is then `deleting`. */
   async remove(id: string): Promise<void> {
     await this.#apply(id, "delete");
     faultPoint("delete.marked");
@@ -90,7 +90,7 @@ export class Snapshots {
     await this.discard(id);
   }
 
-  /** What the directory has under an id. */
+  /** The directory entry of a snapshot. */
   entry(id: string): Promise<SnapshotEntry | undefined> {
     return this.#directory.read(id);
   }

@@ -13,13 +13,13 @@ interface ReplicatorParts {
   readonly bus: Bus;
   readonly log: Logger;
   readonly bytesPerS: number;
-  /** Resolves when nothing more urgent has to be done; called before the first byte of a layer and for each piece of it. */
+  /** Resolves when no more urgent work is left; called before the first byte of a layer and before each piece. */
   readonly giveWay: (signal: AbortSignal) => Promise<void>;
-  /** The folder of a layer that this worker has. */
+  /** The folder of a layer on this worker. */
   readonly dirOf: (layerId: string) => Promise<string> | string;
-  /** All layers without which a snapshot cannot be restored, topmost first. */
+  /** All layers needed to restore a snapshot, topmost first. */
   readonly layersOf: (snapshot: SnapshotEntry) => readonly Layer[];
-  /** Called when every layer of a snapshot is in the archive; when it fails, it is called again later. */
+  /** Called when every layer of a snapshot is in the archive; if it fails, it is called again later. */
   readonly onDone: (snapshotId: string) => Promise<void>;
 }
 
@@ -27,14 +27,14 @@ interface Job {
   readonly snapshotId: string;
   readonly layers: readonly Layer[];
   failures: number;
-  /** Not before this time (`performance.now`). */
+  /** The earliest time of the next attempt (`performance.now`). */
   dueMs: number;
 }
 
 export class Replicator {
   readonly #parts: ReplicatorParts;
   readonly #jobs = new Map<string, Job>();
-  /** Layers of snapshots in the queue that are known to be in the archive. */
+  /** Layers of queued snapshots that are known to be in the archive. */
   readonly #archived = new Set<string>();
   readonly #stopping = new AbortController();
   readonly #unsubscribe: () => void;
@@ -54,7 +54,7 @@ export class Replicator {
     return [...sizes.values()].reduce((sum, size) => sum + size, 0);
   }
 
-  /** Queues the layers of a snapshot; one that is in the queue stays as it is. */
+  /** Queues the layers of a snapshot, unless it is already queued. */
   add(snapshot: SnapshotEntry): void {
     const { id } = snapshot;
     if (this.#stopping.signal.aborted || this.#jobs.has(id)) return;
@@ -63,7 +63,7 @@ export class Replicator {
     this.#news.notify();
   }
 
-  /** Takes a snapshot out of the queue. Resolves when nothing more of its layers is being stored on its behalf. */
+  /** Takes a snapshot out of the queue. Resolves when none of its layers is being stored on its behalf any more. */
   async forget(snapshotId: string): Promise<void> {
     this.#jobs.delete(snapshotId);
     if (this.#current?.snapshotId !== snapshotId) return;
@@ -71,7 +71,7 @@ export class Replicator {
     await this.#current.ended;
   }
 
-  /** Ends what is being stored; resolves when it has ended. */
+  /** Aborts the current transfer. Resolves when it has ended. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stopping.abort();
@@ -89,7 +89,7 @@ export class Replicator {
     this.#loop = undefined;
   }
 
-  /** The one that is due first; among equals the oldest. */
+  /** The job that is due first; among equals, the oldest. */
   #next(): Job | undefined {
     let next: Job | undefined;
     for (const job of this.#jobs.values()) if (!next || job.dueMs < next.dueMs) next = job;
@@ -116,7 +116,7 @@ export class Replicator {
 
   async #replicate({ snapshotId, layers }: Job, signal: AbortSignal): Promise<void> {
     const { archive, bytesPerS, giveWay, dirOf, onDone } = this.#parts;
-    // The lowest first: other snapshots have it, too. Each is asked for, since it may have been removed again.
+    // Bottom first, because other snapshots share the lower layers. Each is checked, since it may have been removed again.
     for (const { id } of layers.toReversed()) {
       if (!(await archive.has(id))) {
         await giveWay(signal);

@@ -65,17 +65,17 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   }
 }
 
-/** Of uploads that are under way: a file that is not whole yet is nobody's. */
+/** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
 const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);
 
 function runningContainer({ container }: LiveSandbox): Container & { writableLayer: string } {
   if (!container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
   if (!container.writableLayer)
-    throw new SandgateError("unprocessable", "this host's storage driver has no layers that could be copied", { reason: "not_supported" });
+    throw new SandgateError("unprocessable", "this host's storage driver has no layers that can be copied", { reason: "not_supported" });
   return container as Container & { writableLayer: string };
 }
 
-/** The copy takes as much space as the sandbox's own files, and must leave the host its floor. */
+/** The copy takes as much space as the sandbox's own files, and must leave the host's disk above its floor. */
 async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   if (sandbox.diskStale) await usage.measureDisk(sandbox);
   const shortage = usage.diskShortage(sandbox.layer);
@@ -106,10 +106,10 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
   };
 }
 
-/** What lies below the sandbox's own layers. */
+/** The image below the sandbox's own layers. */
 async function baseOf({ imageStore, images, log }: WorkerContext, { record }: LiveSandbox, container: Container): Promise<Manifest["base"]> {
   const base = record.root ? record.root.base : (await imageStore.ofContainer(container.id)).base;
-  // Not at the cost of the snapshot: that of another machine is not in the storage at all.
+  // A failure must not fail the snapshot: the image of another machine is not in this storage at all.
   await images.hold(base.id).catch((err) => log.debug({ err, image: base.id }, "the image below a snapshot is not kept"));
   return base;
 }
