@@ -1,7 +1,7 @@
 /** HTTP load: by wrk where it is installed, because it leaves more of the machine to the server, else by autocannon. */
 import { join } from "node:path";
 import autocannon from "autocannon";
-import { run, succeeds } from "../systemd/run.ts";
+import { run, succeeds } from "../systemd/base/run.ts";
 import { type Percentiles, percentilesOf } from "./measure.ts";
 
 /** Connections of every load, one request at a time on each. */

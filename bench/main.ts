@@ -1,6 +1,6 @@
 /** Prepares the machine, starts an installation of its own, measures, reports, and removes everything again. */
 
-import { Terminal } from "../systemd/terminal.ts";
+import { Terminal } from "../systemd/base/terminal.ts";
 import { prepareTests } from "../test/helpers/prepare.ts";
 import { Installation } from "./installation.ts";
 import { describeMachine, loadAverage } from "./machine.ts";

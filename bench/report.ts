@@ -1,7 +1,7 @@
 /** The results as a person reads them, and as a program does. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Terminal } from "../systemd/terminal.ts";
+import type { Terminal } from "../systemd/base/terminal.ts";
 import type { Machine } from "./machine.ts";
 import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
 import type { Verdict } from "./targets.ts";

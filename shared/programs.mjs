@@ -13,7 +13,7 @@ export const programs = /** @type {const} */ ([
   "worker/runtime/filesystem/short-names.ts",
   "worker/store/check.ts",
   "worker/usage/holdings-thread.ts",
-  "systemd/up.ts",
+  "systemd/supervisor/main.ts",
 ]);
 
 /** @typedef {(typeof programs)[number]} Program */

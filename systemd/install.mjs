@@ -7,10 +7,8 @@ import { chmodSync, existsSync, lstatSync, mkdtempSync, readFileSync, rmSync } f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { appDir } from "../shared/programs.mjs";
-import { isTrusted, trustedPath, UntrustedPath } from "./trusted-path.mjs";
-
-/** Where the programs of a Debian system are, whoever looks for them. */
-export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+import { searchPath } from "./base/search-path.mjs";
+import { isTrusted, trustedPath, UntrustedPath } from "./base/trusted-path.mjs";
 
 /** What is run or read as a program, below the folder of package.json. */
 const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench", "build"];

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chownSync, copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { accountEnvironment, inPodmanNamespace } from "../../systemd/as-account.ts";
-import type { Instance } from "../../systemd/instance.ts";
+import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
+import type { Instance } from "../../systemd/base/instance.ts";
 
 interface Report {
   readonly id: number;

@@ -1,9 +1,9 @@
 /** The unprivileged accounts that run the parts: service accounts when started as root, else the person's own. */
 import { userInfo } from "node:os";
 import type { Config } from "../../shared/config.ts";
-import { StartFailure } from "../failure.ts";
-import type { Account, Accounts, PartName } from "../instance.ts";
-import { run, succeeds } from "../run.ts";
+import { StartFailure } from "../base/failure.ts";
+import type { Account, Accounts, PartName } from "../base/instance.ts";
+import { run, succeeds } from "../base/run.ts";
 import type { Administrator } from "./administrator.ts";
 import type { Step } from "./step.ts";
 

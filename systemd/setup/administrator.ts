@@ -1,9 +1,9 @@
 /** Running single commands as root: directly, or through sudo, which is asked for only when something needs it. */
-import { proxyEnvironment } from "../as-account.ts";
-import { StartFailure } from "../failure.ts";
-import { type RunOptions, run, succeeds } from "../run.ts";
-import { searchPath } from "../search-path.ts";
-import type { Terminal } from "../terminal.ts";
+import { proxyEnvironment } from "../base/as-account.ts";
+import { StartFailure } from "../base/failure.ts";
+import { type RunOptions, run, succeeds } from "../base/run.ts";
+import { searchPath } from "../base/search-path.mjs";
+import type { Terminal } from "../base/terminal.ts";
 import { findProgram } from "./programs.ts";
 
 type AdministratorOptions = Pick<RunOptions, "onLine" | "killSignal"> & {

@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import { chmod, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
-import { asAccount } from "../as-account.ts";
-import type { Account, Instance } from "../instance.ts";
-import { run } from "../run.ts";
-import type { Terminal } from "../terminal.ts";
-import { trustedPath } from "../trusted-path.mjs";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import { asAccount } from "../base/as-account.ts";
+import type { Account, Instance } from "../base/instance.ts";
+import { run } from "../base/run.ts";
+import type { Terminal } from "../base/terminal.ts";
+import { trustedPath } from "../base/trusted-path.mjs";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 
 const program = ["package.json", "build", "systemd"];
 

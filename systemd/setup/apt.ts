@@ -1,7 +1,7 @@
 /** apt-get, with the two repairs that a machine commonly needs: fresh package lists and an interrupted dpkg. */
-import { StartFailure } from "../failure.ts";
-import { CommandError, run } from "../run.ts";
-import type { Progress } from "../terminal.ts";
+import { StartFailure } from "../base/failure.ts";
+import { CommandError, run } from "../base/run.ts";
+import type { Progress } from "../base/terminal.ts";
 import type { Administrator } from "./administrator.ts";
 
 const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];

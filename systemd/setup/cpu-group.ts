@@ -1,8 +1,8 @@
 /** A CPU group (cgroup v1) for the account's sandboxes, where systemd does not hand CPU limits to it. */
 import { stat } from "node:fs/promises";
 import { cpuGroupOf } from "../../shared/util/cpu-group.ts";
-import type { Account } from "../instance.ts";
-import { CommandError } from "../run.ts";
+import type { Account } from "../base/instance.ts";
+import { CommandError } from "../base/run.ts";
 import type { Administrator } from "./administrator.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** The two device files that rootless containers open: /dev/net/tun for their network, /dev/fuse for fuse-overlayfs. */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { StartFailure } from "../failure.ts";
+import { StartFailure } from "../base/failure.ts";
 import type { Administrator } from "./administrator.ts";
 import type { Step } from "./step.ts";
 

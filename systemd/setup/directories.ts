@@ -1,11 +1,11 @@
 /** The data directory. What a part writes belongs to its account, what the supervisor relies on does not. */
 import { chmod, chown, lstat, mkdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { asAccount } from "../as-account.ts";
-import { messageOf, StartFailure } from "../failure.ts";
-import type { Instance } from "../instance.ts";
-import { run, succeeds } from "../run.ts";
-import { isTrusted, trustedPath, UntrustedPath } from "../trusted-path.mjs";
+import { asAccount } from "../base/as-account.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import type { Instance } from "../base/instance.ts";
+import { run, succeeds } from "../base/run.ts";
+import { isTrusted, trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
 import type { Step } from "./step.ts";
 
 interface Directory {

@@ -1,9 +1,9 @@
 /** Installations of earlier versions, in which one account ran all parts: the gateway and NATS get what is theirs. */
 import { lchown, lstat, rmdir } from "node:fs/promises";
-import { asAccount } from "../as-account.ts";
-import { StartFailure } from "../failure.ts";
-import type { Account, Instance } from "../instance.ts";
-import { run } from "../run.ts";
+import { asAccount } from "../base/as-account.ts";
+import { StartFailure } from "../base/failure.ts";
+import type { Account, Instance } from "../base/instance.ts";
+import { run } from "../base/run.ts";
 import { runningParts } from "../supervisor/leftovers.ts";
 import type { Step } from "./step.ts";
 

@@ -1,6 +1,6 @@
 /** The Debian packages that the product needs, found by their programs and installed by apt when missing. */
 import type { Config } from "../../shared/config.ts";
-import { StartFailure } from "../failure.ts";
+import { StartFailure } from "../base/failure.ts";
 import type { Administrator } from "./administrator.ts";
 import { aptInstall, aptUpdate, hasCandidates } from "./apt.ts";
 import { findProgram, hasSystemd } from "./programs.ts";

@@ -1,8 +1,8 @@
 /** storage.conf and containers.conf of this installation; Podman reads them instead of the account's own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Account, type Instance, sessionBusOf } from "../instance.ts";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import { type Account, type Instance, sessionBusOf } from "../base/instance.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Step } from "./step.ts";
 
 /** Both files with the content that fits this machine. */

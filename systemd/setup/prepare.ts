@@ -1,10 +1,10 @@
 /** The whole set-up in order. A machine that is ready passes through in a second. */
 import type { Config } from "../../shared/config.ts";
-import { accountEnvironment, inPodmanNamespace } from "../as-account.ts";
-import { messageOf, StartFailure } from "../failure.ts";
-import { type Instance, instanceOf } from "../instance.ts";
-import { run } from "../run.ts";
-import type { Terminal } from "../terminal.ts";
+import { accountEnvironment, inPodmanNamespace } from "../base/as-account.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import { type Instance, instanceOf } from "../base/instance.ts";
+import { run } from "../base/run.ts";
+import type { Terminal } from "../base/terminal.ts";
 import { findAccounts, serviceAccounts } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
 import { withReadableApp } from "./app-directory.ts";

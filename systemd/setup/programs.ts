@@ -1,7 +1,7 @@
 /** Which programs this machine has. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { searchPath } from "../search-path.ts";
+import { searchPath } from "../base/search-path.mjs";
 
 /** The path of a program, looked for where Debian keeps programs; an absolute name is taken as it is. */
 export function findProgram(name: string): string | undefined {

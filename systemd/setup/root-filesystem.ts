@@ -2,11 +2,11 @@
 import { lstatSync } from "node:fs";
 import { chmod, chown, mkdtemp, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { accountEnvironment, asAccount, inPodmanNamespace } from "../as-account.ts";
-import type { Instance } from "../instance.ts";
-import { run, succeeds } from "../run.ts";
-import type { Progress } from "../terminal.ts";
-import { trustedPath } from "../trusted-path.mjs";
+import { accountEnvironment, asAccount, inPodmanNamespace } from "../base/as-account.ts";
+import type { Instance } from "../base/instance.ts";
+import { run, succeeds } from "../base/run.ts";
+import type { Progress } from "../base/terminal.ts";
+import { trustedPath } from "../base/trusted-path.mjs";
 import type { Administrator } from "./administrator.ts";
 import { aptProxy } from "./apt.ts";
 import { findImageSources, sourceLine } from "./apt-sources.ts";

@@ -1,6 +1,6 @@
 /** One thing that the machine must have: looked at first, put right only when it is not so, then looked at again. */
-import { StartFailure } from "../failure.ts";
-import type { Progress, Terminal } from "../terminal.ts";
+import { StartFailure } from "../base/failure.ts";
+import type { Progress, Terminal } from "../base/terminal.ts";
 
 export interface Step {
   /** What is done when it has to be done, as in "Installing system packages". */

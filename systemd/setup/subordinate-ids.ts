@@ -1,6 +1,6 @@
 /** The user and group ids that an account may hand out inside its containers (subuid(5), subgid(5)). */
 import { readFile } from "node:fs/promises";
-import type { Account } from "../instance.ts";
+import type { Account } from "../base/instance.ts";
 import type { Administrator } from "./administrator.ts";
 import type { Step } from "./step.ts";
 

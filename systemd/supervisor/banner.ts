@@ -1,8 +1,8 @@
 /** What is printed when everything runs. */
 
 import { alignColumns } from "../../shared/util/columns.ts";
-import type { Accounts } from "../instance.ts";
-import { type Terminal, visible } from "../terminal.ts";
+import type { Accounts } from "../base/instance.ts";
+import { type Terminal, visible } from "../base/terminal.ts";
 
 /** One property of the host as the worker found it. */
 export interface HostCheck {

@@ -13,10 +13,10 @@ import { createUser, fromSeed } from "@nats-io/nkeys";
 import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { serverName } from "../../shared/bus/subjects.ts";
 import { newId } from "../../shared/util/ids.ts";
-import { readAsAccount } from "../as-account.ts";
-import type { Account, Instance } from "../instance.ts";
-import { run } from "../run.ts";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import { readAsAccount } from "../base/as-account.ts";
+import type { Account, Instance } from "../base/instance.ts";
+import { run } from "../base/run.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { kept, readableBy } from "./credentials.ts";
 
 const decoder = new TextDecoder();

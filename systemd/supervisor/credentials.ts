@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Config, fileVariable, secretSettings } from "../../shared/config.ts";
-import type { Account, Instance, PartName } from "../instance.ts";
-import { type Ownership, readIfThere, replaceFile } from "../write-file.ts";
+import type { Account, Instance, PartName } from "../base/instance.ts";
+import { type Ownership, readIfThere, replaceFile } from "../base/write-file.ts";
 
 /** A file that its maker and one account can read, and only its maker can change. */
 export function readableBy({ uid, gid }: Account): Ownership {

@@ -2,7 +2,7 @@
 import Type from "typebox";
 import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
-import { messageOf, StartFailure } from "../failure.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
 
 const checkWorkers = checker(
   Type.Array(

@@ -2,8 +2,8 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "../../shared/waiting.ts";
-import type { Terminal } from "../terminal.ts";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import type { Terminal } from "../base/terminal.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { isRunning, type ProcessId, parseProcessId, signalProcess } from "./processes.ts";
 
 const suffix = ".process.json";

@@ -3,8 +3,8 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { searchPath } from "../search-path.ts";
-import { trustedPath } from "../trusted-path.mjs";
+import { searchPath } from "../base/search-path.mjs";
+import { trustedPath } from "../base/trusted-path.mjs";
 import { describeProcess, identify, isRunning, parseProcessId } from "./processes.ts";
 
 const conflict = 75; // EX_TEMPFAIL

@@ -1,8 +1,8 @@
 /** The log of one part: appended to, and set aside once when it has grown large. */
 import { closeSync, constants, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { visible } from "../terminal.ts";
-import { trustedPath } from "../trusted-path.mjs";
+import { visible } from "../base/terminal.ts";
+import { trustedPath } from "../base/trusted-path.mjs";
 
 const bytesMax = 32 * 1024 * 1024;
 const append = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;

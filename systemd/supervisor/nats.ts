@@ -7,11 +7,11 @@ import { accountsOf, type WorkerIdentity } from "../../shared/bus/permissions.ts
 import { bucketBytesMax } from "../../shared/bus/subjects.ts";
 import { type Config, fileVariable } from "../../shared/config.ts";
 import { until } from "../../shared/waiting.ts";
-import { asAccount, partEnvironment } from "../as-account.ts";
-import { StartFailure } from "../failure.ts";
-import type { Instance } from "../instance.ts";
-import { run } from "../run.ts";
-import { readIfThere, replaceFile } from "../write-file.ts";
+import { asAccount, partEnvironment } from "../base/as-account.ts";
+import { StartFailure } from "../base/failure.ts";
+import type { Instance } from "../base/instance.ts";
+import { run } from "../base/run.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { identity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
 import { readableBy } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";

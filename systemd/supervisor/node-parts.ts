@@ -1,8 +1,8 @@
 /** How the worker and the gateway are run. */
 import { join } from "node:path";
 import { builtName, type Program } from "../../shared/programs.mjs";
-import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../as-account.ts";
-import type { Instance } from "../instance.ts";
+import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../base/as-account.ts";
+import type { Instance } from "../base/instance.ts";
 import { secretFiles } from "./credentials.ts";
 import { parsePinoLine } from "./log-line.ts";
 import type { BusSettings } from "./nats.ts";

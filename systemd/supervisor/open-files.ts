@@ -1,5 +1,5 @@
 /** How many files and sockets a part may have open: many machines start with few, a busy gateway holds thousands. */
-import { succeeds } from "../run.ts";
+import { succeeds } from "../base/run.ts";
 
 const prefix = ["prlimit", "--nofile=1048576:1048576", "--"];
 

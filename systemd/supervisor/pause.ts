@@ -2,9 +2,9 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../shared/waiting.ts";
-import { asAccount, readAsAccount } from "../as-account.ts";
-import type { Instance } from "../instance.ts";
-import { succeeds } from "../run.ts";
+import { asAccount, readAsAccount } from "../base/as-account.ts";
+import type { Instance } from "../base/instance.ts";
+import { succeeds } from "../base/run.ts";
 import { identify, isRunning } from "./processes.ts";
 
 /** Podman cleans up after a container that has ended, in a process of its own. */

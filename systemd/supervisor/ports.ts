@@ -1,7 +1,7 @@
 /** Ports of this machine: whether one is free, and which one is. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { messageOf, StartFailure } from "../failure.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
 import { portHolder } from "./port-holder.ts";
 
 /** Who wants a port, for the message when it is taken. */

@@ -1,10 +1,10 @@
 /** Starts the parts in the order in which they need each other, keeps them running, and stops them in reverse. */
 
 import { onAbort, unlessAborted } from "../../shared/abort.ts";
-import { StartFailure } from "../failure.ts";
-import type { Instance } from "../instance.ts";
+import { StartFailure } from "../base/failure.ts";
+import type { Instance } from "../base/instance.ts";
+import type { Terminal } from "../base/terminal.ts";
 import { defaultImageId } from "../setup/default-image.ts";
-import type { Terminal } from "../terminal.ts";
 import { hostChecksOf, printHost, printReady, urlOf, usersCheck } from "./banner.ts";
 import { workerIdOf } from "./bus-identities.ts";
 import type { LogLine } from "./log-line.ts";

@@ -5,14 +5,14 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { loadConfig } from "../../shared/config.ts";
-import { asAccount } from "../../systemd/as-account.ts";
-import { messageOf } from "../../systemd/failure.ts";
-import { run } from "../../systemd/run.ts";
+import { asAccount } from "../../systemd/base/as-account.ts";
+import { messageOf } from "../../systemd/base/failure.ts";
+import { run } from "../../systemd/base/run.ts";
+import { Terminal } from "../../systemd/base/terminal.ts";
 import { findAccount } from "../../systemd/setup/account.ts";
 import { hostChecksOf, printHost } from "../../systemd/supervisor/banner.ts";
 import { parsePinoLine } from "../../systemd/supervisor/log-line.ts";
 import { Part } from "../../systemd/supervisor/part.ts";
-import { Terminal } from "../../systemd/terminal.ts";
 
 /** Types a line into every terminal that it can get hold of; says into which. */
 const types = `

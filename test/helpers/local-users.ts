@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { execa } from "execa";
 import { appDir } from "../../shared/programs.mjs";
-import { asAccount } from "../../systemd/as-account.ts";
-import { run } from "../../systemd/run.ts";
+import { asAccount } from "../../systemd/base/as-account.ts";
+import { run } from "../../systemd/base/run.ts";
 
 /** Somebody on this machine who has nothing to do with the product. */
 export const nobody = { uid: 65_534, gid: 65_534 };

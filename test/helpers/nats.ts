@@ -7,7 +7,7 @@ import { PeerWatch } from "../../shared/bus/presence.ts";
 import { StreamHub } from "../../shared/stream/hub.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { createLogger } from "../../shared/util/log.ts";
-import { searchPath } from "../../systemd/search-path.ts";
+import { searchPath } from "../../systemd/base/search-path.mjs";
 import { testPort } from "./ports.ts";
 import { TestProcess } from "./process.ts";
 

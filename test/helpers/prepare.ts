@@ -2,7 +2,8 @@
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, loadConfig } from "../../shared/config.ts";
-import { type Instance, instanceOf } from "../../systemd/instance.ts";
+import { type Instance, instanceOf } from "../../systemd/base/instance.ts";
+import { Terminal } from "../../systemd/base/terminal.ts";
 import { findAccounts } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
@@ -12,7 +13,6 @@ import { testPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
 import { ensure } from "../../systemd/setup/step.ts";
-import { Terminal } from "../../systemd/terminal.ts";
 
 /** Installs packages, makes users and the image. Quick when that is done. */
 export async function prepareTests(terminal: Terminal): Promise<void> {

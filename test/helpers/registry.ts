@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
-import { run } from "../../systemd/run.ts";
+import { run } from "../../systemd/base/run.ts";
 import { testPort } from "./ports.ts";
 
 const types = {

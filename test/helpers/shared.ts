@@ -1,4 +1,4 @@
-import type { PartName } from "../../systemd/instance.ts";
+import type { PartName } from "../../systemd/base/instance.ts";
 import type { Stack } from "./stack.ts";
 
 /** The installation that `test/run.ts` started for all test files, as they find it in their environment. */

@@ -3,13 +3,13 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../shared/config.ts";
-import { instanceOf } from "../../systemd/instance.ts";
+import { instanceOf } from "../../systemd/base/instance.ts";
+import { Terminal } from "../../systemd/base/terminal.ts";
 import { findAccount, findAccounts } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
 import { ensure } from "../../systemd/setup/step.ts";
 import { endUnusedPause } from "../../systemd/supervisor/pause.ts";
-import { Terminal } from "../../systemd/terminal.ts";
 import { Api } from "./api.ts";
 import { type Stack, startStack } from "./stack.ts";
 

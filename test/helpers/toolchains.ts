@@ -2,15 +2,15 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { accountEnvironment, inPodmanNamespace } from "../../systemd/as-account.ts";
-import type { Instance } from "../../systemd/instance.ts";
-import { run } from "../../systemd/run.ts";
-import { searchPath } from "../../systemd/search-path.ts";
+import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
+import type { Instance } from "../../systemd/base/instance.ts";
+import { run } from "../../systemd/base/run.ts";
+import { searchPath } from "../../systemd/base/search-path.mjs";
+import { Terminal } from "../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { imageBuildingPackages } from "../../systemd/setup/packages.ts";
 import { buildRootFilesystem, contentsOf, type Recipe } from "../../systemd/setup/root-filesystem.ts";
 import { ensure } from "../../systemd/setup/step.ts";
-import { Terminal } from "../../systemd/terminal.ts";
 
 const repository = "localhost/sandgate-test/toolchains";
 

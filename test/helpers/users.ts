@@ -1,9 +1,9 @@
 /** Attacks as a user of this machine: programs that run as that user, with nothing of root's, and report what became of them. */
 import { join } from "node:path";
-import { asAccount } from "../../systemd/as-account.ts";
-import type { Account } from "../../systemd/instance.ts";
-import { run } from "../../systemd/run.ts";
-import { searchPath } from "../../systemd/search-path.ts";
+import { asAccount } from "../../systemd/base/as-account.ts";
+import type { Account } from "../../systemd/base/instance.ts";
+import { run } from "../../systemd/base/run.ts";
+import { searchPath } from "../../systemd/base/search-path.mjs";
 import { preparedInstance } from "./prepare.ts";
 import type { Outcome } from "./probes.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { asAccount } from "../../../systemd/as-account.ts";
+import { asAccount } from "../../../systemd/base/as-account.ts";
 import { Api } from "../../helpers/api.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";

@@ -9,7 +9,7 @@ import { TLSSocket } from "node:tls";
 import { createUser } from "@nats-io/nkeys";
 import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
 import { serverName } from "../../../shared/bus/subjects.ts";
-import { run } from "../../../systemd/run.ts";
+import { run } from "../../../systemd/base/run.ts";
 import { secretsOf } from "../../../systemd/supervisor/bus-identities.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";

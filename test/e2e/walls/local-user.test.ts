@@ -4,10 +4,10 @@ import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statS
 import { basename, join } from "node:path";
 import { beforeEach, test } from "node:test";
 import { appDir } from "../../../shared/programs.mjs";
+import { Terminal } from "../../../systemd/base/terminal.ts";
+import { replaceFile } from "../../../systemd/base/write-file.ts";
 import { createAdministrator } from "../../../systemd/setup/administrator.ts";
 import { buildRootFilesystem, defaultRecipe } from "../../../systemd/setup/root-filesystem.ts";
-import { Terminal } from "../../../systemd/terminal.ts";
-import { replaceFile } from "../../../systemd/write-file.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
 import { nobody, npmStart, runScript, shellAs } from "../../helpers/local-users.ts";

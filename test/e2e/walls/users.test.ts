@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig, operatorSocketOf } from "../../../shared/config.ts";
-import { instanceOf, type PartName } from "../../../systemd/instance.ts";
+import { instanceOf, type PartName } from "../../../systemd/base/instance.ts";
 import { findAccounts } from "../../../systemd/setup/account.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";

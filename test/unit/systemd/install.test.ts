@@ -48,7 +48,8 @@ describe("installing", () => {
   let folder = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "sandgate-install-"));
-    for (const name of ["systemd/install.mjs", "systemd/trusted-path.mjs", "shared/programs.mjs"]) cpSync(name, join(folder, name));
+    for (const name of ["systemd/install.mjs", "systemd/base/search-path.mjs", "systemd/base/trusted-path.mjs", "shared/programs.mjs"])
+      cpSync(name, join(folder, name));
     // What an administrator may have set otherwise.
     writeFileSync(join(folder, ".npmrc"), "ignore-scripts=false\nomit[]=optional\nomit[]=dev\n");
   });

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "../../../../shared/config.ts";
+import { Terminal } from "../../../../systemd/base/terminal.ts";
 import { serviceAccounts } from "../../../../systemd/setup/account.ts";
 import { createAdministrator } from "../../../../systemd/setup/administrator.ts";
 import { usersCheck } from "../../../../systemd/supervisor/banner.ts";
-import { Terminal } from "../../../../systemd/terminal.ts";
 
 const asRoot = { skip: process.getuid?.() !== 0 && "only root makes users" };
 

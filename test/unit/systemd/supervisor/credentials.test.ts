@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { loadConfig } from "../../../../shared/config.ts";
-import { type Instance, instanceOf } from "../../../../systemd/instance.ts";
+import { type Instance, instanceOf } from "../../../../systemd/base/instance.ts";
 import { apiKeyOf, secretFiles } from "../../../../systemd/supervisor/credentials.ts";
 
 let dataDir = "";

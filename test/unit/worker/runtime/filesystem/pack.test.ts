@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { execa } from "execa";
 import { type Header, pack } from "tar-stream";
-import { accountEnvironment, inPodmanNamespace } from "../../../../../systemd/as-account.ts";
+import { accountEnvironment, inPodmanNamespace } from "../../../../../systemd/base/as-account.ts";
 import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../../../../../worker/runtime/filesystem/pack.ts";
 import { fixture } from "../../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../../helpers/folder.ts";

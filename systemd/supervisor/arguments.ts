@@ -1,8 +1,8 @@
 /** The command line of `npm start -- …`. */
 import { parseArgs } from "node:util";
-import { describeSettings } from "../shared/config.ts";
-import { alignColumns } from "../shared/util/columns.ts";
-import { messageOf, StartFailure } from "./failure.ts";
+import { describeSettings } from "../../shared/config.ts";
+import { alignColumns } from "../../shared/util/columns.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
 
 /** What the command line asks for. */
 export type Request = "start" | "setup" | "help";

@@ -1,8 +1,8 @@
 /** Where one installation keeps its things, and as whom it runs. Everything here is computed; nothing is created. */
 import { createHash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
-import { type Config, operatorKeyFileOf, operatorSocketOf } from "../shared/config.ts";
-import { appDir } from "../shared/programs.mjs";
+import { type Config, operatorKeyFileOf, operatorSocketOf } from "../../shared/config.ts";
+import { appDir } from "../../shared/programs.mjs";
 
 /** The processes that the supervisor runs. */
 export type PartName = "worker" | "gateway" | "nats";

@@ -1,20 +1,20 @@
 /** What `npm start` does: prepare the machine, then run the parts until told to stop. */
 import { dirname, join } from "node:path";
-import { type Config, ConfigError, forgetSecrets, loadConfig } from "../shared/config.ts";
+import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import { type Instance, pathsOf } from "../base/instance.ts";
+import { CommandError } from "../base/run.ts";
+import { searchPath } from "../base/search-path.mjs";
+import { Terminal } from "../base/terminal.ts";
+import { trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
-import { messageOf, StartFailure } from "./failure.ts";
-import { type Instance, pathsOf } from "./instance.ts";
-import { CommandError } from "./run.ts";
-import { searchPath } from "./search-path.ts";
-import { apiKeyOf } from "./supervisor/credentials.ts";
-import { endLeftovers } from "./supervisor/leftovers.ts";
-import { holderOf, tryLock, waitForLock } from "./supervisor/lock.ts";
-import { endUnusedPause } from "./supervisor/pause.ts";
-import { checkPortIsFree, freePort } from "./supervisor/ports.ts";
-import { listenForStop, type StopRequest } from "./supervisor/stop-request.ts";
-import { Supervisor } from "./supervisor/supervisor.ts";
-import { Terminal } from "./terminal.ts";
-import { trustedPath, UntrustedPath } from "./trusted-path.mjs";
+import { apiKeyOf } from "./credentials.ts";
+import { endLeftovers } from "./leftovers.ts";
+import { holderOf, tryLock, waitForLock } from "./lock.ts";
+import { endUnusedPause } from "./pause.ts";
+import { checkPortIsFree, freePort } from "./ports.ts";
+import { listenForStop, type StopRequest } from "./stop-request.ts";
+import { Supervisor } from "./supervisor.ts";
 
 const exitCodes = { done: 0, failed: 1, badSetting: 2, interrupted: 130 };
 const leftoverPatienceMs = 15_000;
@@ -57,7 +57,7 @@ async function prepareAlone(folder: string, config: Config, terminal: Terminal, 
   if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
   const lock = atOnce ?? (await waitForLock(file, stop.signal));
   try {
-    const { prepareMachine } = await import("./setup/prepare.ts");
+    const { prepareMachine } = await import("../setup/prepare.ts");
     return await prepareMachine(config, terminal, stop.signal);
   } finally {
     lock.release();

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
 import { CommandError, run } from "./run.ts";
-import { searchPath } from "./search-path.ts";
+import { searchPath } from "./search-path.mjs";
 
 type Environment = Record<string, string>;
 
@@ -70,7 +70,7 @@ function pick(wanted: (name: string) => boolean): Environment {
 
 /** The command that runs `argv` in Podman's namespace of the account. */
 export function inPodmanNamespace({ account, paths }: Instance, argv: readonly string[]): string[] {
-  return asAccount(account, [join(paths.app, "systemd/run-as-worker"), ...argv]);
+  return asAccount(account, [join(paths.app, "systemd/base/run-as-worker"), ...argv]);
 }
 
 const readTimeoutMs = 10_000;

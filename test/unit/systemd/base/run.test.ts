@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { run } from "../../../systemd/run.ts";
-import { identify, isRunning } from "../../../systemd/supervisor/processes.ts";
-import { until } from "../../helpers/until.ts";
+import { run } from "../../../../systemd/base/run.ts";
+import { identify, isRunning } from "../../../../systemd/supervisor/processes.ts";
+import { until } from "../../../helpers/until.ts";
 
 test("a command has a PATH in its environment, and nothing else that is not given", async () => {
   assert.match(await run(["env"]), /^PATH=[^\n]*$/);

@@ -1,6 +1,6 @@
 /** Runs the short commands of the set-up: one place that starts them, bounds them and words their failures. */
 import { ExecaError, execa } from "execa";
-import { searchPath } from "./search-path.ts";
+import { searchPath } from "./search-path.mjs";
 
 const forceMs = 5_000;
 

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, realpathSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { trustedPath } from "../../../systemd/trusted-path.mjs";
+import { trustedPath } from "../../../../systemd/base/trusted-path.mjs";
 
 let folder = "";
 beforeEach(() => {

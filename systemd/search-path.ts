@@ -1,1 +1,0 @@
-export { searchPath } from "./install.mjs";
