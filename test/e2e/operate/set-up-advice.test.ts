@@ -14,7 +14,7 @@ const instance = await testInstance(`${folder.path}/data`, {});
 test("the one command that makes the runtime directory", { skip: hasSystemd() && "systemd makes it" }, async () => {
   const program = `import { createAdministrator } from "./systemd/setup/administrator.ts";
     import { runtimeDirectory } from "./systemd/setup/runtime-directory.ts";
-    import { Terminal } from "./systemd/terminal.ts";
+    import { Terminal } from "./systemd/base/terminal.ts";
     const administrator = createAdministrator(new Terminal(process.stdout), new AbortController().signal);
     await runtimeDirectory({ name: "nobody", uid: ${nobody.uid}, gid: ${nobody.gid}, home: "/" }, administrator).provide({ say() {} });`;
   const options = { ...nobody, cwd: instance.paths.app, reject: false, stdin: "ignore", env: { PATH: process.env.PATH }, extendEnv: false } as const;

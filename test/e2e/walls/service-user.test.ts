@@ -131,7 +131,7 @@ const attack = (script: string): string[] => [...identity(instance.account), "--
 function endsPause({ config, account, paths }: Instance): string {
   const made = JSON.stringify({ ...loadConfig(), ...config, dataDir: paths.data, storageDir: paths.storage });
   return `import { endUnusedPause } from "./systemd/supervisor/pause.ts";
-import { instanceOf } from "./systemd/instance.ts";
+import { instanceOf } from "./systemd/base/instance.ts";
 await endUnusedPause(instanceOf(${made}, ${JSON.stringify(account)}));
 process.exit();`;
 }
