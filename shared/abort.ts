@@ -1,6 +1,6 @@
-/** Cancellation by signals, with nothing that Node 18 or a browser lacks: the published client uses this as well. */
+/** Cancellation by signals. The published client uses this too, so it needs only what Node 18 and browsers have. */
 
-/** Calls back once when the signal is aborted, at once where it is already. @returns what ends that */
+/** Calls the listener once when the signal is aborted, at once if it already is. @returns removes the listener */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (!signal) return () => {};
   const listen = (): void => listener(signal.reason);
@@ -9,7 +9,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
   return () => signal.removeEventListener("abort", listen);
 }
 
-/** Does what `stop` ends, which is called when the signal is aborted, also where it is before the work has begun. */
+/** Runs `work`, and calls `stop` when the signal is aborted; if it is aborted already, `stop` is called before the work begins. */
 export async function stoppedBy<T>(signal: AbortSignal | undefined, stop: (reason: unknown) => void, work: () => Promise<T>): Promise<T> {
   const ignore = onAbort(signal, stop);
   try {
@@ -19,7 +19,7 @@ export async function stoppedBy<T>(signal: AbortSignal | undefined, stop: (reaso
   }
 }
 
-/** What a promise brings. @throws the reason of the signal as soon as it is aborted */
+/** The result of a promise. @throws the signal's reason as soon as it is aborted */
 export function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const ignore = onAbort(signal, reject);
@@ -27,14 +27,14 @@ export function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Prom
   });
 }
 
-/** What ends a call: the caller's signal, the time, or `abort`. */
+/** Ends a call: by the caller's signal, a timeout, or `abort`. */
 export class Deadline {
   readonly #controller = new AbortController();
   readonly #ignore: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
 
-  /** @param timeoutMs milliseconds; undefined for no bound */
+  /** @param timeoutMs milliseconds; undefined for no timeout */
   constructor(signal: AbortSignal | undefined, timeoutMs?: number) {
     this.#ignore = onAbort(signal, (reason) => this.abort(reason));
     if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return;
@@ -48,7 +48,7 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** Whether the time was it. */
+  /** Whether the timeout ended the call. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -57,12 +57,12 @@ export class Deadline {
     this.#controller.abort(reason);
   }
 
-  /** The time counts no more; the caller's signal still does. */
+  /** Stops the timeout; the caller's signal still counts. */
   stopClock(): void {
     clearTimeout(this.#timer);
   }
 
-  /** The call has ended. */
+  /** Releases timer and listener after the call has ended. */
   release(): void {
     this.stopClock();
     this.#ignore();

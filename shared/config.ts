@@ -1,6 +1,6 @@
 /**
- * Every setting of the product: one table, read once from the environment, checked and frozen.
- * No other file reads `process.env` (the start-up scripts in `systemd/` pass it on whole).
+ * The settings of the product: one table, read from the environment once, checked and frozen.
+ * No other file reads `process.env` (the start-up scripts in `systemd/` only pass it on as a whole).
  */
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -16,7 +16,7 @@ interface Setting<T> {
   readonly takes: string;
   readonly about: string;
   readonly fallback: T | ((environment: Environment) => T);
-  /** A credential: it may be given as the path of a file that holds it, in the variable with `_FILE` behind its name. */
+  /** A credential: it can also be read from a file, whose path is in the variable of the same name with the suffix `_FILE`. */
   readonly secret?: true;
   parse(text: string): T | undefined;
 }
@@ -59,7 +59,7 @@ const choice = <T extends string>(name: string, fallback: T, options: readonly T
 
 const list = (name: string, about: string): Setting<readonly string[]> => listOf(name, "a comma-separated list", (item) => item, about);
 
-/** A list whose items are checked and brought into one form; one bad item makes all of it bad. */
+/** A list whose items are checked and normalized; one invalid item makes the whole list invalid. */
 const listOf = (name: string, takes: string, parseItem: (item: string) => string | undefined, about: string): Setting<readonly string[]> => ({
   name,
   fallback: [],
@@ -80,7 +80,7 @@ const hosts = (name: string, about: string): Setting<readonly string[]> =>
     about,
   );
 
-/** An image by its whole name; undefined for what is no name of one. */
+/** The full name of an image; undefined if the text is not an image name. */
 const imageName = (text: string): string | undefined => {
   try {
     return nameOf(parseImage(text));
@@ -98,52 +98,48 @@ const MiB = 1024 * 1024;
 const dataHome = (environment: Environment): string =>
   process.getuid?.() === 0 ? "/var/lib/sandgate" : join(environment.XDG_DATA_HOME ?? join(environment.HOME ?? homedir(), ".local/share"), "sandgate");
 
-/** The settings, by the name that the code uses for them. Sizes are bytes (`Bytes`), times milliseconds (`Ms`). */
+/** The settings, by the names used in the code. Sizes are in bytes (`Bytes`), times in milliseconds (`Ms`). */
 export const settings = {
-  dataDir: text("SANDGATE_DATA_DIR", dataHome, "Where everything that must survive a restart is kept."),
+  dataDir: text("SANDGATE_DATA_DIR", dataHome, "The directory of everything that must survive a restart."),
   storageDir: text("SANDGATE_STORAGE_DIR", "", "Podman's image and container storage; inside the data directory when empty."),
   runtimeDir: text(
     "SANDGATE_RUNTIME_DIR",
     (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"),
-    "Short-lived files of the worker, best in memory.",
+    "Short-lived files of the worker, preferably in memory.",
   ),
   user: text(
     "SANDGATE_USER",
     "sandgate",
-    "The unprivileged user that runs the worker when started as root; the gateway and NATS run as those with -gateway and -nats behind its name.",
+    "The unprivileged user that runs the worker when started as root; the gateway and NATS run as the users with -gateway and -nats appended to its name.",
   ),
   host: text("SANDGATE_HOST", "127.0.0.1", "The address that the gateway listens on."),
   port: integer("SANDGATE_PORT", 8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
-  metricsHost: text("SANDGATE_METRICS_HOST", "127.0.0.1", "The address of /metrics, which asks for no key: only what may read it should reach it."),
+  metricsHost: text("SANDGATE_METRICS_HOST", "127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer("SANDGATE_METRICS_PORT", 9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
-  natsUrl: text("SANDGATE_NATS_URL", "", "An existing NATS server with JetStream; when empty one is started and owned.", true),
+  natsUrl: text("SANDGATE_NATS_URL", "", "An existing NATS server with JetStream; when empty, the product starts its own.", true),
   natsNkey: text(
     "SANDGATE_NATS_NKEY",
     "",
-    "The seed of the nkey with which a part of an existing NATS server's installation logs in; of a worker two, for calls and for storage.",
+    "The seed of the nkey with which a part logs in to an existing NATS server; a worker has two, for calls and for storage.",
     true,
   ),
-  natsCa: text(
-    "SANDGATE_NATS_CA",
-    "",
-    "A file with the certificate that the NATS server must show, or that its own is signed with; required to be there over TLS.",
-  ),
-  natsPort: integer("SANDGATE_NATS_PORT", 0, 0, 65535, "Loopback port of the owned NATS server; 0 takes a free one."),
-  bootstrapApiKey: text("SANDGATE_BOOTSTRAP_API_KEY", "", "API key of the first account, kept in the file api-key; made when empty.", true),
-  workerId: text("SANDGATE_WORKER_ID", "", "Name of this worker in the fleet; made and kept when empty."),
+  natsCa: text("SANDGATE_NATS_CA", "", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),
+  natsPort: integer("SANDGATE_NATS_PORT", 0, 0, 65535, "Loopback port of the product's own NATS server; 0 takes a free one."),
+  bootstrapApiKey: text("SANDGATE_BOOTSTRAP_API_KEY", "", "API key of the first account, stored in the file api-key; generated when empty.", true),
+  workerId: text("SANDGATE_WORKER_ID", "", "Name of this worker in the fleet; generated once and stored when empty."),
   logLevel: choice("SANDGATE_LOG_LEVEL", "info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),
   corsOrigins: list("SANDGATE_CORS_ORIGINS", "Browser origins that may call the API; none when empty."),
   publicUrl: text(
     "SANDGATE_PUBLIC_URL",
     "",
-    "The address under which browsers reach the gateway, such as https://sandboxes.example.com behind a proxy; with https its cookies are Secure.",
+    "The URL at which browsers reach the gateway, such as https://sandboxes.example.com behind a proxy; with https its cookies are Secure.",
   ),
   allowedHosts: hosts(
     "SANDGATE_ALLOWED_HOSTS",
-    "More names under which the gateway may be called, beside localhost, the machine's own addresses, SANDGATE_HOST and the host of SANDGATE_PUBLIC_URL; a call with another Host gets 400. A name with a port allows only that port.",
+    "Further host names accepted by the gateway besides localhost, the machine's own addresses, SANDGATE_HOST and the host of SANDGATE_PUBLIC_URL; a call with another Host gets 400. A name with a port allows only that port.",
   ),
-  trustProxy: flag("SANDGATE_TRUST_PROXY", false, "Take the client's address from the last X-Forwarded-For entry, as a proxy before the gateway sets it."),
-  accessLog: flag("SANDGATE_ACCESS_LOG", false, "Write a log line for every call, not only for those that change something."),
+  trustProxy: flag("SANDGATE_TRUST_PROXY", false, "Take the client's address from the last X-Forwarded-For entry, as set by a proxy in front of the gateway."),
+  accessLog: flag("SANDGATE_ACCESS_LOG", false, "Log every call, not only those that change something."),
 
   signUp: flag("SANDGATE_SIGN_UP", true, "Whether people can make accounts on the web page."),
   firstAccountOperator: flag("SANDGATE_FIRST_ACCOUNT_OPERATOR", false, "Whether the first account that signs up becomes an operator."),
@@ -153,7 +149,7 @@ export const settings = {
     2_592_000_000,
     0,
     31_536_000_000,
-    "How long a revoked API key is listed and said to be revoked; then it is forgotten. Of an account, the last 100 at most.",
+    "How long revoked API keys stay listed and are reported as revoked, at most the last 100 of an account; then they are forgotten.",
   ),
   sessionMs: integer("SANDGATE_SESSION_MS", 604_800_000, 60_000, 2_592_000_000, "How long a browser stays logged in."),
   loginFailuresPerAccount: integer(
@@ -161,64 +157,64 @@ export const settings = {
     10,
     1,
     10_000,
-    "Wrong passwords for one account from one address, or from a browser that has logged in before, in 5 minutes; more get 429. All other addresses together have ten times as many.",
+    "Wrong passwords for one account in 5 minutes from one address, or from a browser that has logged in before; more get 429. All other addresses together get ten times as many.",
   ),
   authFailuresPerAddress: integer(
     "SANDGATE_AUTH_FAILURES_PER_ADDRESS",
     60,
     1,
     1_000_000,
-    "Failed authentications (keys and passwords) from one address in a minute on one gateway; more get 429.",
+    "Failed authentications (keys and passwords) per minute from one address on one gateway; more get 429.",
   ),
-  signUpsPerAddress: integer("SANDGATE_SIGN_UPS_PER_ADDRESS", 10, 1, 1_000_000, "Accounts made from one address in an hour on one gateway; more get 429."),
+  signUpsPerAddress: integer("SANDGATE_SIGN_UPS_PER_ADDRESS", 10, 1, 1_000_000, "Accounts created per hour from one address on one gateway; more get 429."),
   enterpriseRequests: integer(
     "SANDGATE_ENTERPRISE_REQUESTS",
     10_000_000,
     1,
     1_000_000_000,
-    "Requests a minute for a key of the enterprise tier without numbers of its own.",
+    "Requests per minute for a key of the enterprise tier without custom limits.",
   ),
-  enterpriseSandboxes: integer("SANDGATE_ENTERPRISE_SANDBOXES", 10_000, 0, 1_000_000, "Sandboxes for a key of the enterprise tier without numbers of its own."),
+  enterpriseSandboxes: integer("SANDGATE_ENTERPRISE_SANDBOXES", 10_000, 0, 1_000_000, "Sandboxes for a key of the enterprise tier without custom limits."),
 
   defaultImage: {
     name: "SANDGATE_DEFAULT_IMAGE",
     fallback: "localhost/sandgate/default:latest",
     takes: "the name of a container image",
-    about: 'Image meant by "default"; built from Debian packages unless it names a registry.',
+    about: 'The image that "default" refers to; built from Debian packages unless its name has a registry.',
     parse: imageName,
   } as Setting<string>,
   defaultImageId: text(
     "SANDGATE_DEFAULT_IMAGE_ID",
     "",
-    "Set by the start itself: the id of the default image, which stays the same whatever is given its name.",
+    "Set by the start itself: the id of the default image, which stays the same even if its name is given to another one.",
   ),
   localImages: listOf(
     "SANDGATE_LOCAL_IMAGES",
     "a comma-separated list of names such as localhost/tools:latest",
     localImageName,
-    "Images of this machine that callers may ask for by name beside the default one; no other name under localhost/ is taken.",
+    "Local images that callers may use by name besides the default one; no other name under localhost/ is accepted.",
   ),
   privateRegistries: listOf(
     "SANDGATE_PRIVATE_REGISTRIES",
     "a comma-separated list of registries such as registry.lan:5000",
     parseRegistry,
-    "Registries that are trusted and may have private addresses; all others must be on the internet.",
+    "Trusted registries, which may have private addresses; all others must be on the internet.",
   ),
   aptMirror: text("SANDGATE_APT_MIRROR", "", "Debian mirror for building the default image; taken from the machine's apt sources when empty."),
-  imagePull: flag("SANDGATE_IMAGE_PULL", true, "Whether images that are not on the worker are pulled from their registry."),
+  imagePull: flag("SANDGATE_IMAGE_PULL", true, "Whether images that the worker lacks are pulled from their registry."),
   imagesBytesMax: integer(
     "SANDGATE_IMAGES_BYTES_MAX",
     20 * 1024 * MiB,
     1 * MiB,
     1024 * 1024 * MiB,
-    "Disk for images of registries; when a new one does not fit, those not used for longest go.",
+    "Disk space for images from registries; when a new one does not fit, the least recently used ones are removed.",
   ),
   imagePullTimeoutMs: integer("SANDGATE_IMAGE_PULL_TIMEOUT_MS", 600_000, 1_000, 3_600_000, "Longest time for one image pull."),
 
   bodyBytesMax: integer("SANDGATE_BODY_BYTES_MAX", 1 * MiB, 1_024, 64 * MiB, "Largest JSON request body."),
   uploadBytesMax: integer("SANDGATE_UPLOAD_BYTES_MAX", 1024 * MiB, 1, 1024 * 1024 * MiB, "Largest uploaded file."),
   requestsMax: integer("SANDGATE_REQUESTS_MAX", 4_096, 1, 1_000_000, "Calls in progress on one gateway; more get 503."),
-  syncOutputBytesMax: integer("SANDGATE_SYNC_OUTPUT_BYTES_MAX", 10 * MiB, 1_024, 256 * MiB, "Kept bytes of each stream of a synchronous execution."),
+  syncOutputBytesMax: integer("SANDGATE_SYNC_OUTPUT_BYTES_MAX", 10 * MiB, 1_024, 256 * MiB, "Bytes kept of each output stream of a synchronous execution."),
   syncMemoryBytesMax: integer(
     "SANDGATE_SYNC_MEMORY_BYTES_MAX",
     512 * MiB,
@@ -227,7 +223,7 @@ export const settings = {
     "Output held by one gateway for synchronous executions; more wait for room.",
   ),
   streamWindowBytes: integer("SANDGATE_STREAM_WINDOW_BYTES", 512 * 1024, 64 * 1024, 16 * MiB, "Bytes in flight between worker and gateway for one stream."),
-  streamStallMs: integer("SANDGATE_STREAM_STALL_MS", 600_000, 1_000, 86_400_000, "A client that takes no byte of waiting output for this long is cut off."),
+  streamStallMs: integer("SANDGATE_STREAM_STALL_MS", 600_000, 1_000, 86_400_000, "A client that accepts no pending output for this long is disconnected."),
   execTimeoutMaxMs: integer("SANDGATE_EXEC_TIMEOUT_MAX_MS", 3_600_000, 1_000, 86_400_000, "Longest streaming execution."),
   executionsPerSandbox: integer("SANDGATE_EXECUTIONS_PER_SANDBOX", 64, 1, 4_096, "Commands running at once in one sandbox; more get 429."),
 
@@ -239,25 +235,19 @@ export const settings = {
     ringBytesDefault,
     512 * 1024,
     64 * MiB,
-    "The last output of a live session that is kept for clients that attach again.",
+    "How much of the latest output of a live session is kept for clients that attach again.",
   ),
   sessionDetachMaxMs: integer(
     "SANDGATE_SESSION_DETACH_MAX_MS",
     detachTimeoutMaxS * 1_000,
     0,
     detachTimeoutMaxS * 1_000,
-    "The longest time that a live session may outlive its last socket.",
+    "How long a live session may outlive its last socket at most.",
   ),
-  sessionIdleMs: integer("SANDGATE_SESSION_IDLE_MS", 0, 0, 2_592_000_000, "A live session without input and output for this long is ended; 0: never."),
+  sessionIdleMs: integer("SANDGATE_SESSION_IDLE_MS", 0, 0, 2_592_000_000, "A live session without input or output for this long is ended; 0: never."),
 
   sandboxesMax: integer("SANDGATE_SANDBOXES_MAX", 200, 1, 10_000, "Sandboxes on one worker; more get 503."),
-  poolSize: integer(
-    "SANDGATE_POOL_SIZE",
-    2,
-    0,
-    100,
-    "Started containers of the default image and size that wait to be taken, so that a create takes milliseconds.",
-  ),
+  poolSize: integer("SANDGATE_POOL_SIZE", 2, 0, 100, "Containers of the default image and size kept started in advance, so that a create takes milliseconds."),
   createsAtOnce: integer("SANDGATE_CREATES_AT_ONCE", 4, 1, 64, "Containers that one worker starts or removes at the same time."),
   sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
   sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
@@ -267,21 +257,21 @@ export const settings = {
     1024 * MiB,
     0,
     1024 * 1024 * MiB,
-    "No sandbox is created and no file taken while the worker has less free disk.",
+    "No sandbox is created and no file accepted while the worker has less free disk space.",
   ),
   logBytesPerSandbox: integer(
     "SANDGATE_LOG_BYTES_PER_SANDBOX",
     32 * MiB,
     1 * MiB,
     1024 * 1024 * MiB,
-    "Disk of one worker for the log of what ran in one sandbox; the oldest entries give way.",
+    "Disk space per worker for the command log of one sandbox; the oldest entries are dropped.",
   ),
   logBytesPerAccount: integer(
     "SANDGATE_LOG_BYTES_PER_ACCOUNT",
     256 * MiB,
     1 * MiB,
     1024 * 1024 * MiB,
-    "Disk of one worker for the log of what ran in all sandboxes of one account; the oldest entries give way.",
+    "Disk space per worker for the command log of all sandboxes of one account; the oldest entries are dropped.",
   ),
   snapshotArchive: flag(
     "SANDGATE_SNAPSHOT_ARCHIVE",
@@ -291,28 +281,28 @@ export const settings = {
   snapshotArchiveImages: flag(
     "SANDGATE_SNAPSHOT_ARCHIVE_IMAGES",
     true,
-    "Copy the images below snapshots too, once each, for workers that cannot have them from a registry.",
+    "Also copy the images below snapshots, once each, for workers that cannot get them from a registry.",
   ),
   snapshotArchiveBytesPerS: integer(
     "SANDGATE_SNAPSHOT_ARCHIVE_BYTES_PER_S",
     32 * MiB,
     64 * 1024,
     10_240 * MiB,
-    "How fast one worker copies snapshots to the object store, in bytes a second.",
+    "How fast one worker copies snapshots to the object store, in bytes per second.",
   ),
   snapshotArchiveBytesMax: integer(
     "SANDGATE_SNAPSHOT_ARCHIVE_BYTES_MAX",
     102_400 * MiB,
     1 * MiB,
     1024 * 1024 * 1024 * MiB,
-    "Disk for snapshots in the object store; when it is full, later ones stay on their workers until there is room.",
+    "Disk space for snapshots in the object store; when it is full, later snapshots stay on their workers until there is room.",
   ),
   testFault: text("SANDGATE_TEST_FAULT", "", "For tests: a file that may name the point at which the worker kills itself, such as snapshot.frozen."),
-  drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may go on after a stop was asked for."),
+  drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may continue after a stop has been requested."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",
     false,
-    "Stop the processes of sandboxes when the worker stops (`npm start` does); their files stay and they are started again.",
+    "Stop the processes of sandboxes when the worker stops (`npm start` does); their files are kept, and the sandboxes are started again.",
   ),
 } satisfies Record<string, Setting<never> | Setting<string> | Setting<number> | Setting<boolean> | Setting<readonly string[]>>;
 
@@ -321,18 +311,18 @@ type ValueOf<S> = S extends { parse(text: string): infer T | undefined } ? Exclu
 /** The checked settings of this process. */
 export type Config = { readonly [K in keyof typeof settings]: ValueOf<(typeof settings)[K]> };
 
-/** A setting that cannot be used; the message names it and says what it takes. */
+/** A setting that cannot be used. The message names it and the values it takes. */
 export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
-/** Set in the shells of people who call the API; they say nothing to the parts, which must not get to know the key. */
+/** Variables for people who call the API. The product's own processes ignore them and must not see the key. */
 export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SANDGATE_API_KEY"]);
 
 /**
  * Reads and checks all settings.
  *
- * @throws {ConfigError} when a setting has a value it does not take, or an unknown `SANDGATE_*` name is set.
+ * @throws {ConfigError} when the value of a setting is invalid, or an unknown `SANDGATE_*` name is set.
  */
 export function loadConfig(environment: Environment = process.env): Config {
   const known = new Set(Object.values(settings).flatMap(namesOf));
@@ -347,50 +337,50 @@ export function loadConfig(environment: Environment = process.env): Config {
 }
 
 /**
- * Programs that this process starts from now on have it in their environment, so that they can be told from those of others;
- * and of the settings nothing else, because some are secrets.
+ * Puts the worker's id into the environment of programs started from now on, so that they can be told from those of other
+ * workers. They get no other setting, because some are secrets.
  */
 export function markPrograms(workerId: string): void {
   for (const name of Object.values(settings).flatMap(namesOf)) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
 }
 
-/** The settings that are secrets, by their keys in the configuration. */
+/** The secret settings, by their keys in the configuration. */
 export const secretSettings = Object.entries(settings).flatMap(([key, setting]) =>
   "secret" in setting ? [{ key: key as keyof Config, name: setting.name }] : [],
 );
 
-/** Takes the secrets out of the environment, so that no program that is started from now on inherits them. */
+/** Removes the secrets from the environment, so that programs started from now on do not inherit them. */
 export function forgetSecrets(): void {
   for (const name of [...secretSettings.flatMap(({ name }) => [name, fileVariable(name)]), ...clientVariables]) delete process.env[name];
 }
 
-/** The file in which the installation with this data directory keeps the key of its first account. */
+/** The file in which the installation with this data directory keeps the API key of its first account. */
 export function operatorKeyFileOf(dataDir: string): string {
   return join(dataDir, "api-key");
 }
 
-/** The Unix socket on which the gateway with this data directory listens for the operator of the machine. */
+/** The Unix socket on which the gateway with this data directory listens for the machine's operator. */
 export function operatorSocketOf(dataDir: string): string {
   return join(dataDir, "gateway", "operator.sock");
 }
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 
-/** The proxies that programs of this process go through, by the names of their variables. */
+/** The HTTP proxies of this process, by the names of their variables. */
 export function proxies(environment: Environment = process.env): ReadonlyMap<string, URL> {
   const given = proxyVariables.map((name) => [name, environment[name] ?? ""] as const);
-  // Without a scheme it is one of HTTP.
+  // A value without a scheme means HTTP.
   const urls = given.map(([name, text]) => [name, text.includes("://") ? text : `http://${text}`, text] as const);
   return new Map(urls.flatMap(([name, url, text]) => (text && URL.canParse(url) ? [[name, new URL(url)] as const] : [])));
 }
 
-/** The variables that may give a setting. */
+/** The variables that can provide a setting. */
 function namesOf({ name, secret }: Pick<Setting<unknown>, "name" | "secret">): string[] {
   return secret ? [name, fileVariable(name)] : [name];
 }
 
-/** The variable that names a file with a secret, because any process of the same user can read an environment. */
+/** The variable with the path of a secret's file. Files are safer: any process of the same user can read an environment. */
 export const fileVariable = (name: string): string => `${name}_FILE`;
 
 function readSecret({ name }: Setting<unknown>, environment: Environment): string | undefined {
@@ -415,7 +405,7 @@ function readSetting<T>(setting: Setting<T>, environment: Environment): T {
   return parsed;
 }
 
-/** The settings as lines for `--help` and the README: name, what it takes, default, meaning. */
+/** The settings as rows for `--help` and the README: name, accepted values, default, meaning. */
 export function describeSettings(environment: Environment = process.env): { name: string; takes: string; fallback: string; about: string }[] {
   return Object.values(settings).map((setting) => ({
     name: setting.name,

@@ -22,7 +22,7 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number];
 
-/** HTTP status of each code. Does not compile when a code has none. */
+/** HTTP status of each code. Does not compile if a code has none. */
 export const statusOf: Readonly<Record<ErrorCode, number>> = {
   invalid_request: 400,
   unauthorized: 401,
@@ -41,8 +41,8 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
 };
 
 /**
- * What exactly is not allowed, not there or cannot be done, for programs: `forbidden`, `not_found` and `unprocessable`
- * always say it, other codes never. A closed set as well.
+ * What exactly is not allowed, not there or cannot be done, for programs. Errors with the codes `forbidden`, `not_found` and
+ * `unprocessable` always have a reason, others never. A closed set as well.
  */
 export const reasonsOf = {
   forbidden: [
@@ -100,7 +100,7 @@ const retryAfterDefaultS: Partial<Record<ErrorCode, number>> = {
   unavailable: 2,
 };
 
-/** An error as it travels over NATS and, less `retry_after_s`, in HTTP bodies. */
+/** An error as sent over NATS and, without `retry_after_s`, in HTTP bodies. */
 export interface WireError {
   readonly code: ErrorCode;
   readonly message: string;
@@ -108,7 +108,7 @@ export interface WireError {
   readonly retry_after_s?: number;
 }
 
-/** No message is longer, whatever it quotes, so that an error always fits into an answer. */
+/** Messages are cut to this length, whatever they quote, so that an error always fits into an answer. */
 const messageCharsMax = 8_192;
 
 interface Details {
@@ -116,13 +116,13 @@ interface Details {
   readonly retryAfterS?: number;
 }
 
-/** The only error class whose message reaches a caller. */
+/** The only class of errors whose messages reach callers. */
 export class SandgateError extends Error {
   override name = "SandgateError";
   readonly code: ErrorCode;
-  /** Present for the codes of `reasonsOf`. */
+  /** Present exactly for the codes in `reasonsOf`. */
   readonly reason: ErrorReason | undefined;
-  /** Whole seconds for the `Retry-After` header; present for every code that asks the client to come back. */
+  /** Whole seconds for the `Retry-After` header; present for every code that asks clients to come back. */
   readonly retryAfterS: number | undefined;
 
   constructor(code: Exclude<ErrorCode, ReasonedCode>, message: string, details?: Details);
@@ -150,14 +150,14 @@ export class SandgateError extends Error {
 
   static fromWire({ code, message, reason, retry_after_s }: WireError): SandgateError {
     const details = { ...(reason ? { reason } : {}), ...(retry_after_s ? { retryAfterS: retry_after_s } : {}) };
-    // Whoever made it has had the reason that its code asks for.
+    // The error's constructor has already checked that the code has its reason.
     return new SandgateError(...([code, message, details] as ConstructorParameters<typeof SandgateError>));
   }
 
-  /** Any thrown value as an error for the caller: what is not ours is a defect and tells nothing of itself. */
+  /** Turns any thrown value into an error for the caller. Errors of other classes are defects and reveal nothing. */
   static from(error: unknown): SandgateError {
     if (error instanceof SandgateError) return error;
-    // The same for every file that could not be written.
+    // The same answer for every file that could not be written.
     if (isDiskFull(error)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause: error });
     return new SandgateError("internal_error", "an internal error occurred; the request id identifies it in the logs", { cause: error });
   }

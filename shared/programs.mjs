@@ -1,11 +1,11 @@
 /**
- * Where the product lies, and its programs: what runs in a process or a thread of its own. `npm run build` makes one file of
- * each. Plain JavaScript for Node 18 and later, because builds ask before anything is installed.
+ * The product's location on disk and its programs: everything that runs in its own process or thread. `npm run build` bundles
+ * each into one file. Plain JavaScript for Node 18 and later, because builds use it before anything is installed.
  */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** By their sources, below the folder of package.json. */
+/** Paths of their sources, relative to the folder of package.json. */
 export const programs = /** @type {const} */ ([
   "gateway/main.ts",
   "shared/cli/main.ts",
@@ -20,16 +20,16 @@ export const programs = /** @type {const} */ ([
 
 const here = fileURLToPath(import.meta.url);
 
-/** The folder of package.json. This file is right below it in a folder, and so is all that is built of it. */
+/** The folder of package.json. This file, and everything built from it, is in a folder directly below. */
 export const appDir = dirname(dirname(here));
 
-/** What is built, all files beside each other. */
+/** The folder of all build output, without subfolders. */
 export const buildDir = join(appDir, "build");
 
-/** The name in `build/` of what becomes of a source. @param {Program} source */
+/** The file name in `build/` for a source. @param {Program} source */
 export const builtName = (source) => source.replaceAll("/", "-").replace(/\.ts$/, ".js");
 
-/** The file of a program as Node.js runs it: built where this is built, else its source. @param {Program} source */
+/** The file that Node.js runs for a program: the built one in a build, else its source. @param {Program} source */
 export function programFile(source) {
   return here.startsWith(buildDir) ? join(buildDir, builtName(source)) : join(appDir, source);
 }

@@ -1,19 +1,19 @@
-/** What a key may do at most: its own numbers, else its account's, else those of the tier. */
+/** The limits of a key: its own, else those of its account, else those of the tier. */
 import type { CustomLimits, Tier } from "./schemas/limits.ts";
 import type { AccountRecord, KeyRecord } from "./schemas/records.ts";
 
-/** The limits of one key, complete. */
+/** The limits of one key, all resolved. */
 export interface KeyLimits {
   readonly tier: Tier;
-  /** Requests in any minute. */
+  /** Requests per minute. */
   readonly requestsPerMinute: number;
-  /** Requests at once, at most `requestsPerMinute`. */
+  /** Requests that may arrive at once; at most `requestsPerMinute`. */
   readonly burst: number;
   /** Sandboxes at the same time. */
   readonly sandboxes: number;
 }
 
-/** Requests a minute and sandboxes; those of the enterprise tier are settings. */
+/** Requests per minute and sandboxes of each tier; those of the enterprise tier are settings. */
 export type TierNumbers = Readonly<Record<Tier, { readonly requests: number; readonly sandboxes: number }>>;
 
 export function tierNumbers(config: { enterpriseRequests: number; enterpriseSandboxes: number }): TierNumbers {
@@ -25,8 +25,8 @@ export function tierNumbers(config: { enterpriseRequests: number; enterpriseSand
 }
 
 /**
- * The limits of a key, or of the account's own pages when `key` is absent.
- * Numbers of the account do not reach a key that an operator has given another tier.
+ * The limits of a key, or of the account's own pages if `key` is absent.
+ * Custom limits of the account do not apply to a key that an operator has given another tier.
  */
 export function limitsOf(numbers: TierNumbers, account: AccountRecord, key?: KeyRecord): KeyLimits {
   const tier = key?.tier ?? account.tier;

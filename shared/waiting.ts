@@ -1,10 +1,10 @@
-/** Waiting for a time and for others, with nothing that Node 18 or a browser lacks: the published client waits with this as well. */
+/** Waiting for time to pass or for events. The published client uses this too, so it needs only what Node 18 and browsers have. */
 
 import { onAbort } from "./abort.ts";
 
 type Timer = ReturnType<typeof setTimeout>;
 
-/** Waits. @param ms milliseconds. @throws the reason of the signal when that comes first */
+/** Waits. @param ms milliseconds. @throws the signal's reason if it is aborted first */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
@@ -20,7 +20,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** How often `until` asks, and for how long; without `timeoutMs` for ever. */
+/** How often `until` polls, and for how long; without `timeoutMs`, forever. */
 export interface Polling {
   readonly pollMs: number;
   readonly timeoutMs?: number;
@@ -28,10 +28,10 @@ export interface Polling {
 }
 
 /**
- * Asks again and again until the answer is something, or true. What can tell of itself is no case for this.
+ * Polls until the answer is truthy. Only for conditions that cannot notify.
  *
- * @returns the last answer, which is the first good one unless the time was over
- * @throws what `ask` throws; the reason of the signal
+ * @returns the last answer, which is the first truthy one unless the time ran out
+ * @throws what `ask` throws; the signal's reason
  */
 export async function until<T>(ask: () => T | Promise<T>, { pollMs, timeoutMs = Number.POSITIVE_INFINITY, signal }: Polling): Promise<T> {
   const deadlineMs = performance.now() + timeoutMs;
@@ -45,10 +45,10 @@ export async function until<T>(ask: () => T | Promise<T>, { pollMs, timeoutMs = 
 }
 
 /**
- * Does again what has failed.
+ * Repeats an attempt that fails.
  *
- * @param pauseMs how long to wait after a failure, in milliseconds; undefined: it is thrown. `attempt` counts from 0
- * @throws the last failure; the reason of the signal
+ * @param pauseMs milliseconds to wait after a failure, or undefined to throw it. `attempt` counts from 0
+ * @throws the last failure; the signal's reason
  */
 export async function retry<T>(
   action: (attempt: number) => Promise<T>,
@@ -66,17 +66,17 @@ export async function retry<T>(
   }
 }
 
-/** The pause after a failure, in milliseconds: doubled with each one. @param attempt how many failures there were before it */
+/** The pause after a failure in milliseconds, doubled each time. @param attempt the number of earlier failures */
 export function backoffMs(attempt: number, { firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number }): number {
   return Math.min(maxMs, firstMs * 2 ** attempt);
 }
 
-/** So that those who fail together do not try again together: between half of the time and all of it. */
+/** A random time between half of `ms` and all of it, so that clients that fail together do not retry together. */
 export function jittered(ms: number): number {
   return ms * (0.5 + Math.random() / 2);
 }
 
-/** What a promise brings, or undefined where that takes longer. It is still the caller's to wait for. */
+/** The result of a promise, or undefined if it takes longer than `ms`. The caller must still handle the promise itself. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const over = new AbortController();
   const time = pause(ms, over.signal).catch(() => undefined) as Promise<undefined>;
@@ -87,7 +87,7 @@ export async function within<T>(promise: Promise<T>, ms: number): Promise<T | un
   }
 }
 
-/** Rings when nothing has gone on for so long. */
+/** Calls back when there has been no progress for a given time. */
 export class StallClock {
   readonly #stallMs: number;
   readonly #ring: () => void;
@@ -110,12 +110,12 @@ export class StallClock {
     clearTimeout(this.#timer);
   }
 
-  /** Something goes on. Cheap, because it touches no timer. */
+  /** Reports progress. Cheap, because it touches no timer. */
   progress(): void {
     this.#progressAtMs = performance.now();
   }
 
-  /** Runs for as long as something is waited for, which is what should go on. */
+  /** Runs the clock while a promise is pending, for waits that depend on the progress. */
   async during<T>(wait: Promise<T>): Promise<T> {
     this.start();
     try {
@@ -134,23 +134,23 @@ export class StallClock {
   }
 }
 
-/** What others wait for, and are told of whenever it may have come true. */
+/** A condition that tasks wait for, notified whenever it may have become true. */
 export class Condition {
   #next: Deferred<void> | undefined;
 
-  /** It may have come true: whoever waits looks. */
+  /** Wakes all waiters: the condition may have become true. */
   notify(): void {
     this.#next?.resolve();
     this.#next = undefined;
   }
 
-  /** Resolves when the next notice comes, or when so much time is over. */
+  /** Resolves at the next notification, or after `ms` milliseconds. */
   async wait(ms?: number): Promise<void> {
     this.#next ??= deferred();
     await (ms === undefined ? this.#next.promise : within(this.#next.promise, ms));
   }
 
-  /** Resolves once it is true. @returns whether it was before the time was over */
+  /** Resolves when the condition is true. @returns whether it became true before the timeout */
   async until(isTrue: () => boolean, timeoutMs = Number.POSITIVE_INFINITY): Promise<boolean> {
     const deadlineMs = performance.now() + timeoutMs;
     while (!isTrue()) {
@@ -162,7 +162,7 @@ export class Condition {
   }
 }
 
-/** A promise with its handles. */
+/** A promise with its resolve and reject functions. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;

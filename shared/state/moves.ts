@@ -1,2 +1,2 @@
-/** State machines as tables without I/O: which event leads from which state to which. */
+/** State machines as tables without I/O: for each state, the state that each event leads to. */
 export type Moves<State extends string, Event extends string> = Readonly<Record<State, Readonly<Partial<Record<Event, State>>>>>;

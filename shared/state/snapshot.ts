@@ -2,8 +2,8 @@
 import type { Moves } from "./moves.ts";
 
 /**
- * Only a `ready` one can be restored. One that is `deleting` is gone for everybody; its worker still has to remove its files.
- * The API reserves `error`: a snapshot that fails is removed at once.
+ * Only `ready` snapshots can be restored. A `deleting` one is already gone for callers; its worker still has to remove its
+ * files. `error` is reserved in the API: a snapshot that fails is removed at once.
  */
 export const snapshotStates = ["creating", "ready", "error", "deleting"] as const;
 export type SnapshotState = (typeof snapshotStates)[number];
@@ -21,7 +21,7 @@ const moves: Moves<SnapshotState, SnapshotEvent> = {
 /** The state after the event, or undefined when the event is not allowed in this state. */
 export const nextSnapshotState = (state: SnapshotState, event: SnapshotEvent): SnapshotState | undefined => moves[state][event];
 
-/** `done` when all layers are in the object store, from where any worker can restore them; `local`: a setting keeps them on the worker. */
+/** `done`: all layers are in the object store, so any worker can restore the snapshot. `local`: a setting keeps it on its worker. */
 export const archiveStates = ["local", "pending", "done"] as const;
 export type ArchiveState = (typeof archiveStates)[number];
 

@@ -1,7 +1,7 @@
 /** Tables for terminals. */
 import stringWidth from "string-width";
 
-/** Lines with aligned columns, by the cells that each character takes. Colour may be put on afterwards: it has no width. */
+/** Lines with aligned columns, by the display width of each character. Color can be added afterwards, as it has no width. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = [];
   for (const row of rows) {

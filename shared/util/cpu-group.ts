@@ -1,10 +1,10 @@
-/** The CPU group (cgroup v1) below which the sandboxes of an account have one each: made by the set-up, used by the worker. */
+/** The cgroup v1 CPU group that holds one group per sandbox: created by the set-up, used by the worker. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Where the group of an account is, made or not; undefined on a host without the CPU controller of cgroup v1. Not below
- * the group of whoever starts the product, which may be a session that ends before it.
+ * The path of the user's CPU group, whether it exists or not; undefined on a host without the CPU controller of cgroup v1. It
+ * is not below the group of the process that starts the product, because that may be a login session that ends earlier.
  */
 export function cpuGroupOf(uid: number | string, mounts = readFileSync("/proc/self/mounts", "utf8")): string | undefined {
   for (const line of mounts.split("\n")) {

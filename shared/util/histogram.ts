@@ -1,13 +1,13 @@
-/** How long things take, counted as Prometheus counts it: how many were done within each of some bounds. */
+/** Durations counted in buckets, as in a Prometheus histogram. */
 
-/** Upper bounds in seconds, of everything that is timed here. */
+/** Upper bounds of the buckets in seconds, for everything timed here. */
 export const boundsS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60] as const;
 
-/** What was observed so far. */
+/** The observations so far. */
 export interface Observed {
-  /** By the first bound that each kept; the last number is of those beyond all bounds. */
+  /** Number of observations in each bucket, each counted once in its smallest one; the last number counts those above all bounds. */
   readonly counts: number[];
-  /** Seconds in all. */
+  /** Sum of the observations in seconds. */
   readonly sum: number;
 }
 
@@ -22,13 +22,13 @@ export class Histogram implements Observed {
     this.sum += seconds;
   }
 
-  /** Starts a clock; what it returns stops it, and counts. */
+  /** Starts a timer. The returned function stops it and records the observation. */
   start(): () => void {
     const startedAtMs = performance.now();
     return () => this.observe((performance.now() - startedAtMs) / 1_000);
   }
 
-  /** As it is sent in messages. */
+  /** The observations as they are sent in messages. */
   get observed(): Observed {
     return { counts: [...this.counts], sum: this.sum };
   }

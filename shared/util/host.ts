@@ -1,10 +1,10 @@
-/** Host names and addresses with a port, as the `Host` header has them. */
+/** Host names and addresses with an optional port, as in the `Host` header. */
 
 const form = /^(?:\[[0-9a-f:.]{2,45}\]|[a-z0-9](?:[a-z0-9_.-]{0,253}))(?::(\d{1,5}))?$/i;
 
 /**
- * Name and port apart, the name in the one form that browsers give it: lower case, without a dot at its end, addresses
- * as short as they can be. Undefined for what is none.
+ * Splits a host into name and port. The name is normalized as browsers do: lower case, no trailing dot, addresses in their
+ * shortest form. Undefined if the text is not a host.
  */
 export function hostAndPort(text: string): { readonly name: string; readonly port: number | undefined } | undefined {
   const port = form.exec(text)?.[1];

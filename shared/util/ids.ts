@@ -1,4 +1,4 @@
-/** Identifiers: a prefix that tells the kind, then a ULID (sortable by time, 80 random bits). */
+/** Identifiers: a prefix for the kind, then a ULID (sortable by time, 80 random bits). */
 import { randomFillSync } from "node:crypto";
 import { ulid } from "ulid";
 
@@ -19,7 +19,7 @@ const prefixes = {
 
 export type IdKind = keyof typeof prefixes;
 
-// One call for random bytes per character, as the library does by itself, costs 74 us an id; from a pool it is 2 us.
+// The library fetches random bytes once per character, which costs 74 us an id; from a pool it is 2 us.
 const pool = new Uint8Array(4_096);
 let used = pool.length;
 
@@ -36,7 +36,7 @@ export function newId(kind: IdKind): string {
   return prefixes[kind] + ulid(undefined, randomFraction).toLowerCase();
 }
 
-/** Whether the text has the form of an identifier of this kind. It says nothing about its existence. */
+/** Whether the text has the form of an identifier of this kind. Does not tell whether it exists. */
 export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(prefixes[kind]) && /^[0-9a-z]{26}$/.test(text.slice(prefixes[kind].length));
 }
@@ -46,10 +46,10 @@ export function shortOf(id: string): string {
   return id.slice(-8);
 }
 
-/** As the bound of names in the API's schemas. */
+/** Maximum length of names, as in the API's schemas. */
 const nameLengthMax = 63;
 
-/** A name for what is made from something else and was given none: `web-clone-4k2m9q1a`, the first part cut where it is too long. */
+/** A generated name for an object made from another one: `web-clone-4k2m9q1a`. The first part is cut if it is too long. */
 export function derivedName(sourceName: string, kind: "clone" | "snap", id: string): string {
   const tail = `-${kind}-${shortOf(id)}`;
   return sourceName.slice(0, nameLengthMax - tail.length) + tail;

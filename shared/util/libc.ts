@@ -1,4 +1,4 @@
-/** Calls of the C library that Node.js has no name for, made in this process. Their numbers are those of Linux on x86-64 and arm64. */
+/** In-process calls of C library functions that Node.js does not offer. The constants are those of Linux on x86-64 and arm64. */
 import { getSystemErrorName } from "node:util";
 import koffi from "koffi";
 
@@ -25,14 +25,14 @@ export interface Pipe {
   readonly writeFd: number;
 }
 
-/** A pipe that no program inherits. Neither end waits. @throws {Error} */
+/** Opens a pipe that child processes do not inherit. Both ends are non-blocking. @throws {Error} */
 export function openPipe(): Pipe {
   const fds: [number, number] = [-1, -1];
   check(pipe2(fds, closeOnExec | nonBlocking), "pipe2");
   return { readFd: fds[0], writeFd: fds[1] };
 }
 
-/** Lets the other side of a terminal be opened. @param fd its master. @returns its number among the terminals of its `devpts`. @throws {Error} */
+/** Unlocks a pseudo-terminal so that its other side can be opened. @param fd its master. @returns its number in its `devpts`. @throws {Error} */
 export function unlockTerminal(fd: number): number {
   check(ioctl(fd, setPtyLock, "int *", [0]), "TIOCSPTLCK");
   const number = Buffer.alloc(intBytes);
@@ -40,12 +40,12 @@ export function unlockTerminal(fd: number): number {
   return number.readUInt32LE();
 }
 
-/** Sets the size of a terminal, of which its foreground processes are told by SIGWINCH. @throws {Error} */
+/** Sets the size of a terminal. The kernel sends SIGWINCH to its foreground processes. @throws {Error} */
 export function resizeTerminal(fd: number, rows: number, cols: number): void {
   check(ioctl(fd, setWindowSize, "uint16_t *", [rows, cols, 0, 0]), "TIOCSWINSZ");
 }
 
-/** Bounds what the kernel keeps of what a socket has received; Linux doubles it for its own bookkeeping. @throws {Error} */
+/** Limits the kernel's receive buffer of a socket; Linux doubles the value for its own bookkeeping. @throws {Error} */
 export function setReceiveBuffer(fd: number, bytes: number): void {
   check(setsockopt(fd, socketLevel, receiveBuffer, [bytes], intBytes), "SO_RCVBUF");
 }

@@ -1,4 +1,4 @@
-/** Shutdown of a process: runs once, last opened is closed first, every failure is reported. */
+/** Shutdown of a process: it runs once, closes in reverse order of opening, and reports every failure. */
 import type { Logger } from "./log.ts";
 
 type Closer = () => Promise<void> | void;
@@ -6,7 +6,7 @@ type Closer = () => Promise<void> | void;
 export class Lifecycle {
   readonly #log: Logger;
   readonly #closers: { name: string; close: Closer }[] = [];
-  /** Closers that were registered during the stop and are running. */
+  /** Closers that were registered during the shutdown and are running. */
   readonly #late: Promise<void>[] = [];
   #stopping: Promise<number> | undefined;
   #failed = false;
@@ -19,13 +19,13 @@ export class Lifecycle {
     return this.#stopping !== undefined;
   }
 
-  /** Registers what undoes a step of the start. It runs at once where the stop has begun already. */
+  /** Registers a closer that undoes a step of the start. Runs it at once if the shutdown has already begun. */
   onStop(name: string, close: Closer): void {
     if (this.#stopping) this.#late.push(this.#close(name, close));
     else this.#closers.push({ name, close });
   }
 
-  /** Closes everything in reverse order; later calls wait for the first. @returns the exit code: 1 when a step has failed. */
+  /** Closes everything in reverse order; later calls wait for the first. @returns the exit code: 1 if a step failed */
   stop(reason: string): Promise<number> {
     this.#stopping ??= this.#closeAll(reason);
     return this.#stopping;
@@ -50,12 +50,12 @@ export class Lifecycle {
 }
 
 /**
- * Stops on SIGTERM and SIGINT and when the supervisor, which holds the other end of standard input, is gone.
- * A process started from a terminal or by systemd has no such pipe: only the signals count there.
+ * Stops on SIGTERM and SIGINT, and when the supervisor, which holds the other end of standard input, is gone.
+ * A process started from a terminal or by systemd has no such pipe and reacts to the signals only.
  */
 export function stopOnRequest(lifecycle: Lifecycle, exit: (code: number) => void): void {
   const stop = (reason: string) => void lifecycle.stop(reason).then(exit);
-  // Not `once`: where the last listener is gone, execa's clean-up takes the signal for itself and ends the process.
+  // Not `once`: when the last listener is removed, execa's clean-up handles the signal and ends the process.
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
   if (!process.stdin.isTTY && isPipe()) {

@@ -8,8 +8,8 @@ const secretFields = ["api_key", "apiKey", "x-api-key", "key", "password", "toke
 /**
  * The root logger of a process. `part` is `gateway` or `worker`.
  *
- * It writes by Node's own stream. The one that pino makes by default tries its last lines for ever, and keeps the process
- * from ending, where whoever read them is gone.
+ * It writes through Node's own stream: the default stream of pino retries its last lines forever when the reader is gone,
+ * which keeps the process from ending.
  */
 export function createLogger(part: string, level: string): Logger {
   outliveReaders();
@@ -25,7 +25,7 @@ export function createLogger(part: string, level: string): Logger {
 
 let outlives = false;
 
-/** What nobody reads any more is lost; an orderly end is not cut short by it. */
+/** Drops output that has no reader any more, so that a broken pipe does not interrupt an orderly shutdown. */
 function outliveReaders(): void {
   if (outlives) return;
   outlives = true;

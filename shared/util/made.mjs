@@ -1,12 +1,12 @@
 /**
- * What builds have in common: whether what was made is of the sources as they are, and files that are replaced whole.
+ * Shared by the builds: checking whether an output matches the current sources, and replacing files atomically.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A text that changes with the files below `root`, their names included. @param {string} root @param {readonly string[]} paths files and folders */
+/** A hash that changes with the files below `root` and their names. @param {string} root @param {readonly string[]} paths files and folders */
 export function fingerprint(root, paths) {
   const hash = createHash("sha256");
   for (const name of paths.flatMap((path) => filesAt(root, path)).sort())
@@ -17,7 +17,7 @@ export function fingerprint(root, paths) {
   return hash.digest("hex");
 }
 
-/** Whether `file` says `text`. @param {string} file @param {string} text */
+/** Whether the content of `file` is `text`. @param {string} file @param {string} text */
 export function says(file, text) {
   try {
     return readFileSync(file, "utf8") === text;
@@ -26,7 +26,7 @@ export function says(file, text) {
   }
 }
 
-/** Writes a file, of which others see the old or the new content. @param {string} path @param {string | Uint8Array} contents */
+/** Writes a file atomically: readers see the old or the new content. @param {string} path @param {string | Uint8Array} contents */
 export function replace(path, contents, mode = 0o644) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const temporary = `${path}.${randomBytes(4).toString("hex")}`;

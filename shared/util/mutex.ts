@@ -1,6 +1,6 @@
-/** Waiting in line: one at a time per key, and at most n at a time. */
+/** Queues for work: one task at a time per key, or at most n at a time. */
 
-/** Runs tasks of the same key one after another, tasks of different keys side by side. */
+/** Runs tasks with the same key one after another, and tasks with different keys in parallel. */
 export class KeyedMutex {
   readonly #tails = new Map<string, Promise<unknown>>();
 

@@ -1,13 +1,13 @@
-/** Long work on an event loop: done in slices, between which everything else has its turn. */
+/** Long work on the event loop, done in slices so that other work gets its turn in between. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** So long at most others wait for one slice. */
+/** The longest time that one slice keeps other work waiting. */
 const sliceMs = 2;
 
-/** The last slice that waits for its turn. There is one in each turn, however many tasks are long. */
+/** The last slice waiting for its turn. Each turn runs one slice, however many long tasks there are. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** The items one by one. To be used wherever their number grows with what is stored. */
+/** Yields the items one by one. Use it wherever their number grows with the stored data. */
 export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void, void> {
   let endMs = performance.now() + sliceMs;
   for (const item of items) {

@@ -79,7 +79,7 @@ test("an image is fetched by its digest alone, and found by it again", async () 
 test("a typo, an image that is not there, a registry that is not, and one that may not be asked are told apart", async () => {
   const { port } = closed;
   const answers: readonly (readonly [image: string, reason: ErrorReason, message: RegExp])[] = [
-    ["Alpine:3", "invalid_image", /^image must be the name of a container image.*its path must be of lower-case/],
+    ["Alpine:3", "invalid_image", /^image must be the name of a container image.*its path must consist of lower-case/],
     [`${registry.host}/team/missing:1`, "image_not_found", /^image not found: the registry 127\.0\.0\.1:\d+ has no .*\/team\/missing:1 that anybody may pull$/],
     [`127.0.0.1:${port}/team/any`, "registry_unreachable", /^image not pullable: the registry 127\.0\.0\.1:\d+ cannot be reached or does not answer as one$/],
     [
