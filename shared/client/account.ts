@@ -1,4 +1,4 @@
-/** What a key may know of its account. Making and revoking keys is for people, on the web page. */
+/** What a key may read about its account. Keys are created and revoked by people, on the web page. */
 import type { CallOptions } from "./call-options.ts";
 import type { Connection } from "./connection.ts";
 import { List } from "./pages.ts";
@@ -16,7 +16,7 @@ export class AccountCalls {
     return this.#connection.get("/v1/account", options);
   }
 
-  /** All of them, from whatever pages. */
+  /** All keys, from all pages. */
   keys(options: CallOptions = {}): Promise<ApiKey[]> {
     return new List((query) => this.#connection.get<PageOf<ApiKey>>("/v1/account/keys", options, { ...query })).all();
   }

@@ -1,4 +1,4 @@
-/** The operator's calls: all accounts, keys, sandboxes, workers and images of the installation. */
+/** The operator's calls for the accounts, keys, sandboxes, workers and images of the installation. */
 
 import { type CallOptions, split } from "./call-options.ts";
 import type { Connection, Query } from "./connection.ts";
@@ -6,10 +6,10 @@ import { List } from "./pages.ts";
 import type * as Api from "./types.ts";
 import type { PageOf } from "./types.ts";
 
-/** Longer than the server takes to delete a sandbox. */
+/** Longer than the server needs to delete a sandbox. */
 const deleteTimeoutMs = 90_000;
 
-/** `client.admin`. All methods throw the errors of `./errors.ts`; a `PermissionDeniedError` for those who are no operators. */
+/** `client.admin`. All methods throw the errors of `./errors.ts`; callers who are not operators get a `PermissionDeniedError`. */
 export class Admin {
   readonly accounts: AdminAccounts;
   readonly keys: AdminKeys;
@@ -29,7 +29,7 @@ export class Admin {
 
 type Filter<Q> = Q & CallOptions;
 
-/** Calls below `/v1/admin`. */
+/** Requests below `/v1/admin`. */
 class Calls {
   readonly #connection: Connection;
 
@@ -46,12 +46,12 @@ class Calls {
     return new List((page) => this.get<PageOf<T>>(path, { ...filter, ...page }));
   }
 
-  /** What is asked for is so afterwards, however often it is sent. */
+  /** Sends a change that can safely be repeated. */
   change<T>(path: string, json: object, options: CallOptions): Promise<T> {
     return this.#connection.json({ method: "POST", path: `/v1/admin/${path}`, json, repeatable: true, options });
   }
 
-  /** Never sent twice. */
+  /** Sends a deletion; never repeated. */
   remove<T>(path: string, filter: CallOptions): Promise<T> {
     const [query, options] = split(filter);
     const call = { method: "DELETE", path: `/v1/admin/${path}`, query: query as Query, repeatable: false, options, timeoutMs: deleteTimeoutMs } as const;
@@ -69,7 +69,7 @@ abstract class Group {
 
 /** `client.admin.accounts`. */
 class AdminAccounts extends Group {
-  /** Newest first; with `email`, those that have this in their address. */
+  /** Newest first. `email` selects the accounts with this text in their address. */
   list(filter: Filter<{ email?: string | undefined }> = {}): List<Api.AdminAccount> {
     return this.calls.list("accounts", filter);
   }
@@ -78,7 +78,7 @@ class AdminAccounts extends Group {
     return this.calls.get(of("accounts", id), options);
   }
 
-  /** What is not named stays as it is. */
+  /** Changes the given fields; others stay unchanged. */
   change(id: string, change: Api.AccountChange, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
     return this.calls.change(of("accounts", id), change, options);
   }
@@ -91,7 +91,7 @@ class AdminKeys extends Group {
     return this.calls.list("keys", filter);
   }
 
-  /** What is not named stays as it is. */
+  /** Changes the given fields; others stay unchanged. */
   change(id: string, change: Api.KeyChange, options: CallOptions = {}): Promise<Api.AdminApiKey> {
     return this.calls.change(of("keys", id), change, options);
   }
@@ -103,7 +103,7 @@ class AdminKeys extends Group {
 
 /** `client.admin.sandboxes`. */
 class AdminSandboxes extends Group {
-  /** In every state, newest first. */
+  /** Sandboxes in any state, newest first. */
   list(filter: Filter<{ account_id?: string | undefined; worker_id?: string | undefined }> = {}): List<Api.AdminSandbox> {
     return this.calls.list("sandboxes", filter);
   }
@@ -115,17 +115,17 @@ class AdminSandboxes extends Group {
 
 /** `client.admin.workers`. */
 class AdminWorkers extends Group {
-  /** Those that are there, and those that are gone but still have sandboxes. */
+  /** Workers that are present, and those that are gone but still have sandboxes. */
   async list(options: CallOptions = {}): Promise<Api.WorkerInfo[]> {
     return (await this.calls.get<{ data: Api.WorkerInfo[] }>("workers", options)).data;
   }
 
-  /** No new sandboxes for it; `on: false` takes that back. */
+  /** Cordons a worker, so that it accepts no new sandboxes; `on: false` undoes that. */
   drain(id: string, { on = true, ...options }: Filter<{ on?: boolean }> = {}): Promise<Api.DrainedWorker> {
     return this.calls.change(`${of("workers", id)}/drain`, { on }, options);
   }
 
-  /** Drops one that will never come back, with its sandboxes. */
+  /** Drops a worker that will never come back, with its sandboxes. */
   forget(id: string, options: CallOptions = {}): Promise<Api.ForgottenWorker> {
     return this.calls.remove(of("workers", id), options);
   }
@@ -133,12 +133,12 @@ class AdminWorkers extends Group {
 
 /** `client.admin.images`. */
 class AdminImages extends Group {
-  /** Of all workers or of one: the last used first. */
+  /** Images of all workers or of one, most recently used first. */
   async list(filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.ImageInfo[]> {
     return (await this.calls.get<{ data: Api.ImageInfo[] }>("images", filter)).data;
   }
 
-  /** From all workers or from one. */
+  /** Removes an image from all workers or from one. */
   remove(id: string, filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.RemovedImage> {
     return this.calls.remove(of("images", id), filter);
   }

@@ -1,9 +1,9 @@
-/** Reading what a server has answered, and saying why it has not. */
+/** Reading a server's answer, and explaining why there is none. */
 import type { Deadline } from "../abort.ts";
 import { APIConnectionError } from "./errors.ts";
 import type { ByteStream, WireAnswer } from "./transport.ts";
 
-/** The body with errors of the client; the signal counts until its end. */
+/** The body, with errors translated to those of the client. The signal applies until its end. */
 export async function* translated({ body, headers }: WireAnswer, deadline: Deadline): AsyncGenerator<Uint8Array> {
   try {
     yield* body;
@@ -15,7 +15,7 @@ export async function* translated({ body, headers }: WireAnswer, deadline: Deadl
   }
 }
 
-/** All of a body as text, or its beginning where it is longer than `bytesMax`. */
+/** The whole body as text, cut when longer than `bytesMax`. */
 export async function wholeText(body: ByteStream, bytesMax = Number.POSITIVE_INFINITY): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -28,7 +28,7 @@ export async function wholeText(body: ByteStream, bytesMax = Number.POSITIVE_INF
   return text + decoder.decode();
 }
 
-/** What the network says stands in the cause of what `fetch` throws; Node gives several reasons for a name with several addresses. */
+/** The network's own message: `fetch` hides it in `cause`, and Node reports several errors for a name with several addresses. */
 export function reasonOf(error: unknown): string {
   const [first] = error instanceof Error && "errors" in error ? (error.errors as unknown[]) : [];
   const told = first ?? (error instanceof Error ? (error.cause ?? error) : error);

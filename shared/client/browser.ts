@@ -1,5 +1,5 @@
 /**
- * `sandgate/client`, the client library, for browsers: live sessions by a token that a server of yours has asked for.
+ * `sandgate/client`, the client library, for browsers: live sessions with a token that your server has requested.
  */
 import { type ClientOptions, SandgateClient } from "./client.ts";
 import { browserPlatform } from "./platform-browser.ts";
@@ -15,7 +15,7 @@ export class Sandgate extends SandgateClient {
   }
 }
 
-/** A live session by a token in place of an API key. */
+/** Opens a live session with a token instead of an API key. */
 export function session(options: TokenSession): Promise<Session> {
   return joinSession(browserPlatform, options);
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run build`: makes a package of its own in `dist/`: the client library and the command line as plain JavaScript
- * for Node 18 and later and for browsers, with `ws` as the only dependency. The command line builds itself when it is
- * run from sources that have changed. Plain JavaScript, because it runs before anything else does.
+ * `npm run build`: creates a package in `dist/` with the client library and the command line as plain JavaScript for Node 18
+ * and later and for browsers. `ws` is its only dependency. The command line rebuilds itself when it is run from sources that
+ * have changed. Plain JavaScript, because it runs before anything is installed.
  */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -18,15 +18,15 @@ const sources = [
   ...["package.json", "shared/abort.ts", "shared/config.ts", "shared/errors.ts", "shared/waiting.ts"],
 ];
 
-/** The command line as one file. */
+/** The command line, bundled into one file. */
 export const commandFile = join(dist, "cli/main.js");
 
-/** Whether `dist/` was made from the sources as they are. */
+/** Whether `dist/` was built from the current sources. */
 export function isBuilt() {
   return says(stamp, fingerprint(appDir, sources));
 }
 
-/** Makes the JavaScript files. Others may do so at the same time: a file is replaced whole. */
+/** Builds the JavaScript files. Concurrent builds are safe, because each file is replaced atomically. */
 export async function build() {
   const made = fingerprint(appDir, sources);
   const { build: bundle } = await import("esbuild");
@@ -40,7 +40,7 @@ export async function build() {
       outfile: "dist/cli/main.js",
       platform: "node",
       define: { SANDGATE_VERSION: JSON.stringify(manifest().version) },
-      // What the bundled packages of the older kind ask for.
+      // Bundled CommonJS packages need `require`.
       banner: { js: '#!/usr/bin/env node\nimport { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);' },
       external: ["bufferutil", "utf-8-validate", "bare-fs"],
     }),
@@ -50,7 +50,7 @@ export async function build() {
   replace(stamp, made);
 }
 
-/** Makes the type declarations; those of the schemas are made of the schemas. Needs the development packages. */
+/** Builds the type declarations; those of the schemas are generated. Needs the development packages. */
 export async function declare() {
   const types = join(dist, "client/types");
   const own = join(dist, `.types-${randomBytes(4).toString("hex")}`);
@@ -71,7 +71,7 @@ export async function declare() {
   replace(join(types, "schemas.d.ts"), await declarations([...wanted]));
 }
 
-/** The package in `dist/`. */
+/** The package.json of `dist/`. */
 function manifest() {
   const { name, version, description, dependencies, engines, exports } = JSON.parse(readFileSync(join(appDir, "package.json"), "utf8"));
   const local = JSON.parse(JSON.stringify(exports).replaceAll("./dist/", "./"));

@@ -1,29 +1,29 @@
-/** Options of methods: those of the call, and those that are sent. */
+/** Options of methods: those for the call itself, and those sent to the server. */
 
-/** What every call takes beside what it is about. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the call; what it throws then is the signal's reason. */
+  /** Ends the call, which then throws the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds that one try may take. */
+  /** Timeout of each attempt in milliseconds. */
   timeoutMs?: number | undefined;
-  /** How often a call that can be repeated is sent again; other calls never are. */
+  /** How often a call that is safe to repeat is retried; other calls never are. */
   maxRetries?: number | undefined;
 }
 
-/** What calls that make something take. */
+/** Options of calls that create something. */
 export interface MakeOptions extends CallOptions {
-  /** The same key and body within a day make one thing, however often they are sent. Made up when absent. */
+  /** Calls with the same key and body within a day create one object, however often they are sent. Generated when absent. */
   idempotencyKey?: string | undefined;
 }
 
-/** Copying gigabytes, or pulling an image, in milliseconds. */
+/** Timeout in milliseconds for copying gigabytes or pulling an image. */
 export const slowTimeoutMs = 900_000;
-/** For what may take as long as it likes while it goes on. */
+/** Timeout of transfers, which may take any time while data flows. */
 export const untimed = Number.POSITIVE_INFINITY;
 
 type CallPart = keyof MakeOptions;
 
-/** What is sent, and how it is sent. */
+/** Separates the options that are sent from those for the call itself. */
 export function split<T extends CallOptions>(options: T): [body: Omit<T, CallPart>, call: MakeOptions] {
   const { signal, timeoutMs, maxRetries, idempotencyKey, ...body } = options as T & MakeOptions;
   return [body, { signal, timeoutMs, maxRetries, idempotencyKey }];

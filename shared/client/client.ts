@@ -1,4 +1,4 @@
-/** The client: where the gateway is, whose key, and what can be done there. */
+/** The client: the gateway's address, the caller's key, and the available calls. */
 import { AccountCalls } from "./account.ts";
 import { Admin } from "./admin.ts";
 import { Connection } from "./connection.ts";
@@ -11,24 +11,24 @@ import { Snapshots } from "./snapshots.ts";
 import { fetchTransport } from "./transport-fetch.ts";
 
 export interface ClientOptions {
-  /** `SANDGATE_API_KEY` when absent. */
+  /** Defaults to `SANDGATE_API_KEY`. */
   apiKey?: string | undefined;
-  /** `SANDGATE_URL` when absent, else `http://127.0.0.1:8080`. */
+  /** Defaults to `SANDGATE_URL`, else to `http://127.0.0.1:8080`. */
   baseUrl?: string | undefined;
-  /** The Unix socket of a gateway on this machine, which is then called there. Not in browsers. */
+  /** The Unix socket of a gateway on this machine, used instead of the network. Not in browsers. */
   socketPath?: string | undefined;
-  /** Milliseconds that one try of a call may take, 60,000 when absent. Calls that are known to be slow have bounds of their own. */
+  /** Timeout of each attempt in milliseconds, 60,000 by default. Calls known to be slow have longer ones. */
   timeoutMs?: number | undefined;
-  /** How often calls that can be repeated are sent again, 2 when absent. */
+  /** How often calls that are safe to repeat are retried, 2 by default. */
   maxRetries?: number | undefined;
   /**
-   * With this, calls that the server refuses for its rate (429), and has therefore not begun, wait as long as it asks and
-   * are sent again, however often; only uploads of a stream that can be read once are not. Told of every wait.
+   * If given, calls refused by the rate limit (429), which have had no effect, wait as long as the server asks and are sent
+   * again, however often. The exception are uploads of a stream that can be read only once. Called before every wait.
    */
   onRateLimited?: ((waitMs: number) => void) | undefined;
-  /** In place of the client's own HTTP. */
+  /** Used instead of the client's own HTTP implementation. */
   fetch?: typeof globalThis.fetch | undefined;
-  /** An API key gives all rights of its account to everybody who sees it, so browsers get none by accident. */
+  /** Allows an API key in a browser. Everyone who sees the key has all rights of its account, so this is refused by default. */
   dangerouslyAllowBrowser?: boolean | undefined;
 }
 
@@ -44,7 +44,7 @@ export class SandgateClient {
   readonly admin: Admin;
   readonly #connection: Connection;
 
-  /** @throws {SandgateError} when there is no key, or the address is none */
+  /** @throws {SandgateError} if there is no key, or the address is invalid */
   constructor(platform: Platform, options: ClientOptions) {
     const { baseUrl, socketPath, timeoutMs, maxRetries, onRateLimited, fetch } = options;
     if (platform.isBrowser && !options.dangerouslyAllowBrowser) {
@@ -75,7 +75,7 @@ export class SandgateClient {
     return this.#connection.settings.baseUrl.href;
   }
 
-  /** A sandbox of which the id is known, without a call. */
+  /** A handle for a sandbox whose id is known. Makes no call. */
   sandbox(id: string): SandboxHandle {
     return new SandboxHandle(this.#connection, id);
   }

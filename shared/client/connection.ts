@@ -1,4 +1,4 @@
-/** Calls of one client: address, key, time deadline, retries. */
+/** The calls of one client: address, key, timeouts, retries. */
 
 import { Deadline } from "../abort.ts";
 import { retry } from "../waiting.ts";
@@ -16,23 +16,23 @@ export interface Call {
   readonly path: string;
   readonly query?: Query;
   readonly json?: object | undefined;
-  /** Made anew for every try where it is a function; other streams can be sent once. */
+  /** A function is called for every attempt; other streams can be sent only once. */
   readonly bytes?: ByteStream | (() => ByteStream);
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether sending it twice does no harm. */
+  /** Whether it is safe to send the call twice. */
   readonly repeatable: boolean;
   readonly options: CallOptions;
-  /** In milliseconds, where the caller does not say; undefined for the client's own, infinite for none. */
+  /** Timeout in milliseconds if the caller gives none; undefined for the client's default, infinite for no timeout. */
   readonly timeoutMs?: number;
 }
 
 export interface ConnectionSettings {
   readonly baseUrl: URL;
-  /** Where the gateway is, as messages name it. */
+  /** The gateway's address, as shown in messages. */
   readonly place: string;
   /** The Unix socket of a gateway on this machine. */
   readonly socketPath?: string | undefined;
-  /** Headers that say who calls. */
+  /** The headers that authenticate the caller. */
   readonly credentials: (method: string) => Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly maxRetries: number;
@@ -41,7 +41,7 @@ export interface ConnectionSettings {
   readonly platform: Platform;
 }
 
-/** Error bodies beyond this are not the API's. */
+/** Error bodies longer than this are not from the API. */
 const errorBytesMax = 64 * 1024;
 
 export class Connection {
@@ -62,9 +62,9 @@ export class Connection {
   }
 
   /**
-   * A deletion. When the answer of a try was lost and the next one finds nothing, it has been carried out.
+   * A deletion. If the answer to one attempt was lost and a retry gets 404, the first attempt has succeeded.
    *
-   * @param done what is answered then
+   * @param done makes the answer for that case
    */
   async delete<T>(call: Call, done: () => T): Promise<T> {
     let isMaybeDone = false;
@@ -81,7 +81,7 @@ export class Connection {
     return this.#retrying(call, once);
   }
 
-  /** The answer's head; its body is still to be read, without a limit of time. @throws {APIError} also while reading the body */
+  /** Resolves with the head of the answer; its body is read afterwards, without a timeout. @throws {APIError} also while reading the body */
   open(call: Call): Promise<WireAnswer> {
     return this.#retrying(call, async (deadline) => {
       const answer = await this.#head(call, deadline);
@@ -90,14 +90,14 @@ export class Connection {
     });
   }
 
-  /** A call that makes one thing, however often it is sent. @param options with what is sent */
+  /** A call that creates one object, however often it is sent. @param options include the fields to send */
   make<T>(path: string, options: MakeOptions): Promise<T> {
     const [json, call] = split(options);
     const headers = { "idempotency-key": call.idempotencyKey ?? this.settings.platform.randomId() };
     return this.json({ method: "POST", path, json, headers, repeatable: true, options: call, timeoutMs: slowTimeoutMs });
   }
 
-  /** @param scheme `ws:` for sessions, which takes the place of `http:` */
+  /** @param scheme `ws:` for sessions, instead of `http:` */
   url(path: string, query: Query = {}): URL {
     const url = new URL(this.settings.baseUrl.href.replace(/\/$/, "") + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
@@ -105,9 +105,9 @@ export class Connection {
   }
 
   /**
-   * Where the client is to be patient, waits as long as a server asks that has refused for its rate, and tries again.
+   * If the client has `onRateLimited`, waits as long as the server asks after a call refused by the rate limit, and tries again.
    *
-   * @param once a try; one that was refused so has done nothing
+   * @param once one attempt; a refused one has had no effect
    */
   async whenAllowed<T>(once: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { onRateLimited } = this.settings;

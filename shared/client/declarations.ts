@@ -1,8 +1,8 @@
-/** The schemas as TypeScript, for programs that use the client: they need no other package to be checked. */
+/** The schemas as TypeScript declarations, so that programs using the client need no other package for type checking. */
 import { globSync } from "node:fs";
 import { wordsOf } from "../schemas/words.ts";
 
-/** A schema as JSON, as far as ours go. */
+/** A JSON schema, limited to what our schemas use. */
 interface Schema {
   readonly component?: string;
   readonly type?: string;
@@ -15,7 +15,7 @@ interface Schema {
   readonly required?: readonly string[];
 }
 
-/** All schemas, by the names that they are exported under. */
+/** All schemas, by their export names. */
 async function schemas(): Promise<Map<string, Schema>> {
   const files = globSync("**/*.ts", { cwd: new URL("../schemas/", import.meta.url) }).sort();
   const modules = await Promise.all(files.map((file) => import(new URL(`../schemas/${file}`, import.meta.url).href)));
@@ -23,10 +23,10 @@ async function schemas(): Promise<Map<string, Schema>> {
   return new Map(named.filter(([name, value]) => /^[A-Z]/.test(name) && typeof value === "object"));
 }
 
-/** A module of declarations: the types that are wanted, and those that they are made of. */
+/** A module with declarations of the wanted types and of the types they refer to. */
 export async function declarations(wanted: readonly string[]): Promise<string> {
   const all = await schemas();
-  // A schema that is optional somewhere is a copy there, which has the name of its component still.
+  // An optional schema is a copy of the original, which keeps its component name.
   const nameOf = new Map([...all].flatMap(([name, schema]) => (schema.properties ? [[schema.component ?? schema, name]] : [])));
   const refer: Refer = (schema) => {
     const name = nameOf.get(schema.component ?? schema);
@@ -46,7 +46,7 @@ export async function declarations(wanted: readonly string[]): Promise<string> {
   return [...text.values()].join("\n");
 }
 
-/** The name of a schema that has one. */
+/** The name of a schema, if it has one. */
 type Refer = (schema: Schema) => string | undefined;
 
 function typeOf(schema: Schema, indent: string, refer: Refer): string {

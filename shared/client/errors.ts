@@ -1,12 +1,12 @@
-/** Everything that the client throws on its own account. An abort throws the reason of its signal, as `fetch` does. */
+/** The errors of the client. An aborted call throws the reason of its signal instead, as `fetch` does. */
 import { type ErrorCode, type ErrorReason, statusOf } from "../errors.ts";
 
-/** Any failure of the client; `cause` has what is behind it. */
+/** Any failure of the client; the underlying error is in `cause`. */
 export class SandgateError extends Error {
   override name = "SandgateError";
 }
 
-/** What is known of an answer. */
+/** What is known about the answer. */
 interface AnswerParts {
   readonly status?: number | undefined;
   readonly code?: string | undefined;
@@ -15,14 +15,14 @@ interface AnswerParts {
   readonly requestId?: string | undefined;
 }
 
-/** A call that was not carried out. */
+/** A failed call. */
 export class APIError extends SandgateError {
   override name = "APIError";
-  /** The HTTP status; undefined when there was no answer. */
+  /** The HTTP status; undefined if there was no answer. */
   readonly status: number | undefined;
   /** The API's own code, such as `not_found`. */
   readonly code: string | undefined;
-  /** What exactly is not allowed, not there or cannot be done, such as `no_such_file`: with the codes `forbidden`, `not_found` and `unprocessable`. */
+  /** What exactly is wrong, such as `no_such_file`. Present with the codes `forbidden`, `not_found` and `unprocessable`. */
   readonly reason: ErrorReason | undefined;
   readonly headers: Headers | undefined;
   /** Identifies the call in the server's logs. */
@@ -37,7 +37,7 @@ export class APIError extends SandgateError {
     this.requestId = requestId;
   }
 
-  /** How long the server asks to wait before the next try, in milliseconds. */
+  /** How many milliseconds the server asks to wait before the next attempt. */
   get retryAfterMs(): number | undefined {
     const text = this.headers?.get("retry-after");
     if (!text) return undefined;
@@ -46,27 +46,27 @@ export class APIError extends SandgateError {
   }
 }
 
-/** 400: malformed or out of bounds; the message names the field. */
+/** 400: the request is malformed or out of bounds; the message names the field. */
 export class BadRequestError extends APIError {
   override name = "BadRequestError";
 }
-/** 401: no key, an unknown key, or a revoked one. */
+/** 401: the API key is missing, unknown or revoked. */
 export class AuthenticationError extends APIError {
   override name = "AuthenticationError";
 }
-/** 403: the account is suspended, or it may not do this; `reason` says which. */
+/** 403: the account is suspended, or it may not do this; `reason` tells which. */
 export class PermissionDeniedError extends APIError {
   override name = "PermissionDeniedError";
 }
-/** 404: there is no such sandbox, snapshot or file. */
+/** 404: the sandbox, snapshot or file does not exist. */
 export class NotFoundError extends APIError {
   override name = "NotFoundError";
 }
-/** 409: the resource is in a state that does not allow this. */
+/** 409: the state of the resource does not allow this. */
 export class ConflictError extends APIError {
   override name = "ConflictError";
 }
-/** 422: well-formed, but it cannot be done, such as an image that does not exist. */
+/** 422: a well-formed request that cannot be carried out, for example because the image does not exist. */
 export class UnprocessableEntityError extends APIError {
   override name = "UnprocessableEntityError";
 }
@@ -74,11 +74,11 @@ export class UnprocessableEntityError extends APIError {
 export class RateLimitError extends APIError {
   override name = "RateLimitError";
 }
-/** 500 and above. */
+/** 500 and above: the server failed. */
 export class InternalServerError extends APIError {
   override name = "InternalServerError";
 }
-/** There was no answer, or it broke off: nobody knows whether the call was carried out. */
+/** There was no complete answer, so it is unknown whether the call was carried out. */
 export class APIConnectionError extends APIError {
   override name = "APIConnectionError";
 }
@@ -101,7 +101,7 @@ function classOf(status: number): typeof APIError {
   return status >= 500 ? InternalServerError : (classes[status] ?? APIError);
 }
 
-/** The error of an answer with an error status. @param text its body */
+/** The error for an answer with an error status. @param text the body of the answer */
 export function errorOfAnswer(status: number, headers: Headers, text: string): APIError {
   const { code, reason, message, request_id } = envelope(text);
   const requestId = headers.get("x-request-id") ?? request_id;
@@ -114,7 +114,7 @@ interface StreamError {
   readonly reason?: ErrorReason | undefined;
 }
 
-/** The error that ends a stream whose answer had begun well. Its status is the one that belongs to the code. */
+/** The error that ends a stream after a successful start. Its status is that of its code. */
 export function errorOfStream({ message, code, reason }: StreamError, headers?: Headers): APIError {
   const status = code === undefined ? undefined : (statusOf as Readonly<Record<string, number>>)[code satisfies ErrorCode | string];
   return new (classOf(status ?? 500))(message, { status: status ?? 500, code, reason, headers, requestId: headers?.get("x-request-id") ?? undefined });

@@ -8,13 +8,13 @@ import type { WireAnswer } from "./transport.ts";
 import type { OutputChunk } from "./types.ts";
 
 export interface OutputHandlers {
-  /** Called for every piece of output; the next one waits for what it returns. */
+  /** Called for every piece of output. If it returns a promise, the next piece waits for it. */
   onStdout?: ((text: string) => unknown) | undefined;
   onStderr?: ((text: string) => unknown) | undefined;
 }
 
 export interface ExecutionEnd {
-  /** The command's; `128+n` when signal n ended it, 124 when its time was over. */
+  /** The command's exit code: `128+n` when signal n ended it, 124 when its timeout expired. */
   exit_code: number;
 }
 
@@ -28,11 +28,11 @@ export interface Line {
   readonly reason?: ErrorReason;
 }
 
-const left = (): SandgateError => new SandgateError("the command was ended, because its output is not read any more");
+const left = (): SandgateError => new SandgateError("the command was ended because its output is no longer read");
 
 /**
- * A running command. Its output is either iterated over or given to `onStdout` and `onStderr`; one that reads slowly
- * slows the command down. Leaving the loop, `abort()` and the signal end the command and all that it has started.
+ * A running command. Its output is either iterated over or passed to `onStdout` and `onStderr`; reading slowly slows the
+ * command down. Leaving the loop, `abort()` and the signal end the command and every process it started.
  */
 export class Execution implements AsyncIterable<OutputChunk> {
   readonly #handlers: OutputHandlers;
@@ -41,7 +41,7 @@ export class Execution implements AsyncIterable<OutputChunk> {
   readonly #end = deferred<ExecutionEnd>();
   #isRead = false;
 
-  /** @param open sends the command; the signal ends it */
+  /** @param open sends the command; its signal ends it */
   constructor(open: (signal: AbortSignal) => Promise<WireAnswer>, handlers: OutputHandlers, signal: AbortSignal | undefined) {
     this.#running = new Deadline(signal);
     this.#handlers = handlers;
@@ -53,9 +53,9 @@ export class Execution implements AsyncIterable<OutputChunk> {
   }
 
   /**
-   * Resolves when the command has ended; its output goes to `onStdout` and `onStderr`, unless somebody iterates over it.
+   * Resolves when the command has ended. Its output is passed to `onStdout` and `onStderr`, unless it is iterated over.
    *
-   * @throws {APIError} when the command could not be run to its end
+   * @throws {APIError} if the command could not be run to its end
    */
   get result(): Promise<ExecutionEnd> {
     this.#answer.then(() => (this.#isRead ? undefined : this.#drain())).catch(() => {});
@@ -104,18 +104,18 @@ export class Execution implements AsyncIterable<OutputChunk> {
 
   async #drain(): Promise<void> {
     for await (const _chunk of this) {
-      // The handlers have had it.
+      // The output has been passed to the handlers.
     }
   }
 }
 
-/** @throws {APIError} for a line that tells of one */
+/** @throws {APIError} for a line that reports an error */
 function endOf({ exit_code, error, code, reason }: Line, headers: Headers): ExecutionEnd | undefined {
   if (error !== undefined) throw errorOfStream({ message: error, code, reason }, headers);
   return exit_code === undefined ? undefined : { exit_code };
 }
 
-/** The lines of a stream. @throws {APIConnectionError} when the last one is not whole */
+/** The lines of a stream. @throws {APIConnectionError} if the last one is incomplete */
 export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -1,4 +1,4 @@
-/** What `sandgate/client` has in Node and in browsers. */
+/** The exports of `sandgate/client` for both Node and browsers. */
 export type { ErrorCode, ErrorReason } from "../errors.ts";
 export type { Admin } from "./admin.ts";
 export type { CallOptions, MakeOptions } from "./call-options.ts";

@@ -1,4 +1,4 @@
-/** Files in and out of a sandbox. */
+/** File transfer into and out of a sandbox. */
 import { type CallOptions, untimed } from "./call-options.ts";
 import type { Connection, Query } from "./connection.ts";
 import { SandgateError } from "./errors.ts";
@@ -11,23 +11,23 @@ export interface ArchiveOptions extends CallOptions {
 }
 
 export interface UploadOptions extends ArchiveOptions {
-  /** Octal, such as `"755"`. */
+  /** The mode in octal, such as `"755"`. */
   mode?: string | undefined;
 }
 
 export interface DownloadOptions extends CallOptions {
-  /** A folder comes as a tar archive; without this it is an error. */
+  /** Downloads a folder as a tar archive; without this, a folder is an error. */
   archive?: "tar" | undefined;
   onProgress?: OnProgress | undefined;
 }
 
-/** A source that fails is not a server that gives no answer. */
+/** Reports failures of the source as such, not as a missing answer of the server. */
 async function* fromSource(source: ByteStream): AsyncGenerator<Uint8Array> {
   try {
     yield* source;
   } catch (cause) {
     if (cause instanceof SandgateError) throw cause;
-    throw new SandgateError(`what was to be uploaded could not be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new SandgateError(`the content to upload could not be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
 }
 

@@ -19,7 +19,7 @@ export class Sandgate extends SandgateClient {
   }
 }
 
-/** A live session by a token in place of an API key. */
+/** Opens a live session with a token instead of an API key. */
 export function session(options: TokenSession): Promise<Session> {
   return joinSession(nodePlatform, options);
 }

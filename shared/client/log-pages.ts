@@ -1,4 +1,4 @@
-/** The log of what ran, page after page. */
+/** The command log, page by page. */
 import { type CallOptions, split } from "./call-options.ts";
 import type { Connection, Query } from "./connection.ts";
 import type { LogEntry, Logs, LogsQuery } from "./types.ts";
@@ -9,7 +9,7 @@ export function readLogs(connection: Connection, options: LogsQuery & CallOption
   return connection.get("/v1/sandboxes/logs", call, query as Query);
 }
 
-/** Every entry once, newest first; pages are read when the loop gets there. */
+/** Every entry once, newest first. Pages are fetched as the loop reaches them. */
 export async function* entriesOf(read: (cursor: { cursor?: string }) => Promise<Logs>): AsyncGenerator<LogEntry, void, void> {
   let next: { cursor?: string } | undefined = {};
   while (next) {

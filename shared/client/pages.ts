@@ -1,11 +1,11 @@
-/** Lists that come in pages. */
+/** Paginated lists. */
 import type { PageOf, PageQuery } from "./types.ts";
 
 type Load<T> = (query: PageQuery) => Promise<PageOf<T>>;
 
 /**
- * A list: `for await (const item of list)` goes through all pages and calls for each when it gets there; `list.page()`
- * is one of them; `list.all()` is an array of everything.
+ * A list. `for await (const item of list)` goes through all pages and fetches each as it is reached; `list.page()` fetches
+ * one page; `list.all()` returns everything as an array.
  */
 export class List<T extends { readonly id: string }> implements AsyncIterable<T> {
   readonly #load: Load<T>;
@@ -16,7 +16,7 @@ export class List<T extends { readonly id: string }> implements AsyncIterable<T>
     this.#pageSize = pageSize;
   }
 
-  /** @param page from 1 */
+  /** @param page page number, starting at 1 */
   page(page = 1): Promise<PageOf<T>> {
     return this.#load({ page, page_size: this.#pageSize });
   }
@@ -27,7 +27,7 @@ export class List<T extends { readonly id: string }> implements AsyncIterable<T>
     return items;
   }
 
-  /** Everything once, while items come (the others move to later pages) and go (they move to earlier ones). */
+  /** Every item once, even while items are added (the others move to later pages) or removed (they move to earlier ones). */
   async *[Symbol.asyncIterator](): AsyncGenerator<T> {
     const seen = new Set<string>();
     for (let page = 1, lastTotal = 0; ; ) {

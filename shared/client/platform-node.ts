@@ -24,14 +24,14 @@ async function readFile(path: string): Promise<{ bytes: ByteStream; size: number
   return { bytes: bytesOf(path, info.size), size: info.size };
 }
 
-/** @throws {SandgateError} when the file gets shorter meanwhile; what it grows by is not read */
+/** @throws {SandgateError} if the file becomes shorter while it is read; bytes appended meanwhile are ignored */
 async function* bytesOf(path: string, size: number): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r");
   try {
     for (let at = 0; at < size; ) {
       const wanted = Math.min(pieceBytes, size - at);
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, at);
-      if (bytesRead === 0) throw new SandgateError(`${path} has become shorter while it was read`);
+      if (bytesRead === 0) throw new SandgateError(`${path} became shorter while it was read`);
       yield buffer.subarray(0, bytesRead);
       at += bytesRead;
     }

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** One sandbox, and one snapshot: each is made from the other. */
+/** One sandbox and one snapshot, in one file because each creates the other. */
 
 import { pause } from "../waiting.ts";
 import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call-options.ts";
@@ -17,15 +17,15 @@ export type ExecuteOptions = Omit<Api.ExecuteBody, "command"> & CallOptions;
 export type ExecuteAsyncOptions = ExecuteOptions & OutputHandlers;
 
 const commandTimeoutDefaultS = 30;
-/** What starting a command and passing its output on may take beside the command itself. */
+/** Time allowed for starting a command and returning its output, in addition to the command's own. */
 const executeMarginMs = 60_000;
 const deleteTimeoutMs = 90_000;
 const readyPauseMs = 250;
 
-// Not there before Node 18.18 and in some browsers; a name of our own does no harm in those.
+// Missing before Node 18.18 and in some browsers, where a symbol of our own is harmless.
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
-/** A sandbox by its id, as `client.sandbox(id)` makes it without a call. All methods throw the errors of `./errors.ts`. */
+/** A handle for a sandbox id, as `client.sandbox(id)` returns it without a call. All methods throw the errors of `./errors.ts`. */
 export class SandboxHandle {
   readonly id: string;
   protected readonly connection: Connection;
@@ -40,10 +40,10 @@ export class SandboxHandle {
   }
 
   /**
-   * Resolves when it runs.
+   * Waits until the sandbox is running.
    *
-   * @param options `timeoutMs` counts for all of it
-   * @throws {SandgateError} when it will never run, or does not in time
+   * @param options `timeoutMs` limits the whole wait
+   * @throws {SandgateError} if it can no longer start, or does not in time
    */
   async waitForReady({ timeoutMs = slowTimeoutMs, ...options }: CallOptions = {}): Promise<Api.SandboxInfo> {
     for (const deadlineMs = Date.now() + timeoutMs; ; await pause(readyPauseMs, options.signal)) {
@@ -54,15 +54,15 @@ export class SandboxHandle {
     }
   }
 
-  /** The sandbox with all that the API shows of it. */
+  /** Fetches the sandbox with its current details. */
   async refresh(options: CallOptions = {}): Promise<Sandbox> {
     return new Sandbox(this.connection, await this.#show(options));
   }
 
   /**
-   * Runs a command and waits for its end; a command that fails is no error, look at `exit_code`. Never sent twice.
+   * Runs a command and waits for its end. A failed command is not an error: check `exit_code`. Never retried.
    *
-   * @throws {APIConnectionTimeoutError} when there is no answer a minute after the command's own timeout
+   * @throws {APIConnectionTimeoutError} if there is no answer one minute after the command's own timeout
    */
   execute(command: string, options: ExecuteOptions = {}): Promise<Api.ExecutionResult> {
     const [rest, call] = split(options);
@@ -70,7 +70,7 @@ export class SandboxHandle {
     return this.connection.json({ method: "POST", path: `${this.#path}/execute`, json: { command, ...rest }, repeatable: false, options: call, timeoutMs });
   }
 
-  /** Runs a command and streams its output. Never sent twice; `timeoutMs` is for its start. */
+  /** Runs a command and streams its output. Never retried; `timeoutMs` applies to its start only. */
   executeAsync(command: string, options: ExecuteAsyncOptions = {}): Execution {
     const [{ onStdout, onStderr, ...rest }, call] = split(options);
     const json = { command, ...rest };
@@ -79,85 +79,85 @@ export class SandboxHandle {
     return new Execution(open, { onStdout, onStderr }, call.signal);
   }
 
-  /** Starts a command, or the login shell, that one can write to and that outlives its connection. */
+  /** Starts a command, or the login shell, that accepts input and outlives its connection. */
   session(options: SessionOptions = {}): Promise<Session> {
     return startSession(this.connection, this.id, options);
   }
 
-  /** Joins a session that runs. */
+  /** Attaches to a running session. */
   attach(sessionId: string, options: AttachOptions = {}): Promise<Session> {
     return attachSession(this.connection, this.id, sessionId, options);
   }
 
-  /** Its sessions, newest first. */
+  /** The sandbox's sessions, newest first. */
   async sessions(options: CallOptions = {}): Promise<Api.SessionInfo[]> {
     return (await this.connection.get<{ data: Api.SessionInfo[] }>(`${this.#path}/sessions`, options)).data;
   }
 
-  /** A token for one WebSocket, for a browser; with it `session()` of this library starts or joins a session there. */
+  /** Creates a token with which a browser can open one WebSocket: there, `session()` of this library starts or joins a session. */
   sessionToken(options: { read_only?: boolean; session_id?: string } & CallOptions = {}): Promise<Api.SessionToken> {
     const [json, call] = split(options);
     return this.connection.json({ method: "POST", path: `${this.#path}/session-token`, json, repeatable: false, options: call });
   }
 
-  /** Writes a file whole, or leaves what was there. Missing folders are made. @param path absolute, in the sandbox */
+  /** Writes a whole file, or leaves the old one unchanged on failure. Creates missing folders. @param path absolute, in the sandbox */
   upload(path: string, source: UploadSource, options: UploadOptions = {}): Promise<Api.UploadResult> {
     return this.#files.upload(path, source, options);
   }
 
-  /** Uploads a file of this machine. Not in browsers. */
+  /** Uploads a local file. Not in browsers. */
   uploadFile(localPath: string, path: string, options: UploadOptions = {}): Promise<Api.UploadResult> {
     return this.#files.uploadFile(localPath, path, options);
   }
 
-  /** Unpacks a tar archive, also a compressed one, in a folder, which is made where it is missing. @param path absolute, in the sandbox */
+  /** Unpacks a tar archive, compressed or not, in a folder, which is created if missing. @param path absolute, in the sandbox */
   uploadArchive(path: string, source: UploadSource, options: ArchiveOptions = {}): Promise<Api.ArchiveResult> {
     return this.#files.uploadArchive(path, source, options);
   }
 
-  /** What stands at a path; links are followed. @throws {NotFoundError} when there is nothing */
+  /** The file or folder at a path; links are followed. @throws {NotFoundError} if there is none */
   stat(path: string, options: CallOptions = {}): Promise<Api.FileInfo> {
     return this.#files.stat(path, options);
   }
 
-  /** Reads a file, or a folder with `archive: "tar"`. */
+  /** Downloads a file, or a folder with `archive: "tar"`. */
   download(path: string, options: DownloadOptions = {}): Promise<Download> {
     return this.#files.download(path, options);
   }
 
-  /** Downloads to a file of this machine, which is replaced when all is there. Returns its size. Not in browsers. */
+  /** Downloads to a local file, which is replaced once the download is complete. Returns its size. Not in browsers. */
   downloadFile(path: string, localPath: string, options: DownloadOptions = {}): Promise<number> {
     return this.#files.downloadFile(path, localPath, options);
   }
 
-  /** What it uses. */
+  /** The sandbox's resource use. */
   status(options: Api.StatusQuery & CallOptions = {}): Promise<Api.SandboxUsage> {
     const [query, call] = split(options);
     return this.connection.get(`${this.#path}/status`, call, query as Query);
   }
 
-  /** What ran in it, newest first: one page. */
+  /** One page of the sandbox's command log, newest first. */
   logs(options: Omit<Api.LogsQuery, "sandbox_id"> & CallOptions = {}): Promise<Api.Logs> {
     return readLogs(this.connection, { ...options, sandbox_id: this.id });
   }
 
-  /** All that ran in it in that time, newest first; `limit` is the size of a page. */
+  /** All entries of the sandbox's command log in a period, newest first; `limit` is the page size. */
   logEntries(options: Omit<Api.LogsQuery, "sandbox_id" | "cursor"> & CallOptions = {}): AsyncGenerator<Api.LogEntry, void, void> {
     return entriesOf((cursor) => this.logs({ ...options, ...cursor }));
   }
 
-  /** Keeps it as it is now. */
+  /** Takes a snapshot of the sandbox. */
   async snapshot(options: Api.SnapshotBody & MakeOptions = {}): Promise<Snapshot> {
     return new Snapshot(this.connection, await this.connection.make<Api.SnapshotInfo>(`${this.#path}/snapshot`, options));
   }
 
-  /** A snapshot, and a sandbox from it. */
+  /** Takes a snapshot and creates a sandbox from it. */
   async clone(options: Api.CloneBody & MakeOptions = {}): Promise<{ sandbox: Sandbox; snapshot: Snapshot }> {
     const made = await this.connection.make<{ sandbox: Api.SandboxInfo; snapshot: Api.SnapshotInfo }>(`${this.#path}/clone`, options);
     return { sandbox: new Sandbox(this.connection, made.sandbox), snapshot: new Snapshot(this.connection, made.snapshot) };
   }
 
-  /** Ends and removes it. With `create_snapshot` it is not sent twice, as that could take two. */
+  /** Deletes the sandbox and ends its processes. With `create_snapshot` it is not retried, as that could take two snapshots. */
   delete(options: Api.DeleteBody & CallOptions = {}): Promise<Api.DeletedSandbox> {
     const [json, call] = split(options);
     const timing = json.create_snapshot ? { repeatable: false, timeoutMs: slowTimeoutMs } : { repeatable: true, timeoutMs: deleteTimeoutMs };
@@ -165,7 +165,7 @@ export class SandboxHandle {
     return this.connection.delete({ method: "DELETE", path: `${this.#path}/delete`, json, options: call, ...timing }, done);
   }
 
-  /** `await using`: it is deleted at the end of the block, if it is still there. */
+  /** For `await using`: deletes the sandbox at the end of the block, if it still exists. */
   async [asyncDispose](): Promise<void> {
     await this.delete().catch((error: unknown) => {
       if (!(error instanceof NotFoundError)) throw error;
@@ -177,9 +177,9 @@ export class SandboxHandle {
   }
 }
 
-/** A sandbox and what the API has shown of it. */
+/** A sandbox with its details as returned by the API. */
 export class Sandbox extends SandboxHandle {
-  /** As it was when this object was made; `refresh` makes a new one. */
+  /** The details when this object was created; `refresh` creates a new one. */
   readonly info: Api.SandboxInfo;
 
   constructor(connection: Connection, info: Api.SandboxInfo) {
@@ -192,7 +192,7 @@ export class Sandbox extends SandboxHandle {
   }
 }
 
-/** A snapshot and what the API has shown of it. */
+/** A snapshot with its details as returned by the API. */
 export class Snapshot {
   readonly info: Api.SnapshotInfo;
   readonly #connection: Connection;
@@ -210,12 +210,12 @@ export class Snapshot {
     return this.info.name;
   }
 
-  /** A new sandbox from it. */
+  /** Creates a new sandbox from the snapshot. */
   restore(options: Api.RestoreBody & MakeOptions = {}): Promise<Sandbox> {
     return restoreSnapshot(this.#connection, this.id, options);
   }
 
-  /** Sandboxes made from it live on. */
+  /** Deletes the snapshot. Sandboxes created from it are not affected. */
   delete(options: CallOptions = {}): Promise<Api.DeletedSnapshot> {
     return deleteSnapshot(this.#connection, this.id, options);
   }
@@ -223,12 +223,12 @@ export class Snapshot {
 
 export const snapshotPath = (id: string): string => `/v1/snapshots/${encodeURIComponent(id)}`;
 
-/** A new sandbox from a snapshot. */
+/** Creates a new sandbox from a snapshot. */
 export async function restoreSnapshot(connection: Connection, id: string, options: Api.RestoreBody & MakeOptions): Promise<Sandbox> {
   return new Sandbox(connection, await connection.make<Api.SandboxInfo>(`${snapshotPath(id)}/restore`, options));
 }
 
-/** Sandboxes made from it live on. */
+/** Deletes a snapshot. Sandboxes created from it are not affected. */
 export function deleteSnapshot(connection: Connection, id: string, options: CallOptions): Promise<Api.DeletedSnapshot> {
   const done = (): Api.DeletedSnapshot => ({ message: "Snapshot deleted", name: "", deferred: false });
   return connection.delete({ method: "DELETE", path: snapshotPath(id), repeatable: true, options, timeoutMs: slowTimeoutMs }, done);

@@ -14,13 +14,13 @@ export class Sandboxes {
     this.#connection = connection;
   }
 
-  /** @param options `image` is that for general purposes when absent */
+  /** @param options `image` defaults to the general-purpose image */
   async create(options: Partial<CreateBody> & MakeOptions = {}): Promise<Sandbox> {
     const wanted = { ...options, image: options.image ?? "default" };
     return new Sandbox(this.#connection, await this.#connection.make<SandboxInfo>("/v1/sandboxes/create", wanted));
   }
 
-  /** Those that run or are being made, newest first. @param pageSize 1 to 100 */
+  /** Sandboxes that are running or being created, newest first. @param pageSize 1 to 100 */
   list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Sandbox> {
     return new List(async (query) => {
       const page = await this.#connection.get<PageOf<SandboxInfo>>("/v1/sandboxes/list", options, { ...query });
@@ -28,7 +28,7 @@ export class Sandboxes {
     }, pageSize);
   }
 
-  /** Those that a name may mean: by their id, their name, or the beginning of their id. At most 100, newest first. */
+  /** The sandboxes that a text may refer to: by id, name, or the start of their id. At most 100, newest first. */
   async find(name: string, options: CallOptions = {}): Promise<Sandbox[]> {
     const { data } = await this.#connection.get<{ data: SandboxInfo[] }>("/v1/sandboxes/find", options, { name });
     return data.map((info) => new Sandbox(this.#connection, info));
@@ -38,17 +38,17 @@ export class Sandboxes {
     return new Sandbox(this.#connection, await this.#connection.get<SandboxInfo>(`/v1/sandboxes/${encodeURIComponent(id)}`, options));
   }
 
-  /** All of the account. */
+  /** Deletes all sandboxes of the account. */
   deleteAll(options: CallOptions = {}): Promise<DeletedAll> {
     return this.#connection.json({ method: "DELETE", path: "/v1/sandboxes/delete-all", repeatable: true, options, timeoutMs: slowTimeoutMs });
   }
 
-  /** What ran in all of them, or in one with `sandbox_id`, newest first: one page. */
+  /** One page of the command log of all sandboxes, or of one with `sandbox_id`, newest first. */
   logs(options: LogsQuery & CallOptions = {}): Promise<Logs> {
     return readLogs(this.#connection, options);
   }
 
-  /** All that ran in that time, newest first; `limit` is the size of a page. */
+  /** All entries of the command log in a period, newest first; `limit` is the page size. */
   logEntries(options: Omit<LogsQuery, "cursor"> & CallOptions = {}): AsyncGenerator<LogEntry, void, void> {
     return entriesOf((cursor) => this.logs({ ...options, ...cursor }));
   }

@@ -13,7 +13,7 @@ export class Snapshots {
     this.#connection = connection;
   }
 
-  /** Those that can be restored, newest first. @param pageSize 1 to 100 */
+  /** Snapshots that can be restored, newest first. @param pageSize 1 to 100 */
   list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Snapshot> {
     return new List(async (query) => {
       const page = await this.#connection.get<PageOf<SnapshotInfo>>("/v1/snapshots/list", options, { ...query });
@@ -25,7 +25,7 @@ export class Snapshots {
     return new Snapshot(this.#connection, await this.#connection.get(snapshotPath(id), options));
   }
 
-  /** A new sandbox from a snapshot. */
+  /** Creates a new sandbox from a snapshot. */
   restore(id: string, options: RestoreBody & MakeOptions = {}): Promise<Sandbox> {
     return restoreSnapshot(this.#connection, id, options);
   }
@@ -34,7 +34,7 @@ export class Snapshots {
     return deleteSnapshot(this.#connection, id, options);
   }
 
-  /** All of the account. */
+  /** Deletes all snapshots of the account. */
   deleteAll(options: CallOptions = {}): Promise<DeletedAll> {
     return this.#connection.json({ method: "DELETE", path: "/v1/snapshots/delete-all", repeatable: true, options, timeoutMs: slowTimeoutMs });
   }

@@ -1,11 +1,11 @@
-/** Files on their way: what may be sent, what is received, and how far it has got. */
+/** File transfers: accepted sources, received files, and progress. */
 import type { LocalFile } from "./platform.ts";
 import type { ByteStream } from "./transport.ts";
 import { readable } from "./transport-fetch.ts";
 
 /**
- * What can be uploaded; a string is the file's text. A Node stream is an async iterable. A function gives the same bytes
- * each time, so that an upload that was refused can be sent again.
+ * The sources of uploads. A string is the file's text; a Node stream is an async iterable. A function returns the same bytes
+ * each time, so that a refused upload can be sent again.
  */
 export type UploadSource =
   | string
@@ -16,16 +16,16 @@ export type UploadSource =
   | AsyncIterable<Uint8Array | string>
   | (() => AsyncIterable<Uint8Array | string>);
 
-/** What is sent, and how many bytes there are where that is known. */
+/** The bytes to send, and their number if known. */
 export interface Content {
   readonly bytes: ByteStream | (() => ByteStream);
   readonly size: number | undefined;
 }
 
-/** Called as bytes are on their way; the total is undefined where nobody knows it beforehand. */
+/** Called as bytes are transferred; the total is undefined if it is not known in advance. */
 export type OnProgress = (doneBytes: number, totalBytes: number | undefined) => void;
 
-/** Large pieces are sent in parts, so that progress is seen. */
+/** Large pieces are sent in parts of this size, so that progress is visible. */
 const pieceBytes = 64 * 1024;
 
 export function contentOf(source: UploadSource): Content {
@@ -50,7 +50,7 @@ async function* piecesOf(source: Uint8Array[] | ReadableStream<Uint8Array> | Asy
   }
 }
 
-/** Not by the stream's own iterator, which some browsers do not have. */
+/** Uses a reader, because some browsers lack the stream's async iterator. */
 async function* read(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {
@@ -60,7 +60,7 @@ async function* read(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Ar
   }
 }
 
-/** The same bytes; says what has gone through. */
+/** Passes the bytes through and reports progress. */
 export async function* counted(bytes: ByteStream, totalBytes: number | undefined, onProgress: OnProgress | undefined): AsyncGenerator<Uint8Array> {
   let done = 0;
   onProgress?.(0, totalBytes);
@@ -83,9 +83,9 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
-/** A file that comes in. It can be read once, in one of these ways; nothing is fetched beyond what is read. */
+/** A file being downloaded. It can be read once, in one of these ways; no more is fetched than is read. */
 export class Download implements AsyncIterable<Uint8Array> {
-  /** Bytes; undefined for an archive. */
+  /** Size in bytes; undefined for an archive. */
   readonly size: number | undefined;
   readonly #bytes: ByteStream;
 
@@ -98,25 +98,25 @@ export class Download implements AsyncIterable<Uint8Array> {
     return this.#bytes[Symbol.asyncIterator]();
   }
 
-  /** As a web stream. */
+  /** The content as a web stream. */
   stream(): ReadableStream<Uint8Array> {
     return readable(this.#bytes);
   }
 
-  /** All of it in memory. */
+  /** The whole content, in memory. */
   async bytes(): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     for await (const piece of this.#bytes) pieces.push(piece);
     return joined(pieces);
   }
 
-  /** All of it as UTF-8 text. */
+  /** The whole content as UTF-8 text. */
   async text(): Promise<string> {
     return new TextDecoder().decode(await this.bytes());
   }
 }
 
-/** Writes all bytes to a file of this machine, or leaves what was there. Returns how many. */
+/** Writes all bytes to a local file, or leaves an existing one unchanged on failure. Returns the number of bytes. */
 export async function saveTo(open: () => Promise<LocalFile>, bytes: ByteStream): Promise<number> {
   let size = 0;
   let file: LocalFile | undefined;

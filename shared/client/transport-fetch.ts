@@ -1,11 +1,11 @@
-/** HTTP by `fetch`: in browsers, and in Node where the program brings a `fetch` of its own. */
+/** HTTP with `fetch`: in browsers, and in Node if the program passes its own `fetch`. */
 import type { ByteStream, Transport } from "./transport.ts";
 
 type Fetch = typeof globalThis.fetch;
 
 export function fetchTransport(fetch: Fetch): Transport {
   return async ({ method, url, headers, body, signal }) => {
-    // The length is for fetch itself to say.
+    // fetch sets the length itself.
     const { "content-length": _length, ...sent } = headers;
     const init = { method, headers: sent, signal, redirect: "error", ...(await bodyOf(body)) } as RequestInit;
     const response = await fetch(url, init);
@@ -16,13 +16,13 @@ export function fetchTransport(fetch: Fetch): Transport {
 async function bodyOf(body: string | Uint8Array | ByteStream | undefined): Promise<object> {
   if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return { body };
   if (globalThis.process?.versions?.node) return { body: readable(body), duplex: "half" };
-  // Browsers send streams over HTTP/2 only, so what is a stream becomes one piece.
+  // Browsers send streams over HTTP/2 only, so a stream is collected into one piece.
   const pieces: Uint8Array[] = [];
   for await (const piece of body) pieces.push(piece);
   return { body: new Blob(pieces as Uint8Array<ArrayBuffer>[]) };
 }
 
-/** Not by the stream's own iterator, which some browsers do not have. */
+/** Uses a reader, because some browsers lack the stream's async iterator. */
 async function* bytesOf({ body }: Response): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader();
   if (!reader) return;

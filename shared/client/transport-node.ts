@@ -1,16 +1,16 @@
 /**
- * HTTP by `node:http`. Node's own `fetch` gives up on a command that is quiet for five minutes, and loses the answer of
- * a server that refuses an upload halfway.
+ * HTTP with `node:http`. Node's own `fetch` gives up on a command that prints nothing for five minutes, and loses the answer
+ * of a server that refuses an upload halfway.
  */
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
 
-/** An idle connection is dropped before a server does so (10 s), because a call that meets that moment would be lost. */
+/** Idle connections are closed before the server does so (after 10 s): a call sent at that moment would be lost. */
 const keepAliveMs = 4_000;
 
 type Send = (request: WireRequest) => ClientRequest;
 
-/** Connections of its own, by the Unix socket where one is given; they do not keep the process alive when idle. */
+/** A transport with its own connections, through the Unix socket if given. Idle connections do not keep the process alive. */
 export function nodeTransport(socketPath?: string): Transport {
   let plain: Promise<Send> | undefined;
   let tls: Promise<Send> | undefined;
@@ -28,7 +28,7 @@ function sender({ Agent, request }: typeof import("node:http") | typeof import("
   return ({ url, method, headers, body, signal }) => request(url, { ...where, agent, method, headers: { ...lengthOf(body), ...headers }, signal });
 }
 
-/** Said always: Node leaves it away from a DELETE, whose body the server would then take for the next request. */
+/** Always sent: Node omits the length for DELETE, and the server would then take the body for the next request. */
 function lengthOf(body: WireRequest["body"]): Record<string, string> {
   return typeof body === "string" || body instanceof Uint8Array ? { "content-length": String(Buffer.byteLength(body)) } : {};
 }
@@ -39,11 +39,11 @@ function exchange(send: Send, request: WireRequest): Promise<WireAnswer> {
   return new Promise((resolve, reject) => {
     const sent = send(request);
     sent.once("response", (message) => {
-      // A server that has answered before it had the whole body takes no more of it, and no other call on this connection.
+      // A server that answers before it has the whole body reads no more of it, nor another call on this connection.
       message.once("close", () => sent.writableEnded || sent.destroy());
       resolve(answerOf(message, signal));
     });
-    // Listened to for good: a connection may break more than once, and also after the answer has come.
+    // Stays registered: a connection can fail more than once, even after the answer has arrived.
     sent.on("error", (error) => reject(signal.aborted ? signal.reason : error));
     if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return void sent.end(body);
     sendPieces(sent, body).catch((error: unknown) => {
@@ -53,9 +53,9 @@ function exchange(send: Send, request: WireRequest): Promise<WireAnswer> {
   });
 }
 
-/** @throws when the source fails; a connection that breaks is told by the request itself */
+/** @throws if the source fails; the request itself reports a broken connection */
 async function sendPieces(sent: ClientRequest, body: ByteStream): Promise<void> {
-  // A server that refuses answers before it has all.
+  // A server that refuses an upload answers before it has received everything.
   let isOver = false;
   const over = (): void => {
     isOver = true;
@@ -82,7 +82,7 @@ function answerOf(message: IncomingMessage, signal: AbortSignal): WireAnswer {
   return { status: message.statusCode ?? 0, headers: headersOf(message), body: bytesOf(message, signal) };
 }
 
-/** The headers as `fetch` has them. */
+/** The headers as a `fetch` object. */
 export function headersOf({ rawHeaders }: IncomingMessage): Headers {
   const headers = new Headers();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) headers.append(rawHeaders[at] as string, rawHeaders[at + 1] as string);

@@ -1,4 +1,4 @@
-/** What calls take and answer, by the field names of the HTTP API: its schemas are the declaration of all of it. */
+/** The inputs and answers of calls, with the field names of the HTTP API. All of them are declared by its schemas. */
 import type { UploadResult } from "../schemas/files.ts";
 import type { Pagination } from "../schemas/pages.ts";
 
@@ -28,7 +28,7 @@ export type { LogEntry, Logs, LogsQuery, SandboxUsage, StatusQuery } from "../sc
 /** A piece of the output of a running command. */
 export type OutputChunk = { stdout: string; stderr?: never } | { stderr: string; stdout?: never };
 
-/** What was unpacked. */
+/** The result of unpacking an archive. */
 export interface ArchiveResult extends UploadResult {
   files: number;
 }

@@ -1,6 +1,6 @@
 /**
- * What was written to a session and has not arrived for certain. After a lost connection the server says how far it had
- * got, and the rest is sent again: nothing is lost, nothing arrives twice.
+ * Input written to a session whose arrival is not yet confirmed. After a lost connection the server reports how much it
+ * received, and the rest is sent again: nothing is lost, nothing arrives twice.
  */
 
 import { inputPayloadMax } from "../../stream/session/frames.ts";
@@ -8,37 +8,37 @@ import { inputBytesMax } from "../../stream/session/protocol.ts";
 import { Condition } from "../../waiting.ts";
 import { joined } from "../transfer.ts";
 
-/** A writer waits while this much is on its way. */
+/** Writers wait while this many bytes are unconfirmed. */
 const roomBytes = inputBytesMax / 4;
 
 export class Input {
-  /** Of the first byte that is kept. */
+  /** Offset of the first byte that is kept. */
   #from: number;
   #kept: Uint8Array[] = [];
   #keptBytes = 0;
-  /** How many of the kept ones have been sent on this connection. */
+  /** How many of the kept pieces have been sent on this connection. */
   #sent = 0;
   readonly #room = new Condition();
   #failure: { readonly error: unknown } | undefined;
 
-  /** @param offset where the session's input stood when we came */
+  /** @param offset the session's input offset when this client attached */
   constructor(offset: number) {
     this.#from = offset;
   }
 
   add(bytes: Uint8Array): void {
-    // Programs may fill the buffer that they gave us anew.
+    // Copied, because callers may reuse their buffer.
     for (let at = 0; at < bytes.length; at += inputPayloadMax) this.#kept.push(bytes.slice(at, at + inputPayloadMax));
     this.#keptBytes += bytes.length;
   }
 
-  /** Resolves when more may be written. @throws what `fail` was given */
+  /** Resolves when more may be written. @throws the error passed to `fail` */
   async room(): Promise<void> {
     await this.#room.until(() => this.#keptBytes < roomBytes || this.#failure !== undefined);
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Everything before this offset has arrived. */
+  /** Confirms that everything before this offset has arrived. */
   arrived(offset: number): void {
     let count = 0;
     for (let first = this.#kept[count]; first && this.#from < offset; first = this.#kept[count]) {
@@ -53,15 +53,15 @@ export class Input {
     this.#room.notify();
   }
 
-  /** A new connection begins where the old one was found to have ended. */
+  /** Continues on a new connection, at the input offset that the server reported. */
   resume(offset: number): void {
     this.arrived(offset);
-    // Others may have written meanwhile.
+    // Other clients may have written meanwhile.
     this.#from = Math.max(this.#from, offset);
     this.#sent = 0;
   }
 
-  /** What is to be sent now; what was written in small pieces fills a frame together. */
+  /** The pieces to send now; small ones are joined into full frames. */
   *unsent(): Generator<Uint8Array> {
     while (this.#sent < this.#kept.length) {
       const from = this.#sent;

@@ -1,15 +1,15 @@
-/** A socket on which the session has been started or joined. */
+/** A socket on which a session has been started or joined. */
 import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/session-messages.ts";
 import { closeReasons } from "../../stream/session/protocol.ts";
 import { deferred } from "../../waiting.ts";
 import { APIConnectionError, errorOfStream, SandgateError } from "../errors.ts";
 import type { SessionSocket } from "./socket.ts";
 
-/** What a session hears on its socket. */
+/** The events of a session's socket. */
 export interface LinkListener {
   output(frame: Uint8Array): void;
   message(message: ServerMessage): void;
-  /** @param error what the server said before, or what the code means; undefined where nothing was wrong */
+  /** @param error the error that the server reported, or the meaning of the close code; undefined if nothing was wrong */
   closed(code: number, error: SandgateError | undefined): void;
 }
 
@@ -20,10 +20,10 @@ export interface Link {
   close(): void;
 }
 
-/** Opens a socket; the key or token is the caller's matter. */
+/** Opens a socket; the callee supplies the key or token. */
 export type Dial = () => Promise<SessionSocket>;
 
-/** @throws {APIError} when the server refuses, or the connection breaks before it says that the session runs */
+/** @throws {APIError} if the server refuses, or the connection breaks before the session is confirmed */
 export async function openLink(dial: Dial, first: StartMessage | AttachMessage, listener: (started: StartedMessage) => LinkListener): Promise<Link> {
   const socket = await dial();
   const opening = deferred<StartedMessage>();
@@ -32,7 +32,7 @@ export async function openLink(dial: Dial, first: StartMessage | AttachMessage, 
   const read = (message: ServerMessage): void => {
     if (message.type === "error") told = errorOfStream(message);
     else if (message.type === "started" && !heard) {
-      // At once, because output may follow in the same packet.
+      // Set immediately, because output may follow in the same packet.
       heard = listener(message);
       opening.resolve(message);
     } else heard?.message(message);
@@ -54,5 +54,5 @@ export async function openLink(dial: Dial, first: StartMessage | AttachMessage, 
 function errorOfClose(code: number): SandgateError | undefined {
   if (code === closeReasons.done.code) return undefined;
   const known = Object.values(closeReasons).find((reason) => reason.code === code);
-  return known ? new SandgateError(known.meaning) : new APIConnectionError(`the connection of the session broke (code ${code})`);
+  return known ? new SandgateError(known.meaning) : new APIConnectionError(`the session's connection broke (code ${code})`);
 }

@@ -7,9 +7,9 @@ import { Session } from "./session.ts";
 import { type SessionListeners, splitListeners } from "./types.ts";
 
 interface OpenOptions extends SessionListeners {
-  /** Ends the opening; afterwards it ends the command. */
+  /** Ends the opening; once the session is open, ends the command. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds that opening may take. */
+  /** Timeout for opening in milliseconds. */
   timeoutMs?: number | undefined;
 }
 
@@ -17,16 +17,16 @@ interface OpenOptions extends SessionListeners {
 export interface SessionStart {
   /** Run by `/bin/sh -c`. */
   command?: string | undefined;
-  /** A pseudo-terminal; false unless there is no command. */
+  /** Whether to allocate a pseudo-terminal; defaults to true for the login shell and to false for a command. */
   tty?: boolean | undefined;
   cols?: number | undefined;
   rows?: number | undefined;
   env?: Record<string, string> | undefined;
   /** An absolute path. */
   working_dir?: string | undefined;
-  /** Whole seconds that the session outlives its last connection: 0 to 3600, 60 when absent. */
+  /** Whole seconds that the session outlives its last connection, 0 to 3600; 60 by default. */
   detach_timeout?: number | undefined;
-  /** Whole seconds until it is ended with everything it started, with exit code 124; never when absent. */
+  /** Whole seconds after which the session and every process it started are killed, with exit code 124; unlimited when absent. */
   timeout?: number | undefined;
 }
 
@@ -34,20 +34,20 @@ export interface SessionOptions extends SessionStart, OpenOptions {}
 
 export interface AttachOptions extends OpenOptions {
   /**
-   * Output from this offset on is sent again where it is still kept, of a terminal without the questions that programs
-   * have asked it; without `since` only new output comes.
+   * Replays output from this offset, as far as it is still kept. For a terminal, queries that programs sent to it are left out.
+   * Without `since`, only new output is sent.
    */
   since?: number | undefined;
-  /** Take the pen from the client that writes. */
+  /** Takes write access from the client that has it. */
   takeover?: boolean | undefined;
-  /** Only look. */
+  /** Never writes. */
   read_only?: boolean | undefined;
 }
 
-/** Beyond the time that a session waits for us, so that it is the server that says that it is gone. */
+/** Added to the time that the session waits for us, so that the server gets to report that the session is gone. */
 const reattachMarginMs = 15_000;
 
-/** Never sent twice. @throws {APIError} */
+/** Never retried. @throws {APIError} */
 export function startSession(connection: Connection, sandboxId: string, options: SessionOptions): Promise<Session> {
   const [listeners, { signal, timeoutMs, ...start }] = splitListeners(options);
   const reattachMs = (start.detach_timeout ?? detachTimeoutDefaultS) * 1_000 + reattachMarginMs;
@@ -68,7 +68,7 @@ function dialer(connection: Connection, sandboxId: string, { signal, timeoutMs }
   const { platform, socketPath, credentials, timeoutMs: timeoutDefaultMs } = connection.settings;
   const url = connection.url(`/v1/sandboxes/${encodeURIComponent(sandboxId)}/session`);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  // Once it runs, the signal is for the command: to be told so it needs its connection.
+  // After the opening, the signal ends the command, which needs a connection. So later connections must ignore it.
   let own = signal;
   return () => {
     const target = { url, socketPath, headers: credentials("GET"), timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: own };
@@ -77,7 +77,7 @@ function dialer(connection: Connection, sandboxId: string, { signal, timeoutMs }
   };
 }
 
-/** A session that its signal ends. */
+/** Ends the session when the signal is aborted. */
 async function kept(opening: Promise<Session>, signal: AbortSignal | undefined): Promise<Session> {
   const session = await opening;
   const kill = (): void => session.kill();

@@ -1,4 +1,4 @@
-/** Output that has come and was not read yet. The server sends no more than its window beyond what was read. */
+/** Output that has arrived but has not been read. The server sends at most its window beyond what was read. */
 
 import { decodeOutput } from "../../stream/session/frames.ts";
 import { channels } from "../../stream/session/protocol.ts";
@@ -6,7 +6,7 @@ import { Condition } from "../../waiting.ts";
 import { Replay } from "./replay.ts";
 import type { SessionOutput } from "./types.ts";
 
-/** The server is told what was read when it is this much. */
+/** Reading is acknowledged in steps of this many bytes. */
 const ackBytes = 32 * 1024;
 
 type End = { readonly error?: unknown };
@@ -22,8 +22,8 @@ export class Output {
   #acked: number;
 
   /**
-   * @param offset of the first byte that is wanted
-   * @param oldUntil what comes before this offset is a terminal's output that is shown once more
+   * @param offset of the first wanted byte
+   * @param oldUntil terminal output before this offset is a replay
    */
   constructor(offset: number, oldUntil: number, onGap: ((from: number, to: number) => void) | undefined) {
     this.#received = offset;
@@ -32,12 +32,12 @@ export class Output {
     this.#onGap = onGap;
   }
 
-  /** Of the byte after the last one that has come. */
+  /** Offset after the last byte that has arrived. */
   get received(): number {
     return this.#received;
   }
 
-  /** A frame; what has come before is left out. */
+  /** Takes a frame, without bytes that had already arrived. */
   take(frame: Uint8Array): void {
     const output = decodeOutput(frame);
     if (!output) return;
@@ -51,7 +51,7 @@ export class Output {
     this.#news.notify();
   }
 
-  /** Nothing comes between these offsets. */
+  /** Records that the output between these offsets is missing. */
   gap(from: number, to: number): void {
     if (to <= this.#received) return;
     const begin = Math.max(from, this.#received);
@@ -60,7 +60,7 @@ export class Output {
     this.#onGap?.(begin, to);
   }
 
-  /** Somebody has had this piece. Returns the offset up to which the server is to be told so, now and then. */
+  /** Marks a piece as read. Returns the offset to acknowledge to the server, if it is time to do so. */
   taken({ offset, bytes }: SessionOutput): number | undefined {
     const end = offset + bytes.length;
     if (end - this.#acked < ackBytes && this.#waiting.length > 0) return undefined;
@@ -68,14 +68,14 @@ export class Output {
     return end;
   }
 
-  /** No more will come. */
+  /** Ends the output. */
   end(end: End): void {
     this.#end ??= end;
     this.#waiting.push(...this.#replay.release());
     this.#news.notify();
   }
 
-  /** The next piece; undefined at the end. @throws the error that ended it */
+  /** The next piece; undefined at the end. @throws the error that ended the output */
   async next(): Promise<SessionOutput | undefined> {
     for (;;) {
       const output = this.#waiting.shift();

@@ -1,9 +1,9 @@
 /**
- * Programs ask a terminal what it is and where its cursor stands, and it answers as if somebody had typed. Here such
- * questions are found in output: those of xterm's "Control Sequences", kitty's protocols and iTerm2's codes.
+ * Finds terminal queries in output. Programs ask a terminal for its type, cursor position and the like, and it answers as if
+ * somebody had typed. The queries are those of xterm's "Control Sequences", kitty's protocols and iTerm2's codes.
  */
 
-/** A longer sequence is no question. */
+/** Longer sequences are not queries. */
 const sequenceBytesMax = 8 * 1024;
 
 const bel = 0x07;
@@ -16,21 +16,21 @@ const cancelling = (byte: number): boolean => byte === 0x18 || byte === 0x1a;
 
 type Kind = "csi" | "osc" | "dcs" | "apc" | "other";
 
-/** What follows ESC, and what stands for both in one character. */
+/** The kind of sequence by the character that follows ESC. C1 characters stand for both. */
 const introducers: Readonly<Record<string, Kind>> = { "[": "csi", "]": "osc", P: "dcs", _: "apc", X: "other", "^": "other" };
 
-/** Prefix, intermediate characters and final one of the CSI sequences that are answered whatever their parameters are. */
+/** Prefix, intermediate and final characters of the CSI sequences that are answered whatever their parameters. */
 const askingControls: ReadonlySet<string> = new Set(
-  // What it is, its state, its modes, its version, keyboard protocols.
+  // Device type, state, modes, version, keyboard protocols.
   'c >c =c n ?n x $p ?$p >q ?u ?m $w $u &u "v +p'
     .split(" ")
-    // Checksums, the locator, colours, attributes, graphics.
+    // Checksums, the locator, colors, attributes, graphics.
     .concat("*y '| #R #| ?S".split(" ")),
 );
-/** CSI … t: of its window; the other numbers do something. */
+/** CSI … t sequences that report on the window; other numbers change something. */
 const windowReports: ReadonlySet<string> = new Set(["11", "13", "14", "15", "16", "18", "19", "20", "21"]);
 
-/** A piece of output: one question, or what has none. */
+/** A piece of output: one query, or bytes without any. */
 export interface Part {
   readonly bytes: Uint8Array;
   readonly isQuestion: boolean;
@@ -41,7 +41,7 @@ type Found = { readonly end: number; readonly isQuestion: boolean } | "incomplet
 export class QuestionFinder {
   #held: Uint8Array = new Uint8Array();
 
-  /** The bytes in parts. The beginning of a sequence is held back until the rest of it comes. */
+  /** Splits the bytes into parts. An incomplete sequence is held back until the rest arrives. */
   read(bytes: Uint8Array): Part[] {
     const all = this.#held.length === 0 ? bytes : together(this.#held, bytes);
     const parts: Part[] = [];
@@ -67,7 +67,7 @@ export class QuestionFinder {
     return this.#held.length;
   }
 
-  /** What is held back, which is given up. */
+  /** Releases the bytes held back. */
   rest(): Uint8Array {
     const rest = this.#held;
     this.#held = new Uint8Array();
@@ -82,7 +82,7 @@ function together(one: Uint8Array, other: Uint8Array): Uint8Array {
   return all;
 }
 
-/** Where the next character is that may begin a question. */
+/** The position of the next character that may start a query. */
 function nextControl(bytes: Uint8Array, from: number): number {
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at];
@@ -95,12 +95,12 @@ function sequenceAt(bytes: Uint8Array, at: number): Found {
   if (bytes[at] === enquiry) return { end: at + 1, isQuestion: true };
   const isShort = bytes[at] === c1Lead;
   let next = at + 1;
-  // Terminals carry control characters within a sequence out, and go on with it.
+  // Terminals execute control characters within a sequence and then continue it.
   while (!isShort && isInner(bytes[next])) next++;
   const byte = bytes[next];
   if (byte === undefined) return "incomplete";
   const introducer = isShort ? String.fromCharCode(byte - 0x40) : String.fromCharCode(byte);
-  // The old way to ask what it is.
+  // The old query for the device type.
   if (introducer === "Z") return { end: next + 1, isQuestion: true };
   const kind = (isShort && (byte < 0x80 || byte > 0x9f)) || !Object.hasOwn(introducers, introducer) ? undefined : introducers[introducer];
   if (!kind) return { end: at + 1, isQuestion: false };
@@ -129,7 +129,7 @@ function asksControl(content: string): boolean {
   return askingControls.has(prefix + rest);
 }
 
-/** A sequence that holds a text. @param from the first byte after the introducer */
+/** A sequence that contains text. @param from the first byte after the introducer */
 function text(bytes: Uint8Array, from: number, kind: Exclude<Kind, "csi">): Found {
   const isWrapped = kind === "dcs" && "tmux;".split("").every((letter, index) => bytes[from + index] === letter.charCodeAt(0));
   const found = (at: number, end: number): Found => ({ end, isQuestion: isWrapped || asksText(kind, latin(bytes.subarray(from, at))) });
@@ -142,7 +142,7 @@ function text(bytes: Uint8Array, from: number, kind: Exclude<Kind, "csi">): Foun
     const next = bytes[at + 1];
     if (next === undefined) return "incomplete";
     if (isWrapped && next === escapeCode) at++;
-    // Whatever follows ESC ends the text; some terminals take it as whole then.
+    // ESC ends the text, whatever follows. Some terminals then treat it as complete.
     else return found(at, next === 0x5c ? at + 2 : at);
   }
   return "incomplete";

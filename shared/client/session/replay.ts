@@ -1,6 +1,6 @@
 /**
- * Output that is shown once more. Questions of programs were answered when they were new, or nobody waits for an answer
- * any more: answered now, they would be typed into whatever runs.
+ * Replayed output. Queries in it were answered when they were new, or no program waits for the answer any more. If the
+ * terminal answered now, its answer would be typed into whatever is running.
  */
 import { QuestionFinder } from "./questions.ts";
 import type { SessionOutput } from "./types.ts";
@@ -8,15 +8,15 @@ import type { SessionOutput } from "./types.ts";
 export class Replay {
   readonly #until: number;
   readonly #finder = new QuestionFinder();
-  /** Of the first byte that has not been given out. */
+  /** Offset of the first byte that has not been passed on. */
   #at = 0;
 
-  /** @param until output before this offset is shown once more */
+  /** @param until output before this offset is a replay */
   constructor(until: number) {
     this.#until = until;
   }
 
-  /** What is to be given out for a piece of output: each with its own offset, together up to where the piece ends. */
+  /** The pieces to pass on for a piece of output, each with its own offset; together they reach the same end. */
   take(output: SessionOutput): SessionOutput[] {
     const oldBytes = Math.min(output.bytes.length, Math.max(0, this.#until - output.offset));
     if (oldBytes === 0) return [...this.release(), output];
@@ -26,7 +26,7 @@ export class Replay {
     return [...old, ...(isLast ? this.release() : []), ...(fresh.bytes.length > 0 ? [fresh] : [])];
   }
 
-  /** The beginning of a sequence whose rest will not come as part of the replay. */
+  /** The start of a sequence whose rest is not part of the replay. */
   release(): SessionOutput[] {
     const bytes = this.#finder.rest();
     return bytes.length === 0 ? [] : [{ stream: "stdout", bytes, offset: this.#at }];
@@ -43,7 +43,7 @@ export class Replay {
       if (isTold) given.push({ stream, bytes: part.bytes, offset: this.#at });
       this.#at += part.bytes.length;
     }
-    // Whoever reads knows by the offset of an empty piece how far it has come.
+    // The offset of an empty piece tells the reader how far the output has come.
     if (!isTold) given.push({ stream, bytes: new Uint8Array(), offset: this.#at });
     return given;
   }

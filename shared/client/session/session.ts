@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** A command that one can write to. When the connection is lost the client joins the session again by itself. */
+/** An interactive command. If the connection is lost, the client rejoins the session by itself. */
 
 import type { AttachMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/session-messages.ts";
 import { shouldReattach } from "../../stream/session/protocol.ts";
@@ -16,16 +16,17 @@ export type { SessionEnd, SessionListeners, SessionOutput, SessionSettings, Term
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /**
- * Output comes by iterating over the session, once, and no faster than it is read; a session whose output nobody reads
- * comes to a stop. Whoever joins a terminal is shown its former output without the questions that programs have asked it. What was written is sent again after a lost connection where it had not arrived, and never twice.
+ * Output is read by iterating over the session, once. The server sends it only as fast as it is read, so a session whose
+ * output is not read stalls. A client that joins a terminal sees its earlier output without the queries that programs sent to
+ * the terminal. After a lost connection, input that had not arrived is sent again, never twice.
  */
 export class Session implements AsyncIterable<SessionOutput> {
   readonly id: string;
-  /** Whether it has a terminal. */
+  /** Whether the session has a terminal. */
   readonly tty: boolean;
-  /** Seconds that it outlives its last connection. */
+  /** Seconds that the session outlives its last connection. */
   readonly detachTimeoutS: number;
-  /** The exit code. Output has to be read for it to come; `wait` does both. Rejects when the session was lost or left. */
+  /** The exit code. It arrives only if the output is read; `wait` does both. Rejects if the session was lost or left. */
   readonly exited: Promise<SessionEnd>;
   readonly #dial: Dial;
   readonly #settings: SessionSettings;
@@ -43,7 +44,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.tty = started.tty;
     this.detachTimeoutS = started.detach_timeout;
     this.#size = sizeOf(started);
-    // What is missing up to the first byte that comes is told as a gap.
+    // Output missing before the first byte that arrives is reported as a gap.
     const oldUntil = joined && started.tty ? started.output_offset : 0;
     this.#output = new Output(joined?.since ?? started.offset, oldUntil, settings.onGap);
     this.#uplink = new Uplink(started.input_offset, started.writer);
@@ -51,14 +52,14 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.exited.catch(() => {});
   }
 
-  /** @internal @throws {APIError} when the server refuses */
+  /** @internal @throws {APIError} if the server refuses */
   static async open(dial: Dial, first: StartMessage | AttachMessage, settings: SessionSettings): Promise<Session> {
     let session: Session | undefined;
     const link = await openLink(dial, first, (started) => {
       session = new Session(dial, settings, started, first.type === "attach" ? first : undefined);
       return session.#listener();
     });
-    // It is there: the link opens when it has been made.
+    // Always set here: the link opens only after the session has been created.
     (session as Session).#use(link);
     return session as Session;
   }
@@ -68,7 +69,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     return this.#uplink.isWriter;
   }
 
-  /** Of its terminal, as the client that writes has set it; undefined without a terminal. */
+  /** The size of the terminal, as set by the client that writes; undefined without a terminal. */
   get size(): TerminalSize | undefined {
     return this.#size;
   }
@@ -83,7 +84,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     }
   }
 
-  /** Reads the output that nobody reads, and resolves with the exit code. */
+  /** Reads and drops output that is not otherwise read, and resolves with the exit code. */
   async wait(): Promise<SessionEnd> {
     if (this.#reader === "reading") return this.exited;
     this.#reader = "left";
@@ -91,13 +92,13 @@ export class Session implements AsyncIterable<SessionOutput> {
     return this.exited;
   }
 
-  /** Gives bytes to the command. Resolves when more may be written. @throws {SandgateError} when the session is over */
+  /** Sends input to the command. Resolves when more may be written. @throws {SandgateError} if the session is over */
   async write(data: string | Uint8Array): Promise<void> {
     this.#mustWrite();
     await this.#uplink.write(typeof data === "string" ? new TextEncoder().encode(data) : data);
   }
 
-  /** End of file: the command's standard input is closed; at a terminal, Ctrl-D is typed. Nothing when it has ended. */
+  /** Signals end of input: closes the command's standard input or, with a terminal, types Ctrl-D. No-op after its end. */
   async closeStdin(): Promise<void> {
     if (this.#isOver) return;
     if (this.tty) return this.write("\u0004");
@@ -105,32 +106,32 @@ export class Session implements AsyncIterable<SessionOutput> {
     this.#uplink.sendAlways("stdin_close");
   }
 
-  /** Gives the terminal another size. Nothing for a client that may not write. */
+  /** Resizes the terminal. No-op for a client that may not write. */
   resize(cols: number, rows: number): void {
     const size = { cols, rows };
     if (this.isWriter && this.#size) this.#size = size;
     this.#uplink.resize(size);
   }
 
-  /** Such as `SIGINT`. Nothing when the command has ended; one that is on its way when the connection breaks may be lost. */
+  /** Sends a signal such as `SIGINT`. No-op after the command's end. A signal sent while the connection breaks may be lost. */
   signal(signal: string): void {
     if (this.#isOver) return;
     this.#mustWrite();
     this.#uplink.sendOnce({ type: "signal", signal });
   }
 
-  /** Ends the command and everything that it has started; its exit code still comes. */
+  /** Ends the command and every process it started; its exit code still arrives. */
   kill(): void {
     this.#uplink.sendAlways("kill");
   }
 
-  /** Leaves; the session goes on for its `detach_timeout`, and `attach` joins it. */
+  /** Leaves the session, which lives on for its `detach_timeout`; `attach` joins it again. */
   detach(): void {
     this.#finish({}, new SandgateError("the session was left"));
     this.#uplink.leave();
   }
 
-  /** `await using`: the command is ended; who only watches leaves it to the others. */
+  /** For `await using`: ends the command. A client that only watches detaches instead. */
   async [asyncDispose](): Promise<void> {
     if (this.#isOver) return;
     if (!this.isWriter) return this.detach();
@@ -138,7 +139,7 @@ export class Session implements AsyncIterable<SessionOutput> {
     await this.wait().catch(() => {});
   }
 
-  /** Output from here on; what was given out is acknowledged when the next is asked for. */
+  /** The remaining output. A piece is acknowledged when the next one is requested. */
   async *#rest(): AsyncGenerator<SessionOutput, void> {
     for (let output = await this.#output.next(); output; output = await this.#output.next()) {
       try {
@@ -204,7 +205,7 @@ export class Session implements AsyncIterable<SessionOutput> {
   }
 
   #attach(): Promise<Link> {
-    // The server may not have noticed yet that the connection over which we wrote is gone.
+    // The server may not have noticed yet that our previous connection is gone.
     const how = this.#settings.readOnly ? { read_only: true } : { takeover: this.isWriter };
     return openLink(this.#dial, { type: "attach", session_id: this.id, since: this.#output.received, ...how }, (started) => {
       this.#uplink.resume(started.input_offset, started.writer);

@@ -1,4 +1,4 @@
-/** The WebSockets of browsers. They do not tell why a server refuses one. */
+/** WebSockets of browsers, which do not reveal why a server refuses one. */
 
 import { Deadline, onAbort } from "../../abort.ts";
 import { subprotocol } from "../../stream/session/protocol.ts";
@@ -12,7 +12,7 @@ export const openBrowserSocket: OpenSocket = ({ url, timeoutMs, signal }) => {
     const late = new APIConnectionTimeoutError(`no session at ${url.host} in ${timeoutMs} ms`);
     onAbort(deadline.signal, () => reject(deadline.isOver ? late : signal?.reason));
     socket.addEventListener("open", () => resolve(sessionSocket(socket as unknown as WebSocketLike)));
-    socket.addEventListener("close", () => reject(new APIConnectionError(`no session at ${url.host}: the server is not there, or it has refused the token`)));
+    socket.addEventListener("close", () => reject(new APIConnectionError(`no session at ${url.host}: the server is unreachable or has refused the token`)));
   })
     .catch((error: unknown) => {
       socket.close();

@@ -1,4 +1,4 @@
-/** WebSockets by the package `ws`, which tells why a server refuses one. */
+/** WebSockets of the package `ws`, which reveals why a server refuses one. */
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import type { WebSocket } from "ws";
@@ -9,7 +9,7 @@ import { APIConnectionError, APIConnectionTimeoutError, type APIError, errorOfAn
 import { headersOf } from "../transport-node.ts";
 import { type OpenSocket, type SessionSocket, sessionSocket, type WebSocketLike } from "./socket.ts";
 
-/** A server from which nothing has come for this long is gone. */
+/** A server that sends nothing for this long is considered gone. */
 const silenceMaxMs = 2.5 * pingMs;
 const bodyBytesMax = 64 * 1024;
 
@@ -26,7 +26,7 @@ export const openNodeSocket: OpenSocket = async ({ url, socketPath, headers, tim
 
 function opened(socket: WebSocket, url: URL): Promise<SessionSocket> {
   return new Promise((resolve, reject) => {
-    // For good: after it was opened, the close code tells all there is to say.
+    // Never removed: after the opening, the close code says everything.
     socket.on("error", (error) => reject(errorOf(error, url)));
     socket.on("unexpected-response", (_request, answer) => {
       refusal(answer).then(reject, reject);
@@ -54,7 +54,7 @@ async function refusal(answer: IncomingMessage): Promise<APIError> {
   return errorOfAnswer(answer.statusCode ?? 0, headersOf(answer), Buffer.concat(pieces).toString("utf8"));
 }
 
-/** A connection can be dead without a word; the server's pings are missing then. */
+/** A connection can die silently; then the server's pings are missing. */
 function watch(socket: WebSocket): void {
   const silence = new StallClock(silenceMaxMs, () => socket.terminate()).start();
   const alive = (): void => silence.progress();

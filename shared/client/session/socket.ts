@@ -1,28 +1,28 @@
-/** One WebSocket, as Node and browsers each open it. */
+/** One WebSocket, implemented for Node and for browsers. */
 
 export interface SocketListener {
-  /** Text as it is, bytes as a view that is the listener's own. */
+  /** Text unchanged, binary data as a view that belongs to the listener. */
   message(data: string | Uint8Array): void;
-  /** Once, with the close code; 1006 when the connection broke. */
+  /** Called once, with the close code; 1006 if the connection broke. */
   close(code: number): void;
 }
 
 export interface SessionSocket {
-  /** What arrives from now on; to be called before anything is sent. */
+  /** Listens for everything that arrives from now on. Call it before sending anything. */
   listen(listener: SocketListener): void;
-  /** Nothing happens once it is closed. */
+  /** No-op once the socket is closed. */
   send(data: string | Uint8Array): void;
   close(): void;
 }
 
-/** Where a session is, and who comes. */
+/** The address of a session, and the caller's credentials. */
 export interface SocketTarget {
   readonly url: URL;
-  /** The Unix socket that stands for the host of the address. Not in browsers. */
+  /** The Unix socket to connect to instead of the URL's host. Not in browsers. */
   readonly socketPath?: string | undefined;
-  /** Not in browsers, which cannot send any. */
+  /** Not in browsers, which cannot send headers. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds that opening may take. */
+  /** Timeout for opening in milliseconds. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -30,7 +30,7 @@ export interface SocketTarget {
 /** Opens a WebSocket. @throws {APIError} */
 export type OpenSocket = (target: SocketTarget) => Promise<SessionSocket>;
 
-/** The part of a WebSocket that the package `ws` and browsers have in common. */
+/** The part of the WebSocket interface that the package `ws` and browsers share. */
 export interface WebSocketLike {
   binaryType: string;
   readonly readyState: number;

@@ -1,4 +1,4 @@
-/** Sessions by a token, where there must be no API key: in browsers. A server with the key asks for the token. */
+/** Sessions opened with a token where there must be no API key, as in browsers. A server that has the key requests the token. */
 import type { AttachMessage, StartMessage } from "../../schemas/session-messages.ts";
 import { detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import { gatewayUrl } from "../client.ts";
@@ -12,11 +12,11 @@ export interface TokenSession extends Omit<SessionOptions & AttachOptions, "sign
   url: string;
   sandboxId: string;
   /**
-   * From `POST /v1/sandboxes/{id}/session-token`. Each is for one connection, so a session whose connection is lost
-   * is joined again only where this is a function that asks for another one.
+   * From `POST /v1/sandboxes/{id}/session-token`. A token is good for one connection, so a session can be rejoined after a lost
+   * connection only if this is a function that requests a new token.
    */
   token: string | (() => Promise<string>);
-  /** A session that runs; without it a new one is started. */
+  /** The session to join; when absent, a new one is started. */
   sessionId?: string;
 }
 
@@ -34,7 +34,7 @@ export function joinSession(platform: Platform, options: TokenSession): Promise<
     return platform.openSocket({ url: address, headers: {}, timeoutMs: timeoutMs ?? timeoutDefaultMs, signal: undefined });
   };
   const fields = sessionId === undefined ? { type: "start", ...start } : { type: "attach", session_id: sessionId, since, takeover, read_only };
-  // Fields that are undefined do not get into the JSON.
+  // JSON omits undefined fields.
   const first = fields as StartMessage | AttachMessage;
   const reattachMs = typeof token === "string" ? 0 : detachTimeoutMaxS * 1_000;
   return Session.open(dial, first, { ...listeners, reattachMs, readOnly: read_only ?? false });

@@ -1,16 +1,16 @@
-/** What sessions give and take. */
+/** The inputs and outputs of sessions. */
 
 export interface SessionOutput {
-  /** A terminal has only `stdout`. */
+  /** With a terminal, always `stdout`. */
   readonly stream: "stdout" | "stderr";
-  /** Empty where something was left out. */
+  /** Empty where a query was left out. */
   readonly bytes: Uint8Array;
-  /** Of the first byte, in all output of the session. */
+  /** Offset of the first byte in the session's whole output. */
   readonly offset: number;
 }
 
 export interface SessionEnd {
-  /** The command's, or 128+n when signal n ended it. */
+  /** The command's exit code, or 128+n when signal n ended it. */
   readonly exit_code: number;
   /** Such as `SIGKILL`. */
   readonly signal?: string;
@@ -18,30 +18,30 @@ export interface SessionEnd {
   readonly reason?: string;
 }
 
-/** Of a terminal, in characters. */
+/** The size of a terminal in characters. */
 export interface TerminalSize {
   readonly cols: number;
   readonly rows: number;
 }
 
 export interface SessionListeners {
-  /** Output from one offset up to another came while nobody was connected and is not kept any more. */
+  /** Called when output between two offsets was written while the client was not connected and is no longer available. */
   onGap?: ((from: number, to: number) => void) | undefined;
-  /** The connection was lost (`false`), and the session was joined again (`true`). */
+  /** Called when the connection is lost (`false`) and when the session has been rejoined (`true`). */
   onConnection?: ((isConnected: boolean) => void) | undefined;
-  /** The client that writes has given the terminal another size, in which its output is to be shown. */
+  /** Called when the client that writes has resized the terminal. Show the output in this size. */
   onResize?: ((size: TerminalSize) => void) | undefined;
 }
 
-/** The listeners among the options, and the other options. */
+/** Separates the listeners from the other options. */
 export function splitListeners<O extends SessionListeners>(options: O): [listeners: SessionListeners, others: Omit<O, keyof SessionListeners>] {
   const { onGap, onConnection, onResize, ...others } = options;
   return [{ onGap, onConnection, onResize }, others];
 }
 
 export interface SessionSettings extends SessionListeners {
-  /** How long to try to join it again, in milliseconds. */
+  /** How long to try to rejoin, in milliseconds. */
   readonly reattachMs: number;
-  /** Whether it may be written to. */
+  /** Whether this client only reads. */
   readonly readOnly: boolean;
 }

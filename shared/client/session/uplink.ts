@@ -1,4 +1,4 @@
-/** What a session sends, over whatever connection it has; what must not be lost is kept until there is one. */
+/** What a session sends, over its current connection. Messages that must not be lost are kept while there is none. */
 
 import type { ClientMessage } from "../../schemas/session-messages.ts";
 import { encodeInput } from "../../stream/session/frames.ts";
@@ -6,23 +6,23 @@ import { Input } from "./input.ts";
 import type { Link } from "./link.ts";
 import type { TerminalSize } from "./types.ts";
 
-/** What is written within this time is put together. */
+/** Writes within this many milliseconds are combined. */
 const togetherMs = 1;
 
 export class Uplink {
   readonly #input: Input;
   #link: Link | undefined;
   #isWriter: boolean;
-  /** The size that we have asked for. */
+  /** The size last requested by this client. */
   #wanted: TerminalSize | undefined;
-  /** Sent again on every new connection. */
+  /** Messages that are sent again on every new connection. */
   readonly #lasting = new Set<"stdin_close" | "kill">();
-  /** To be sent when there is a connection. */
+  /** Messages to send on the next connection. */
   #later: ClientMessage[] = [];
   #pumping: ReturnType<typeof setTimeout> | undefined;
   #pumpedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param inputOffset where the session's input stood when we came */
+  /** @param inputOffset the session's input offset when this client attached */
   constructor(inputOffset: number, isWriter: boolean) {
     this.#input = new Input(inputOffset);
     this.#isWriter = isWriter;
@@ -33,13 +33,13 @@ export class Uplink {
     return this.#isWriter;
   }
 
-  /** Another connection is about to be used, at whose server the input stands so. */
+  /** Prepares for a new connection, with the input offset that the server reported. */
   resume(inputOffset: number, isWriter: boolean): void {
     this.#isWriter = isWriter;
     this.#input.resume(inputOffset);
   }
 
-  /** Sends over this connection from now on, beginning with what has waited for it. */
+  /** Uses this connection from now on, and sends everything that has waited for one. */
   use(link: Link): void {
     this.#link = link;
     if (this.#wanted && this.#isWriter) link.send({ type: "resize", ...this.#wanted });
@@ -48,21 +48,21 @@ export class Uplink {
     for (const type of this.#lasting) link.send({ type });
   }
 
-  /** The connection is gone. */
+  /** Records that the connection is gone. */
   lost(): void {
     this.#link = undefined;
   }
 
-  /** Resolves when more may be written. @throws what `fail` was given */
+  /** Resolves when more may be written. @throws the error passed to `fail` */
   async write(bytes: Uint8Array): Promise<void> {
     this.#input.add(bytes);
-    // At once, unless something was sent within this millisecond: many small pieces go as one.
+    // Sent immediately, unless something was sent within this millisecond, so that many small writes go as one.
     if (performance.now() - this.#pumpedAtMs >= togetherMs) this.#pump();
     else this.#pumping ??= setTimeout(() => this.#pump(), togetherMs);
     await this.#input.room();
   }
 
-  /** Everything before this offset has arrived. */
+  /** Confirms that all input before this offset has arrived. */
   arrived(offset: number): void {
     this.#input.arrived(offset);
     this.#pump();
@@ -73,26 +73,26 @@ export class Uplink {
     if (this.#isWriter) this.#link?.send({ type: "resize", ...size });
   }
 
-  /** Only while there is a connection. */
+  /** Sends a message if there is a connection. */
   tell(message: ClientMessage): void {
     this.#link?.send(message);
   }
 
-  /** Behind all that was written; where there is no connection, over the next one. */
+  /** Sends a message after everything already written; without a connection, on the next one. */
   sendOnce(message: ClientMessage): void {
     this.#pump();
     if (this.#link) this.#link.send(message);
     else this.#later.push(message);
   }
 
-  /** Now and over every connection to come. */
+  /** Sends a message now and on every future connection. */
   sendAlways(type: "stdin_close" | "kill"): void {
     this.#lasting.add(type);
     if (type === "stdin_close") this.#pump();
     this.#link?.send({ type });
   }
 
-  /** Nothing is sent any more but what was written until now, and that one leaves. */
+  /** Sends what has been written so far, detaches and closes the connection. */
   leave(): void {
     this.#pump();
     this.#link?.send({ type: "detach" });
@@ -100,7 +100,7 @@ export class Uplink {
     this.#link = undefined;
   }
 
-  /** Whoever waits for room gets this error. */
+  /** Rejects all writers waiting for room with this error. */
   fail(reason: unknown): void {
     this.#input.fail(reason);
   }
