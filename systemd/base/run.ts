@@ -1,4 +1,4 @@
-/** Runs the short commands of the set-up: one place that starts them, bounds them and words their failures. */
+/** Runs the short commands of the set-up: starts them, limits their time, and reports their failures. */
 import { ExecaError, execa } from "execa";
 import { searchPath } from "./search-path.mjs";
 
@@ -6,20 +6,20 @@ const forceMs = 5_000;
 
 /** How a command is run. */
 export interface RunOptions {
-  /** The whole environment; nothing but a PATH when left out. */
+  /** The complete environment; only a PATH if absent. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly cwd?: string;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** What the command gets when it is aborted; SIGTERM when left out. */
+  /** The signal that an aborted command gets; SIGTERM if absent. */
   readonly killSignal?: NodeJS.Signals;
-  /** Lets the command ask the person at the terminal. */
+  /** `terminal` lets the command prompt the user. */
   readonly input?: "terminal";
   /** Receives every line that the command prints. */
   readonly onLine?: (line: string) => void;
 }
 
-/** A command that could not be started or ended with a failure; the message holds what it printed last. */
+/** A command that could not be started or that failed. The message contains the end of its output. */
 export class CommandError extends Error {
   override name = "CommandError";
   readonly exitCode: number | undefined;
@@ -45,7 +45,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     const subprocess = execa(file, args, {
       all: true,
       stdin: asks ? "inherit" : "ignore",
-      // What asks nobody has no terminal: it gets a session of its own, and its end from us.
+      // A command that prompts nobody gets no terminal: it runs in its own session, and we end it.
       detached: !asks,
       forceKillAfterDelay: forceMs,
       env: options.env ?? { PATH: searchPath },
@@ -69,7 +69,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   }
 }
 
-/** To all that a command has started, as a terminal's Ctrl-C would be. */
+/** Signals the command and everything it has started, like Ctrl-C in a terminal. */
 function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(-pid, signal);
@@ -78,7 +78,7 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-/** Runs a command that answers yes or no by its exit code. */
+/** Runs a command and says whether it exits with 0. */
 export async function succeeds(argv: readonly string[], options: RunOptions = {}): Promise<boolean> {
   try {
     await run(argv, options);

@@ -1,22 +1,22 @@
-/** What the person who typed `npm start` sees: plain lines, colour and a moving clock only on a terminal. */
+/** The output of `npm start`: plain lines, with color and a running clock only on a terminal. */
 import { styleText } from "node:util";
 
 type Colour = "green" | "yellow" | "red" | "dim" | "bold" | "cyan";
 
 /** Shows that a long task is alive. */
 export interface Progress {
-  /** Says what the task is doing now. */
+  /** Shows what the task is doing now. */
   say(text: string): void;
 }
 
-/** The sequences that `paint` makes, of which nothing else may make any. */
+/** The escape sequences that `paint` produces. No other text may contain any. */
 const painted = new RegExp(`(${["green", "yellow", "red", "dim", "bold", "cyan"].flatMap((colour) => sequencesOf(colour as Colour)).join("|")})`);
-/** C0 but tab and line break, DEL, C1, line separators, and what turns the direction of writing. */
+/** C0 except tab and line break, DEL, C1, line separators, and characters that change the writing direction. */
 const controls = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 const tickMs = { terminal: 1_000, file: 15_000 };
 
-/** Text of others as it may be shown: what a terminal would obey is spelled out, as in `\\x1b`. */
+/** Makes untrusted text safe to show: characters that a terminal would obey are escaped, as in `\\x1b`. */
 export function visible(text: string): string {
   return text.replace(controls, (character) => {
     if (character === "\n" || character === "\t") return character;
@@ -37,7 +37,7 @@ export class Terminal {
 
   constructor(out: NodeJS.WriteStream) {
     this.#out = out;
-    // A closed terminal or pipe must not end the supervisor before its parts are stopped.
+    // A closed terminal or pipe must not end the supervisor before it has stopped its parts.
     out.on("error", () => undefined);
   }
 
@@ -46,7 +46,7 @@ export class Terminal {
     return this.#out.isTTY ? styleText(colour, shown) : shown;
   }
 
-  /** A line that may have been painted in parts. */
+  /** Prints a line, parts of which may be painted. */
   line(text = ""): void {
     this.#clearStatus();
     const parts = text.split(painted);
@@ -65,7 +65,7 @@ export class Terminal {
     this.line(`${this.paint("red", "✗")} ${visible(text)}`);
   }
 
-  /** Runs a task with a clock: rewritten in place on a terminal, a line now and then elsewhere. */
+  /** Runs a task and shows its elapsed time: updated in place on a terminal, an occasional line elsewhere. */
   async task<T>(title: string, object: string, work: (progress: Progress) => Promise<T>): Promise<T> {
     const begun = Date.now();
     let doing = "";
@@ -86,7 +86,7 @@ export class Terminal {
     }
   }
 
-  /** Keeps the clock still while a program asks the person something. */
+  /** Pauses the clock while a program prompts the user. */
   async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
     this.#clearStatus();
     this.#asking = true;

@@ -1,5 +1,5 @@
 /**
- * Paths that lead where this user and root want, and nobody else: what root does by such a path cannot be turned elsewhere.
+ * Trusted paths: only this user and root decide where they lead, so nobody can redirect what root does through one.
  * Plain JavaScript for Node 18 and later, because install.mjs asks before anything is installed.
  */
 import { lstatSync, mkdirSync, readlinkSync } from "node:fs";
@@ -9,12 +9,12 @@ const linksMax = 40; // as the kernel has it
 const writableBy = { group: 0o020, others: 0o002 };
 const sticky = 0o1000;
 
-/** Somebody less trusted can change what a path leads to. */
+/** A path whose target a less trusted user can change. */
 export class UntrustedPath extends Error {
   name = "UntrustedPath";
 
   /**
-   * @param {string} path the folder, link or file that they can change
+   * @param {string} path the folder, link or file that the user can change
    * @param {number} uid its owner
    * @param {string} reason
    */
@@ -28,14 +28,14 @@ export class UntrustedPath extends Error {
 }
 
 /**
- * Goes from the root of the file system to the end of `path`, over links as well, and checks at every step that only trusted users
- * decide where the next one leads. What is so today stays so: nobody else can change it. What does not exist yet may only be made by us.
+ * Walks from the root of the file system to the end of `path`, following links, and checks at every step that only trusted users
+ * decide where the next one leads. The result stays valid, because nobody else can change it. Only we can create what is missing.
  *
  * @param {string} path
- * @param {{ make?: number, owner?: { uid: number, gid: number } }} [options] `make` is the mode of folders that are made where there
- *   is none; `owner` is trusted as well, with the group of the same number
+ * @param {{ make?: number, owner?: { uid: number, gid: number } }} [options] `make` is the mode of folders that are created if
+ *   missing; `owner` is trusted as well, with the group of the same number
  * @returns {string} the path without links
- * @throws {UntrustedPath} naming what somebody else can change
+ * @throws {UntrustedPath} naming what another user can change
  */
 export function trustedPath(path, { make, owner } = {}) {
   let real = "/";
@@ -57,7 +57,7 @@ export function trustedPath(path, { make, owner } = {}) {
   return real;
 }
 
-/** Whether a user may change what root relies on: root, the user that runs this, and whoever has become root with sudo for it. */
+/** Whether a user may change what root relies on: root, the user that runs this, and the user who became root with sudo. */
 export function isTrusted(uid) {
   return uid === 0 || uid === process.geteuid?.() || uid === sudoId("SUDO_UID");
 }
@@ -70,7 +70,7 @@ export function isTrusted(uid) {
 function check(path, found, owner) {
   const { uid, gid, mode } = found;
   if (!isTrusted(uid) && uid !== owner?.uid) throw new UntrustedPath(path, uid, `belongs to user ${uid}`);
-  // The mode of a link means nothing, and in a folder such as /tmp others cannot replace what is ours.
+  // The mode of a link means nothing, and in a sticky folder such as /tmp others cannot replace our files.
   if (found.isSymbolicLink() || (found.isDirectory() && mode & sticky)) return;
   if (mode & writableBy.others) throw new UntrustedPath(path, uid, "can be written by every user");
   if (mode & writableBy.group && !isOwnGroup(gid) && !(gid === owner?.gid && gid === owner.uid))
@@ -79,7 +79,7 @@ function check(path, found, owner) {
 
 const isOwnGroup = (gid) => gid === 0 || gid === process.getegid() || gid === sudoId("SUDO_GID");
 
-/** sudo says so itself; nobody else gives root its environment. */
+/** sudo sets this variable; nobody else controls root's environment. */
 function sudoId(name) {
   return process.geteuid() === 0 && /^\d+$/.test(process.env[name] ?? "") ? Number(process.env[name]) : undefined;
 }

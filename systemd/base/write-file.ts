@@ -1,6 +1,6 @@
 /**
- * Small files, of which a reader sees the old or the new text, never half of it. None is written or read where somebody
- * less trusted could have put another one.
+ * Small files that are replaced atomically: a reader sees the old or the new text. They are never written or read at a path
+ * where a less trusted user could have placed another file.
  */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
@@ -15,7 +15,7 @@ export interface Ownership {
   readonly gid?: number;
 }
 
-/** Replaces a file. @throws {UntrustedPath} when somebody less trusted can write its folder. */
+/** Replaces a file. @throws {UntrustedPath} if a less trusted user can write to its folder. */
 export async function replaceFile(path: string, text: string, { mode, uid, gid }: Ownership): Promise<void> {
   trustedPath(dirname(path));
   const partial = `${path}.${randomBytes(4).toString("hex")}.partial`;
@@ -34,11 +34,11 @@ export async function replaceFile(path: string, text: string, { mode, uid, gid }
   }
 }
 
-/** The text of a file, or nothing when it does not exist. @throws {UntrustedPath} when somebody less trusted can write it. */
+/** The text of a file, or undefined if it does not exist. @throws {UntrustedPath} if a less trusted user can write to it. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   const real = trustedPath(path);
   try {
-    // Opening a FIFO would wait for its other end.
+    // Opening a FIFO would block until its other end is opened.
     const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       if (!(await file.stat()).isFile()) throw new StartFailure(`${real} is not a file`);

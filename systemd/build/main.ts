@@ -1,4 +1,4 @@
-/** Makes all that is in `build/`. Its arguments are the file that says of which sources it is made, written last, and what it says. */
+/** Makes `build/`. Its arguments are the stamp file, which is written last, and its content: the fingerprint of the sources. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { buildPages } from "../../gateway/pages.ts";
@@ -15,7 +15,7 @@ for (const [name, text] of files) replace(join(buildDir, name), text);
 removeOthers();
 replace(stamp, sources);
 
-/** What earlier builds have left. */
+/** Removes the files of earlier builds. */
 function removeOthers(): void {
   for (const entry of readdirSync(buildDir, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);

@@ -1,15 +1,15 @@
-/** The programs as JavaScript, with those parts of packages that they use: a process loads a few files instead of hundreds. */
+/** Bundles the programs with the code they use from packages, so that a process loads a few files instead of hundreds. */
 import { basename } from "node:path";
 import { build } from "esbuild";
 import { appDir, builtName, programs } from "../../shared/programs.mjs";
 
-/** What comes with compiled code stays a package; the others are asked for in vain by packages that can do without. */
+/** Packages that are not bundled: some contain compiled code; the others are optional imports of packages that work without them. */
 const external = ["koffi", "lmdb", "uWebSockets.js", "bufferutil", "utf-8-validate", "bare-fs"];
 
-/** Packages of the older kind ask for modules of Node.js by a function. */
+/** CommonJS packages load modules of Node.js through `require`. */
 const banner = 'import { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);';
 
-/** The files that become of them, by their names. What several programs need, or one of them not at once, is a file of its own. */
+/** The output files, by name. Code that several programs share, or that one loads later, gets a file of its own. */
 export async function bundlePrograms(): Promise<Map<string, string>> {
   const { outputFiles } = await build({
     entryPoints: programs.map((source) => ({ in: source, out: builtName(source).replace(/\.js$/, "") })),
