@@ -3,9 +3,10 @@
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
 import type { TimeSettings } from "../../shared/bus/contract/declared.ts";
+import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
-import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
-import { PeerGone, type PeerWatch } from "../../shared/bus/presence.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { rankWorkers } from "./placement.ts";
 

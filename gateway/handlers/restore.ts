@@ -2,7 +2,7 @@
 
 import type { Static } from "typebox";
 import type { Manifest, SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
-import { NoResponder } from "../../shared/bus/nats.ts";
+import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isFitting } from "../../shared/schemas/environment.ts";
 import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";

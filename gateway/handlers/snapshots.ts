@@ -2,7 +2,7 @@
 
 import type { Static } from "typebox";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
-import { NoResponder } from "../../shared/bus/nats.ts";
+import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";

@@ -8,8 +8,9 @@
 import { createHash } from "node:crypto";
 import Type, { type Static } from "typebox";
 import { ask } from "../../shared/bus/calls.ts";
+import { NoResponder } from "../../shared/bus/failures.ts";
 import type { BucketWriter, Versioned } from "../../shared/bus/kv.ts";
-import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { newId } from "../../shared/util/ids.ts";

@@ -6,8 +6,9 @@
 
 import { ask, askWithin } from "../../shared/bus/calls.ts";
 import type { Asked, Reply, Request } from "../../shared/bus/contract/contract.ts";
-import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
-import { PeerGone, type PeerWatch } from "../../shared/bus/presence.ts";
+import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
+import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";

@@ -5,7 +5,8 @@
 import { hash, randomBytes } from "node:crypto";
 import { ask } from "../../shared/bus/calls.ts";
 import type { Grant } from "../../shared/bus/contract/gateways.ts";
-import { type Bus, NoResponder } from "../../shared/bus/nats.ts";
+import { NoResponder } from "../../shared/bus/failures.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
 import { peers } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 

@@ -1,6 +1,6 @@
 /** How the parts get onto the bus, from their settings. */
 import type { Config } from "../config.ts";
-import type { BusAccess } from "./nats.ts";
+import type { BusAccess } from "./connect.ts";
 import { workerInbox } from "./permissions.ts";
 import { storePrefix, subjects } from "./subjects.ts";
 

@@ -1,25 +1,19 @@
 /** JetStream key-value buckets: what is stored in them is on disk before a call here resolves. */
-import { JetStreamApiError, type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
-import { type Bus, decodeJson, encodeJson } from "./nats.ts";
-import { setBytesMax } from "./storage.ts";
+import { isApiError } from "./failures.ts";
+import { openStorage, setBytesMax } from "./jetstream.ts";
+import { decodeJson, encodeJson } from "./json.ts";
+import type { Bus } from "./nats.ts";
 import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
 
-/** The server's code for a write that names another revision than the last. */
-const wrongLastSequence = 10_071;
 const changeAttemptsMax = 20;
 
 /** How a bucket is made: its entries vanish `ttlMs` after they were written, or never. */
 export interface BucketOptions {
   readonly ttlMs?: number;
-}
-
-/** JetStream as this process may use it: see `BusAccess`. */
-export async function openStorage(bus: Bus, timeoutMs = 5_000): Promise<{ js: JetStreamClient; jsm: JetStreamManager }> {
-  const options = { timeout: timeoutMs, ...(bus.storePrefix ? { apiPrefix: bus.storePrefix } : {}) };
-  return { js: jetstream(bus.connection, options), jsm: await jetstreamManager(bus.connection, { ...options, checkAPI: false }) };
 }
 
 /** Opens or makes a bucket that is kept on disk. */
@@ -148,7 +142,7 @@ export class BucketWriter<T> {
       try {
         return await write();
       } catch (error) {
-        if (error instanceof JetStreamApiError && error.code === wrongLastSequence) return undefined;
+        if (isApiError(error, "wrongLastSequence")) return undefined;
         throw error;
       }
     });

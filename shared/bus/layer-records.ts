@@ -1,14 +1,14 @@
 /** The records of the layer store: what there is of a worker's layers, and under which name their bytes are. */
-import { JetStreamApiError, type JetStreamClient, type JetStreamManager, JsHeaders } from "@nats-io/jetstream";
+import { type JetStreamClient, type JetStreamManager, JsHeaders } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import Type, { type Static } from "typebox";
 import { checker } from "../schemas/validate.ts";
-import { openStorage } from "./kv.ts";
-import { type Bus, decodeJson, encodeJson } from "./nats.ts";
+import { isApiError } from "./failures.ts";
+import { openStorage } from "./jetstream.ts";
+import { decodeJson, encodeJson } from "./json.ts";
+import type { Bus } from "./nats.ts";
 import { layerStore, layerSubjects } from "./subjects.ts";
 
-/** The server's code for a write that names another revision than the last. */
-const wrongLastSequence = 10_071;
 /** How long the server may take for one piece. */
 const timeoutMs = 30_000;
 
@@ -69,7 +69,7 @@ export class LayerRecords {
       try {
         await this.js.publish(subject, encodeJson({ ...record, bucket: layerStore, mtime: new Date().toISOString() }), options);
       } catch (error) {
-        if (!(error instanceof JetStreamApiError && error.code === wrongLastSequence)) throw error;
+        if (!isApiError(error, "wrongLastSequence")) throw error;
       }
     });
   }

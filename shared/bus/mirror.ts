@@ -1,15 +1,19 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
 import type { Bucket as Kv, KvEntry } from "@nats-io/kv";
+import type { QueuedIterator } from "@nats-io/transport-node";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
-import { inBackground } from "../util/background.ts";
+import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { backoffMs, Condition, retry } from "../waiting.ts";
+import { decodeJson } from "./json.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
-import { type Bus, decodeJson } from "./nats.ts";
+import type { Bus } from "./nats.ts";
 import type { Bucket } from "./subjects.ts";
 
 const catchUpMs = 2_000;
+/** How often what the server has is compared with what has arrived here. */
+const checkMs = 3_000;
 const retries = { firstMs: 100, maxMs: 5_000 };
 
 /** A bucket with its whole content in memory. */
@@ -18,17 +22,21 @@ export class BucketMirror<T> extends BucketWriter<T> {
   readonly #log: Logger;
   readonly #changed = new Set<(key: string, value: T | undefined) => void>();
   readonly #arrival = new Condition();
-  #generation = 0;
-  #stopped = false;
+  readonly #stopping = new AbortController();
+  readonly #checking: NodeJS.Timeout;
+  #watch: QueuedIterator<KvEntry> | undefined;
+  /** While a watch begins in place of one that has ended. */
+  #following: Promise<void> | undefined;
   /** The last change of the bucket that has arrived here. */
   #revision = 0;
 
   private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger) {
     super(bus, kv, check);
     this.#log = log;
+    this.#checking = every(checkMs, log, "a watch could not be looked after", () => this.#check()).unref();
   }
 
-  /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect. */
+  /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect, and whenever the watch ends or brings nothing any more. */
   static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options?: BucketOptions): Promise<BucketMirror<T>> {
     const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log);
     await mirror.#follow();
@@ -88,49 +96,82 @@ export class BucketMirror<T> extends BucketWriter<T> {
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#generation++;
+    this.#stopping.abort(new SandgateError("unavailable", "the mirror was stopped"));
+    clearInterval(this.#checking);
+    this.#watch?.stop();
   }
 
-  async #followAgain(): Promise<void> {
-    const followUnlessOver = async (): Promise<void> => {
-      if (!this.#stopped && this.bus.connected) await this.#follow();
-    };
-    await retry(followUnlessOver, (err, attempt) => {
-      this.#log.warn({ err }, "watching a bucket failed; trying again");
-      return backoffMs(attempt, retries);
+  /** Never throws. While the bus is away there is nothing to watch: when it is back, this is called again. */
+  #followAgain(): Promise<void> {
+    const isOver = (): boolean => this.#stopping.signal.aborted || !this.bus.connected;
+    this.#following ??= retry(
+      async () => isOver() || (await this.#follow()),
+      (err, attempt) => {
+        if (isOver()) return undefined;
+        this.#log.warn({ err, bucket: this.kv.bucket }, "watching a bucket failed; trying again");
+        return backoffMs(attempt, retries);
+      },
+      this.#stopping.signal,
+    )
+      .catch((err: unknown) => this.#log.debug({ err }, "a bucket is not watched while the bus is away"))
+      .then(() => {
+        this.#following = undefined;
+      });
+    return this.#following;
+  }
+
+  /** The server may lose a watch without a word, for example with its consumer. */
+  async #check(): Promise<void> {
+    if (this.#following || !this.bus.connected || (await this.#until(await this.#lastRevision()))) return;
+    this.#log.warn({ bucket: this.kv.bucket }, "the watch of a bucket brings nothing any more; it begins again");
+    await this.#followAgain();
+  }
+
+  /** Begins a watch in place of the one before; resolves when the bucket's present content is in memory. */
+  #follow(): Promise<void> {
+    return this.bus.whileConnected(async () => {
+      this.#watch?.stop();
+      // Asked for before: the last change of all may be one that left nothing for the watch to bring.
+      const lastRevision = await this.#lastRevision();
+      const watch = await this.kv.watch();
+      this.#watch = watch;
+      const ready = Promise.withResolvers<void>();
+      ready.promise.catch(() => {}); // It is waited for below, unless something else fails before.
+      const present = new Set<string>();
+      let isReady = false;
+      const finishInitial = (): void => {
+        if (isReady) return;
+        isReady = true;
+        this.#arrived(lastRevision);
+        for (const key of [...this.#entries.keys()]) if (!present.has(key)) this.#apply(key, undefined);
+        ready.resolve();
+      };
+      const take = async (): Promise<void> => {
+        for await (const entry of watch) {
+          if (watch !== this.#watch) return;
+          if (!isReady) present.add(entry.key);
+          this.#take(entry);
+          this.#arrived(entry.revision);
+          if (entry.delta === 0) finishInitial();
+        }
+      };
+      inBackground(this.#log, "a bucket is not watched any more", async () => {
+        const error = await take().then(
+          () => new Error("the watch has ended"),
+          (error: unknown) => error,
+        );
+        ready.reject(error);
+        if (watch === this.#watch && isReady) await this.#ended(error);
+      });
+      if (await this.#isEmpty()) finishInitial();
+      await ready.promise;
     });
   }
 
-  async #follow(): Promise<void> {
-    const generation = ++this.#generation;
-    const seen = new Set<string>();
-    const ready = Promise.withResolvers<void>();
-    // Asked for before: the last change of all may be one that left nothing for the watch to bring.
-    const lastRevision = await this.#lastRevision();
-    const watch = await this.kv.watch();
-    let pending = true;
-    const finishInitial = (): void => {
-      if (!pending) return;
-      pending = false;
-      this.#arrived(lastRevision);
-      for (const key of [...this.#entries.keys()]) if (!seen.has(key)) this.#apply(key, undefined);
-      ready.resolve();
-    };
-    void (async () => {
-      for await (const entry of watch) {
-        if (generation !== this.#generation) return void watch.stop();
-        if (pending) seen.add(entry.key);
-        this.#take(entry);
-        this.#arrived(entry.revision);
-        if (pending && entry.delta === 0) finishInitial();
-      }
-    })().catch((error) => {
-      this.#log.warn({ err: error }, "a bucket watch ended");
-      if (generation === this.#generation) return this.#followAgain();
-    });
-    if (await this.#isEmpty()) finishInitial();
-    await ready.promise;
+  async #ended(err: unknown): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    this.#log.warn({ err, bucket: this.kv.bucket }, "the watch of a bucket ended; it begins again");
+    await this.#followAgain();
   }
 
   async #isEmpty(): Promise<boolean> {

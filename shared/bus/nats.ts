@@ -1,59 +1,25 @@
-/** The connection to NATS: the one place where its errors become ours. */
-import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
-import { JetStreamApiError } from "@nats-io/jetstream";
-import { connect, type Msg, type NatsConnection, NoRespondersError, nkeyAuthenticator, RequestError, TimeoutError } from "@nats-io/transport-node";
+/** The connection to NATS. */
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
-import { serverName, subjects } from "./subjects.ts";
+import { pause } from "../waiting.ts";
+import { type BusAccess, openConnection } from "./connect.ts";
+import { busLost, inTime, unanswered } from "./failures.ts";
+import { decodeJson, encodeJson } from "./json.ts";
+import { subjects } from "./subjects.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
 
-/** How a part proves who it is, and how it knows the server. */
-export interface BusAccess {
-  /** The seed of an nkey: the server is sent a signature, never this. */
-  readonly nkey?: string;
-  /** A file with the certificate that the server must show; without it nothing is sent at all. */
-  readonly ca?: string;
-  /** Where replies to this part arrive. */
-  readonly inbox?: string;
-  /** What goes in front of everything that is asked of the storage. */
-  readonly storePrefix?: string;
-}
-
-/** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
-const lateMs = 250;
 /** How long NATS keeps a question whose answer is not waited for any more, beyond twice its time. */
 const keptMs = 10_000;
+/** How long a subscription that has ended is left alone. */
+const resubscribeMs = 1_000;
 /** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
 const headersBytes = 1_024;
 
-/** The server's code for a write to a stream that has reached its size. */
-const storeFull = 10_077;
 const inboxes = subjects.inbox("");
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-/** JSON in bytes, as every message here is. */
-export const encodeJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
-
-/** A message's JSON; a payload that is none is a defect of its sender. */
-export function decodeJson(data: Uint8Array): unknown {
-  try {
-    return JSON.parse(decoder.decode(data));
-  } catch (cause) {
-    throw new SandgateError("internal_error", "a message on the bus was not valid JSON", { cause });
-  }
-}
-
-export function busLost(cause?: unknown): SandgateError {
-  if (cause instanceof JetStreamApiError && cause.code === storeFull)
-    return new SandgateError("insufficient_storage", "the service's storage is full", { cause });
-  return new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
-}
 
 export class Bus {
   readonly connection: NatsConnection;
@@ -77,23 +43,7 @@ export class Bus {
    * @param url `nats://[user:password@]host:port`, or several separated by commas.
    */
   static async connect(url: string, name: string, log: Logger, access: BusAccess = {}): Promise<Bus> {
-    const servers = url.split(",").map((item) => new URL(item.trim()));
-    const first = servers[0];
-    const connection = await connect({
-      servers: servers.map((server) => server.host),
-      name,
-      ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
-      ...(access.nkey ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(access.nkey)) } : {}),
-      ...(access.inbox ? { inboxPrefix: access.inbox } : {}),
-      // Read again at every start only: who changes the certificate starts the parts again.
-      ...(access.ca ? { tls: { ca: readFileSync(access.ca, "utf8"), ...nameOf(first?.hostname) } } : {}),
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: 100,
-      reconnectJitter: 50,
-      waitOnFirstConnect: true,
-      pingInterval: 5_000,
-      maxPingOut: 2,
-    });
+    const connection = await openConnection(url, name, access);
     return new Bus(connection, log, access.storePrefix ?? "");
   }
 
@@ -128,7 +78,7 @@ export class Bus {
     try {
       this.connection.publish(subject, payload);
     } catch (error) {
-      if (!this.connection.isDraining() && !this.connection.isClosed()) throw error;
+      if (!this.#isClosing()) throw error;
     }
   }
 
@@ -144,14 +94,28 @@ export class Bus {
     if (payload.length > bytesMax) throw new SandgateError("payload_too_large", `${what} would have ${payload.length} bytes, ${bytesMax} are possible`);
   }
 
-  /** Hands every message on. What is thrown meanwhile is logged: the client would never read anything again after it. */
+  /**
+   * Hands every message on. What is thrown meanwhile is logged: the client would never read anything again after it. A subscription
+   * that the server ends, which it may do when permissions change, begins again.
+   */
   subscribe(subject: string, take: (message: Msg) => unknown): void {
-    this.connection.subscribe(subject, {
+    const subscription = this.connection.subscribe(subject, {
       callback: (error, message) => {
-        if (error) this.#log.error({ err: error, subject }, "a subscription failed");
-        else inBackground(this.#log, "a message could not be taken", () => take(message));
+        // An error ends the subscription.
+        if (!error) inBackground(this.#log, "a message could not be taken", () => take(message));
       },
     });
+    inBackground(this.#log, "a subscription did not begin again", async () => {
+      const error = await subscription.closed;
+      if (this.#isClosing()) return;
+      this.#log.error({ err: error, subject }, "a subscription ended; it begins again");
+      await pause(resubscribeMs);
+      if (!this.#isClosing()) this.subscribe(subject, take);
+    });
+  }
+
+  #isClosing(): boolean {
+    return this.connection.isDraining() || this.connection.isClosed();
   }
 
   /**
@@ -231,43 +195,5 @@ export class Bus {
     this.#connected = connected;
     this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
     for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
-  }
-}
-
-/** An address is in no certificate; a pinned one for addresses has our own name in it. */
-const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
-
-/**
- * Waits so long for an answer, and once more where this process itself stood still meanwhile. What has arrived when the time
- * is over counts, read or not.
- *
- * @throws {SandgateError} `unavailable` when there is none.
- */
-export function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const dueMs = performance.now() + timeoutMs;
-    const giveUp = (): NodeJS.Immediate => setImmediate(() => setImmediate(() => reject(tooLate())));
-    let timer = setTimeout(() => {
-      if (performance.now() - dueMs < lateMs) giveUp();
-      else timer = setTimeout(giveUp, timeoutMs);
-    }, timeoutMs);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
-const tooLate = (cause?: unknown): SandgateError => new SandgateError("unavailable", "the worker did not answer in time", { cause });
-
-function unanswered(error: unknown): SandgateError {
-  if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
-  if (error instanceof TimeoutError || error instanceof RequestError) {
-    return tooLate(error);
-  }
-  return busLost(error);
-}
-
-/** Nobody listens on the subject: the call was certainly not carried out. */
-export class NoResponder extends SandgateError {
-  constructor(cause: unknown) {
-    super("unavailable", "the worker is gone or restarting", { cause });
   }
 }

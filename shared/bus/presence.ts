@@ -8,8 +8,10 @@ import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { answer, ask } from "./calls.ts";
 import { messageChecker } from "./checks.ts";
+import { NoResponder, PeerGone } from "./failures.ts";
 import { type Presence, Presence as PresenceSchema } from "./heartbeat.ts";
-import { type Bus, decodeJson, NoResponder } from "./nats.ts";
+import { decodeJson } from "./json.ts";
+import type { Bus } from "./nats.ts";
 import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 
 const beatMs = 1_000;
@@ -191,11 +193,4 @@ function spokenBy(sender: string, presence: Presence): Presence {
   const isOwn = presence.peer === sender && presence.worker?.id === (presence.gone ? undefined : workerOfPeer(sender));
   if (!isOwn || (presence.gateway && presence.worker)) throw new SandgateError("internal_error", `a heartbeat of ${sender} claims to be another's`);
   return presence;
-}
-
-/** Whom a call was sent to stopped or fell silent before it answered. */
-export class PeerGone extends SandgateError {
-  constructor() {
-    super("unavailable", "the worker is gone or restarting");
-  }
 }

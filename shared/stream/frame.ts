@@ -3,7 +3,7 @@
  * Bytes of an execution are NDJSON lines made for the client, so a gateway passes them on unread.
  */
 import Type, { type Static } from "typebox";
-import { decodeJson } from "../bus/nats.ts";
+import { decodeJson } from "../bus/json.ts";
 import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
 import { checker } from "../schemas/validate.ts";
 

@@ -1,6 +1,7 @@
 /** All streams of a process share one subscription; this finds the stream that a frame belongs to. */
 
-import { type Bus, busLost } from "../bus/nats.ts";
+import { busLost } from "../bus/failures.ts";
+import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
 import { SandgateError } from "../errors.ts";

@@ -1,6 +1,7 @@
 /** How tests get onto the bus of an installation: by an address that says as whom. */
 import { readFileSync } from "node:fs";
-import { Bus, type BusAccess } from "../../shared/bus/nats.ts";
+import type { BusAccess } from "../../shared/bus/connect.ts";
+import { Bus } from "../../shared/bus/nats.ts";
 import { subjects } from "../../shared/bus/subjects.ts";
 import { createLogger } from "../../shared/util/log.ts";
 import type { BusSettings } from "../../systemd/supervisor/nats.ts";

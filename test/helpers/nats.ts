@@ -1,5 +1,5 @@
 /** A bare nats-server with JetStream for tests of single parts, on a port and a directory of its own. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Bus } from "../../shared/bus/nats.ts";
@@ -21,19 +21,28 @@ export class TestNats {
   /** To be killed and started again; it keeps port and data. */
   readonly server: TestProcess;
   readonly #dir: string;
+  readonly #config: string;
   readonly #opened: (() => Promise<void> | void)[] = [];
 
   constructor(port: number) {
     this.#dir = mkdtempSync(join(tmpdir(), "sandgate-nats-"));
+    this.#config = join(this.#dir, "nats.conf");
+    writeFileSync(this.#config, "");
     this.url = `nats://${host}:${port}`;
     this.server = new TestProcess({
       name: "nats-server",
-      argv: ["nats-server", "--addr", host, "--port", String(port), "--jetstream", "--store_dir", this.#dir],
+      argv: ["nats-server", "--addr", host, "--port", String(port), "--jetstream", "--store_dir", this.#dir, "--config", this.#config],
       env: { PATH: searchPath },
       cwd: "/",
       logFile: join(this.#dir, "log"),
       isReady: (line) => line.includes("Server is ready"),
     });
+  }
+
+  /** Has the running server take another configuration, in its own words. */
+  configure(text: string): void {
+    writeFileSync(this.#config, text);
+    this.server.signal("SIGHUP");
   }
 
   /** A connection that is closed with the server. */

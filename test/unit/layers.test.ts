@@ -56,9 +56,7 @@ const left = {
   above: ["shared/cli/sandgate.mjs imports systemd/install.mjs"],
   programs: ["shared/cli/keyboard.ts imports node:child_process", "gateway/http/receive-buffer.ts imports execa"],
   circles: [
-    ["shared/bus/kv.ts", "shared/bus/storage.ts"],
     ["gateway/fleet/placement.ts", "gateway/fleet/dispatch.ts"],
-    ["gateway/call.ts", "gateway/live/tokens.ts"],
     ["systemd/admin/commands/keys.ts", "systemd/admin/commands/accounts.ts"],
     ["worker/runtime/container/container.ts", "worker/runtime/host.ts"],
     ["worker/runtime/container/isolation.ts", "worker/runtime/host.ts"],

@@ -1,6 +1,7 @@
 /** This worker's entries in a bucket of the directory. The NATS server denies it access to other workers' keys. */
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { BucketWriter, openStorage } from "../../shared/bus/kv.ts";
+import { openStorage } from "../../shared/bus/jetstream.ts";
+import { BucketWriter } from "../../shared/bus/kv.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { type Bucket, bucketStream, bucketSubject, entryKey } from "../../shared/bus/subjects.ts";
 import type { Check } from "../../shared/schemas/validate.ts";

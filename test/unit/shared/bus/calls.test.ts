@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { answer, ask, askWithin, tell } from "../../../../shared/bus/calls.ts";
 import { contract, verbsOf } from "../../../../shared/bus/contract/contract.ts";
 import type { Declared } from "../../../../shared/bus/contract/declared.ts";
-import { NoResponder } from "../../../../shared/bus/nats.ts";
+import { NoResponder } from "../../../../shared/bus/failures.ts";
 import { callSubject, peers } from "../../../../shared/bus/subjects.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { startNats } from "../../../helpers/nats.ts";

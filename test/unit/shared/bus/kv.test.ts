@@ -4,7 +4,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { BucketWriter } from "../../../../shared/bus/kv.ts";
 import { BucketMirror } from "../../../../shared/bus/mirror.ts";
-import { buckets } from "../../../../shared/bus/subjects.ts";
+import { bucketStream, buckets } from "../../../../shared/bus/subjects.ts";
 import { AccountRecord } from "../../../../shared/schemas/records.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
 import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
@@ -94,6 +94,42 @@ test("after a restart of the server a mirror is complete again, with what came a
   await until("the news", () => keysOf(reading) === "comes,stays");
   await writing.put("later", account("later"));
   await until("later news", () => keysOf(reading) === "comes,later,stays");
+});
+
+/** Ends the watches of a bucket as the server would. */
+async function loseWatches(): Promise<void> {
+  const { consumers } = await jetstreamManager((await nats.connect()).connection);
+  for await (const { name } of consumers.list(bucketStream(buckets.accounts))) await consumers.delete(bucketStream(buckets.accounts), name);
+}
+
+test("a mirror whose watch the server has lost begins another one by itself, and has what came and went meanwhile", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  for (const key of ["stays", "goes"]) await writing.put(key, account(key));
+  await until("both", () => keysOf(reading) === "goes,stays");
+  await loseWatches();
+  await writing.delete("goes");
+  await writing.put("comes", account("comes"));
+  await until("the news", () => keysOf(reading) === "comes,stays");
+  await writing.put("later", account("later"));
+  await until("later news", () => keysOf(reading) === "comes,later,stays");
+});
+
+test("a mirror whose bucket goes and comes back has what is in it then", async () => {
+  const reading = await mirror();
+  await (await writer()).put("first", account("first"));
+  await until("the first", () => keysOf(reading) === "first");
+  await (await jetstreamManager((await nats.connect()).connection)).streams.delete(bucketStream(buckets.accounts));
+  const writing = await writer();
+  for (const key of ["second", "third"]) await writing.put(key, account(key));
+  await until("what is there now", () => keysOf(reading) === "second,third");
+});
+
+test("a mirror that was stopped is not told any more", async () => {
+  const [writing, reading] = [await writer(), await mirror()];
+  reading.stop();
+  await writing.put("late", account("late"));
+  await (await mirror()).caughtUp();
+  assert.equal(keysOf(reading), "");
 });
 
 test("deletions can be forgotten without a trace, young ones and values are kept", async () => {

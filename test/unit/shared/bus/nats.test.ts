@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { Bus, NoResponder } from "../../../../shared/bus/nats.ts";
+import { NoResponder } from "../../../../shared/bus/failures.ts";
+import { Bus } from "../../../../shared/bus/nats.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { quiet, startNats } from "../../../helpers/nats.ts";
@@ -103,6 +104,29 @@ test("a subscriber that throws hears the next message all the same, and so do al
   for (const word of ["one", "two"]) caller.publish("news", Buffer.from(word));
   await until("both", () => heard.length === 2);
   assert.deepEqual(await caller.call("echo", { text: "heard" }, timeoutMs), { text: "heard" });
+});
+
+test("a subscription that the server ends begins again by itself", async () => {
+  await using own = await startNats();
+  const denying = (subject: string): string => `authorization { users: [{ user: a, password: a, permissions: { subscribe: { deny: ["${subject}"] } } }] }`;
+  const configured = async (subject: string, isSeen: () => Promise<boolean>): Promise<void> => {
+    own.configure(denying(subject));
+    await until(`${subject} is denied`, isSeen);
+  };
+  own.configure(denying("nothing"));
+  const bus = await Bus.connect(own.url.replace("//", "//a:a@"), "test", quiet);
+  let heard = 0;
+  bus.subscribe("news", () => void heard++);
+  const isHeard = async (): Promise<boolean> => {
+    const before = heard;
+    bus.publish("news", Buffer.from("news"));
+    await bus.connection.flush();
+    return heard > before;
+  };
+  assert.ok(await isHeard());
+  await configured("news", async () => !(await isHeard()));
+  await configured("nothing", isHeard);
+  await bus.close();
 });
 
 test("whoever hears of an outage and throws keeps nobody else from hearing of it", async () => {
