@@ -1,4 +1,4 @@
-/** The unprivileged accounts that run the parts: service accounts when started as root, else the person's own. */
+/** The unprivileged accounts that run the parts: service accounts when started as root, else the user's own. */
 import { userInfo } from "node:os";
 import type { Config } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -35,7 +35,7 @@ async function create(user: string, part: PartName, administrator: Administrator
   await administrator.run(`create the user ${user}`, ["useradd", ...identity, "--home-dir", home, "--no-create-home", "--shell", "/usr/sbin/nologin", user]);
 }
 
-/** The accounts that exist once `serviceAccounts` has been ensured. @throws {StartFailure} when one has rights of root or of another part. */
+/** The accounts, which exist after the step `serviceAccounts`. @throws {StartFailure} if one has the rights of root or of another part. */
 export async function findAccounts(config: Config): Promise<Accounts> {
   if (process.getuid?.() !== 0) {
     const { username, uid, gid, homedir } = userInfo();

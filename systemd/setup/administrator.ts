@@ -1,4 +1,4 @@
-/** Running single commands as root: directly, or through sudo, which is asked for only when something needs it. */
+/** Runs single commands as root: directly, or through sudo, which is invoked only when needed. */
 import { proxyEnvironment } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type RunOptions, run, succeeds } from "../base/run.ts";
@@ -7,7 +7,7 @@ import type { Terminal } from "../base/terminal.ts";
 import { findProgram } from "./programs.ts";
 
 type AdministratorOptions = Pick<RunOptions, "onLine" | "killSignal"> & {
-  /** For what must be whole, and cleaning up: runs although a stop was asked for. */
+  /** Runs even after a stop was requested: for clean-up, and for commands that must not be left half done. */
   readonly always?: true;
 };
 
@@ -15,14 +15,14 @@ export interface Administrator {
   /**
    * Runs a command as root. `why` completes "administrator rights are needed to …".
    *
-   * @throws {StartFailure} when there is no way to become root.
+   * @throws {StartFailure} if there is no way to become root.
    */
   run(why: string, argv: readonly string[], options?: AdministratorOptions): Promise<string>;
-  /** Whether `run` would work without asking anybody. */
+  /** Whether `run` works without prompting for a password. */
   silent(): Promise<boolean>;
 }
 
-/** The way to root rights of the current user. `signal` ends commands that are running. */
+/** How the current user gets root rights. Aborting `signal` ends running commands. */
 export function createAdministrator(terminal: Terminal, signal: AbortSignal): Administrator {
   const root = process.getuid?.() === 0;
   let asked: Promise<void> | undefined;
@@ -39,7 +39,7 @@ export function createAdministrator(terminal: Terminal, signal: AbortSignal): Ad
   };
 }
 
-/** sudo drops the environment, and the person's own must not matter to root either. */
+/** sudo drops the environment, and the user's own must not influence root either. */
 function rootEnvironment(): Record<string, string> {
   return { ...proxyEnvironment(), PATH: searchPath, HOME: "/root", LC_ALL: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive" };
 }
@@ -54,7 +54,7 @@ async function becomeAbleToSudo(terminal: Terminal, why: string, argv: readonly 
   if (!granted) throw new StartFailure(`sudo was refused. ${advice}`);
 }
 
-/** Asked in the session of the terminal, because sudo remembers a password for that. */
+/** Runs in the terminal's session, because sudo remembers a password for each terminal. */
 function sudoIsSilent(): Promise<boolean> {
   return succeeds(["sudo", "-n", "true"], { input: "terminal" });
 }

@@ -1,4 +1,4 @@
-/** The program text, at a place where the service accounts can read it. */
+/** Puts the program where the service accounts can read it. */
 import { createHash } from "node:crypto";
 import { chmod, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,9 +13,9 @@ import { readIfThere, replaceFile } from "../base/write-file.ts";
 const program = ["package.json", "build", "systemd"];
 
 /**
- * The installation with the folder that its parts run from: the folder of package.json, or a copy in the data directory
- * when an account may not read that (a checkout below /root, or one made under a strict umask). A copy rather than a
- * bind mount, because Podman's namespace may be older than the mount.
+ * Returns the installation with the folder that its parts run from: the folder of package.json, or a copy in the data
+ * directory if an account cannot read the former (a checkout below /root, or one made under a strict umask). It is a copy
+ * and not a bind mount, because Podman's namespace may be older than the mount.
  */
 export async function withReadableApp(instance: Instance, terminal: Terminal): Promise<Instance> {
   const { worker, gateway } = instance.accounts;
@@ -38,7 +38,7 @@ async function canRead(account: Account, folder: string): Promise<boolean> {
   }
 }
 
-/** What is built is little and copied every time; packages only when they have changed. */
+/** The build is small and copied every time; packages are copied only when they have changed. */
 async function refresh(copy: string): Promise<void> {
   await chmod(trustedPath(copy, { make: 0o755 }), 0o755);
   const stamp = createHash("sha256")

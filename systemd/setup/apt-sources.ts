@@ -1,4 +1,4 @@
-/** Where this machine gets its Debian packages from, as lines of sources.list(5). */
+/** The Debian package sources of this machine, as lines of sources.list(5). */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../../shared/config.ts";
@@ -33,7 +33,7 @@ export function sourceLine({ uri, suite, components }: Archive): string {
   return `deb ${uri} ${suite} ${components.join(" ")}`;
 }
 
-/** The code name of a distribution that apt can install, else `stable`. */
+/** The code name of the distribution if it is Debian or Ubuntu, else `stable`. */
 export function suiteOf(osRelease: string): string {
   const value = (name: string) => new RegExp(`^${name}="?([^"\\n]*)"?$`, "m").exec(osRelease)?.[1];
   const isKnown = ["debian", "ubuntu"].includes(value("ID") ?? "");

@@ -1,4 +1,4 @@
-/** apt-get, with the two repairs that a machine commonly needs: fresh package lists and an interrupted dpkg. */
+/** Runs apt-get, with the two repairs that a machine commonly needs: updating the package lists and finishing an interrupted dpkg. */
 import { StartFailure } from "../base/failure.ts";
 import { CommandError, run } from "../base/run.ts";
 import type { Progress } from "../base/terminal.ts";
@@ -17,7 +17,7 @@ export async function aptUpdate(administrator: Administrator, progress: Progress
   await administrator.run("update the package lists", ["apt-get", ...patience, "update"], { onLine: (line) => tellHolder(line, progress) });
 }
 
-/** @throws {StartFailure} when apt cannot install them, with apt's own words. */
+/** @throws {StartFailure} if apt cannot install them, with apt's message. */
 export async function aptInstall(administrator: Administrator, packages: readonly string[], progress: Progress): Promise<void> {
   const install = async () => {
     const argv = ["apt-get", ...patience, "install", "-y", "--no-install-recommends", ...packages];
@@ -42,13 +42,13 @@ function tellPackage(line: string, progress: Progress): void {
   if (unpacking) progress.say(unpacking[0].toLowerCase());
 }
 
-/** While another program installs something, apt waits and says for whom. */
+/** While another program holds the package lock, apt waits and prints which one. */
 function tellHolder(line: string, progress: Progress): void {
   const holder = /held by (process \d+ \([^)]*\))/.exec(line)?.[1];
   if (holder) progress.say(`waiting for ${holder}, which has locked the packages`);
 }
 
-/** The machine's proxy for packages as an environment assignment, because mmdebstrap does not read apt.conf. */
+/** apt's proxy as an environment assignment, because mmdebstrap does not read apt.conf. */
 export async function aptProxy(): Promise<string[]> {
   const shell = await run(["apt-config", "shell", "proxy", "Acquire::http::Proxy"]).catch(() => "");
   const proxy = /^proxy='(.+)'$/m.exec(shell)?.[1];

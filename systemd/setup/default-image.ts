@@ -15,7 +15,7 @@ import { type Builder, buildRootFilesystem, contentsOf, defaultRecipe } from "./
 import type { Step } from "./step.ts";
 
 const configuration = [`ENV PATH=${searchPath}`, "ENV LANG=C.UTF-8", "WORKDIR /root", "USER root", 'CMD ["/bin/bash"]'];
-/** Tells an image of this version of the product from those of others. */
+/** The label that says which version of the product built the image. */
 const recipeLabel = "sandgate.recipe";
 const recipe = createHash("sha256")
   .update(JSON.stringify([contentsOf(defaultRecipe), configuration]))
@@ -23,13 +23,13 @@ const recipe = createHash("sha256")
   .slice(0, 16);
 
 export interface ImageStep extends Step {
-  /** Whether there is an image, be it of an earlier version of the product. */
+  /** Whether an image exists, possibly from an earlier version of the product. */
   isUsable(): Promise<boolean>;
 }
 
 /**
- * The image in the account's Podman storage, and the record of which one it is: names can be given to other images, an id
- * cannot. One under a name of the operator's own is never replaced; what has that name at a start is the one.
+ * The image in the account's Podman storage, recorded by id, because a name can be moved to another image. If the operator
+ * has configured a name of their own, that image is never replaced: whichever image has the name at the start is used.
  */
 export function defaultImage(instance: Instance, builder: Builder): ImageStep {
   const { defaultImage: image } = instance.config;
@@ -51,18 +51,18 @@ export function defaultImage(instance: Instance, builder: Builder): ImageStep {
     provide: async (progress) => {
       const own = isOperators ? await idOf(instance, image) : undefined;
       const id = own ?? (isBuilt ? await build(instance, builder, progress) : await pull(instance, builder));
-      // The former one goes when the worker, which knows what lies over it, needs it no more.
+      // The worker removes the former image once no sandbox or snapshot uses it.
       await record(instance, id);
     },
   };
 }
 
-/** Whether the default image is made on this machine, as opposed to pulled from a registry. */
+/** Whether the default image is built on this machine rather than pulled from a registry. */
 export function isBuiltHere({ config }: Instance): boolean {
   return config.defaultImage.startsWith(`${localRegistry}/`);
 }
 
-/** The id of the default image as the last set-up found or made it; undefined before that, and for another image than that. */
+/** The id of the default image that the last set-up found or built; undefined before the first, or if the setting names another image. */
 export async function defaultImageId({ config, paths }: Instance): Promise<string | undefined> {
   const text = await readIfThere(paths.defaultImage);
   if (text === undefined) return undefined;
@@ -70,7 +70,7 @@ export async function defaultImageId({ config, paths }: Instance): Promise<strin
   return name === config.defaultImage && isImageId(id) ? id : undefined;
 }
 
-/** Where the account cannot write, so that nothing that runs as it can have another image taken for this one. */
+/** The record is in a file that the account cannot write, so that no process of the account can substitute another image. */
 async function record({ config, paths, account }: Instance, id: string): Promise<void> {
   const owner = { mode: 0o640, uid: process.getuid?.() ?? 0, gid: account.gid };
   await replaceFile(paths.defaultImage, `${id} ${config.defaultImage}\n`, owner);
@@ -94,12 +94,12 @@ async function build(instance: Instance, builder: Builder, progress: Progress): 
   }
 }
 
-/** Archives of a build that was killed. */
+/** Archives left by a build that was killed. */
 async function removeAbandoned({ paths }: Instance): Promise<void> {
   for (const name of await readdir(paths.temporary)) await rm(join(paths.temporary, name), { recursive: true, force: true });
 }
 
-/** The id that Podman prints of what it has made or pulled. */
+/** The id that Podman prints for an image it has built or pulled. */
 function lastId(output: string): string {
   const id = (output.trim().split("\n").at(-1) ?? "").replace(/^sha256:/, "");
   if (!isImageId(id)) throw new StartFailure(`Podman did not tell the id of the default image: ${JSON.stringify(output.slice(0, 200))}`);
@@ -111,13 +111,13 @@ async function exists(instance: Instance, image: string): Promise<boolean> {
     await podman(instance, ["image", "exists", image]);
     return true;
   } catch (error) {
-    // Podman keeps 1 for "no such image"; everything else is a defect of the storage that a build would not mend.
+    // Podman exits with 1 for "no such image"; anything else is a defect of the storage, which a build would not repair.
     if (error instanceof CommandError && error.exitCode === 1) return false;
     throw error;
   }
 }
 
-/** The image that has a name now. */
+/** The id of the image that currently has a name. */
 async function idOf(instance: Instance, name: string): Promise<string | undefined> {
   return (await exists(instance, name)) ? lastId(await podman(instance, ["image", "inspect", "--format", "{{.Id}}", name])) : undefined;
 }

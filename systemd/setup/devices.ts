@@ -11,7 +11,7 @@ const devices = [
   { path: "/dev/fuse", numbers: ["10", "229"] },
 ];
 
-/** Both open to everybody, as udev has them where it runs: what they allow is checked by the kernel on use. */
+/** Makes both accessible to all users, like udev does: the kernel checks permissions on use. */
 export function deviceFiles(administrator: Administrator): Step {
   return {
     title: "Opening device files for containers",

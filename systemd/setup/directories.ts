@@ -1,4 +1,4 @@
-/** The data directory. What a part writes belongs to its account, what the supervisor relies on does not. */
+/** The data directory. Folders that a part writes to belong to its account; folders that the supervisor relies on do not. */
 import { chmod, chown, lstat, mkdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { asAccount } from "../base/as-account.ts";
@@ -35,7 +35,7 @@ function directoriesOf({ account, accounts, paths, home }: Instance): Directory[
   const own = (path: string, { uid, gid } = account) => ({ path, uid, gid, mode: 0o700 });
   const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? account.uid, gid: account.gid, mode });
   return [
-    // Whoever runs a part passes through these two; what is in them is closed by itself.
+    // The accounts of all parts pass through these two; their contents have restrictive modes of their own.
     ours(paths.data, 0o711),
     ours(paths.secrets, 0o711),
     ours(paths.supervisor, 0o700),
@@ -66,7 +66,7 @@ async function make(directory: Directory): Promise<void> {
   }
 }
 
-/** Whether the owner to be, who is less trusted than we are, decides already where the path leads. */
+/** Whether the future owner, who is less trusted than this process, already controls where the path leads. */
 function isInOwnersHands({ path, uid }: Directory): boolean {
   try {
     trustedPath(path);
@@ -76,12 +76,12 @@ function isInOwnersHands({ path, uid }: Directory): boolean {
   }
 }
 
-/** With no more rights than the owner has, a link that it put there leads nowhere new. */
+/** Runs with only the owner's rights, so a link planted by the owner gains nothing. */
 async function makeAsOwner({ path, uid, gid, mode }: Directory): Promise<void> {
   await run(asAccount({ uid, gid }, ["install", "-d", "-m", mode.toString(8), "-g", String(gid), path]), { cwd: "/" });
 }
 
-/** In a folder that only trusted users can write, so that the path means the same from one step to the next. */
+/** The parent must be writable by trusted users only, so that the path means the same from one step to the next. */
 async function makeOurselves({ path, uid, gid, mode }: Directory): Promise<void> {
   const parent = trustedPath(dirname(path), { make: 0o755 });
   const own = join(parent, basename(path));
@@ -89,8 +89,8 @@ async function makeOurselves({ path, uid, gid, mode }: Directory): Promise<void>
     if (error.code !== "EEXIST") throw error;
   });
   const found = await lstat(own);
-  // What is to be ours may not have been somebody else's: it would hold what they put there for us to find. And what lies
-  // in a folder such as /tmp can be replaced by its owner at any time.
+  // A folder for this process must not have belonged to another user, who could have planted files in it. And in a folder
+  // such as /tmp, its owner could replace it at any time.
   const mayBeAnothers = found.isDirectory() && !isTrusted(uid) && ((await lstat(parent)).mode & 0o1000) === 0;
   const real = mayBeAnothers ? own : trustedPath(own);
   await chown(real, uid, gid);
@@ -106,7 +106,7 @@ async function refuseForeignStorage({ account, paths }: Instance): Promise<void>
   }
 }
 
-/** @throws {StartFailure} when a folder above the data directory keeps an account out. */
+/** @throws {StartFailure} if an account cannot enter a folder above the data directory. */
 export async function checkReach({ accounts, paths }: Instance): Promise<void> {
   const places = [
     { account: accounts.nats, path: paths.nats },

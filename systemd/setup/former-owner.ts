@@ -1,4 +1,4 @@
-/** Installations of earlier versions, in which one account ran all parts: the gateway and NATS get what is theirs. */
+/** Converts installations of earlier versions, in which one account ran all parts: the gateway and NATS get their files. */
 import { lchown, lstat, rmdir } from "node:fs/promises";
 import { asAccount } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -37,15 +37,15 @@ async function refuseWhileRunning({ paths }: Instance): Promise<void> {
   throw new StartFailure(`Stop the Sandgate that runs on ${paths.data} first: the files of ${running.join(", ")} get other owners`);
 }
 
-/** Removes a folder of which nothing is kept. Its former owner does it, who may have left anything in there. */
+/** Removes a folder whose contents are not kept. Runs as its former owner, who may have left anything in there. */
 async function discard(path: string, former: Account): Promise<void> {
   await run(asAccount(former, ["find", path, "-mindepth", "1", "-delete"]), { cwd: "/" });
   await rmdir(path);
 }
 
 /**
- * Changes the owner of a folder and of what the former one owns in it; nothing of anybody else's can be given away by
- * links. Root has the folder meanwhile, so that the former owner cannot come in, and an interrupted run is seen.
+ * Changes the owner of a folder and of what the former owner has in it; links cannot make it give away other files. Root
+ * owns the folder in the meantime, so that the former owner cannot enter it and an interrupted run is detected.
  */
 async function handOver(path: string, former: Account, account: Account): Promise<void> {
   const found = await lstat(path);

@@ -8,9 +8,9 @@ import type { Step } from "./step.ts";
 
 interface Need {
   readonly package: string;
-  /** Files or programs by one of which the package is known to be there. */
+  /** Files or programs. If any of them exists, the package is installed. */
   readonly anyOf: readonly string[];
-  /** Taken along when the distribution has it and something else is installed anyway. */
+  /** Installed only if the distribution has it and another package is being installed anyway. */
   readonly optional?: true;
 }
 
@@ -30,16 +30,16 @@ const always: readonly Need[] = [
   { package: "iproute2", anyOf: ["ip"] },
   { package: "util-linux", anyOf: ["setpriv"] },
   { package: "passwd", anyOf: ["useradd"] },
-  { package: "curl", anyOf: ["curl"], optional: true }, // for trying out the calls that are shown at the end of the start
+  { package: "curl", anyOf: ["curl"], optional: true }, // for trying out the calls that the start prints at its end
   { package: "ca-certificates", anyOf: ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"] },
 ];
-/** For the certificate of the NATS server. */
+/** Makes the certificate of the NATS server. */
 const openssl: Need = { package: "openssl", anyOf: ["openssl"] };
 const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
-/** For looking at what a snapshot keeps of a file. */
+/** Tests use it to check what a snapshot keeps of a file. */
 const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
 const browser: readonly Need[] = [
   { package: "chromium", anyOf: ["chromium"] },
@@ -47,18 +47,18 @@ const browser: readonly Need[] = [
   { package: "fonts-inter", anyOf: ["/usr/share/fonts/opentype/inter", "/usr/share/fonts/truetype/inter"], optional: true },
 ];
 
-/** The packages for running. */
+/** The packages needed to run Sandgate. */
 export function systemPackages(config: Config, administrator: Administrator): Step {
   const needs = [...always, ...(config.natsUrl ? [] : [natsServer, openssl]), ...(hasSystemd() ? [sessionBus] : [])];
   return installation("Installing system packages", needs, administrator);
 }
 
-/** The package for building the default image. */
+/** The package needed to build the default image. */
 export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);
 }
 
-/** A browser, fonts to draw its pages with, and tools for files. Only the tests need them. */
+/** A browser, fonts and file tools, which only the tests need. */
 export function testPackages(administrator: Administrator): Step {
   return installation("Installing what the tests need", [...browser, attributes], administrator);
 }
@@ -91,7 +91,7 @@ function programList(needs: readonly Need[]): string {
   return needs.map((need) => `${need.package} (${need.anyOf[0]})`).join(", ");
 }
 
-/** Debian starts the server at once, open to every local user; the product runs one of its own behind a password. */
+/** Debian starts the packaged server at once, open to every local user; Sandgate runs its own server with authentication. */
 async function stopPackagedNats(administrator: Administrator): Promise<void> {
   if (hasSystemd()) await administrator.run("stop the packaged NATS service", ["systemctl", "disable", "--now", "nats-server.service"]);
 }

@@ -5,7 +5,7 @@ import { type Account, type Instance, sessionBusOf } from "../base/instance.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Step } from "./step.ts";
 
-/** Both files with the content that fits this machine. */
+/** Writes both files with the settings that fit this machine. */
 export function podmanConfiguration(instance: Instance): Step {
   const files = () => [
     { path: instance.paths.storageConf, text: storageConf(instance) },
@@ -37,9 +37,9 @@ runroot = ${JSON.stringify(join(runtimeDir, "containers"))}
 }
 
 /**
- * File locks live in XDG_RUNTIME_DIR; the default ones are shared by everything that an account does with Podman and have
- * a fixed number. Events would be written for every container and are read by nobody. A keyring for each container would
- * count against the account, which may have 200 keys; sandboxes have no system calls to use one.
+ * File locks are in XDG_RUNTIME_DIR; the default locks are limited in number and shared by everything that an account does
+ * with Podman. Events would be written for every container, and nobody reads them. A keyring for each container would count
+ * against the account's limit of 200 keys; sandboxes have no system calls to use one.
  */
 function containersConf({ account, paths }: Instance): string {
   return `[containers]
@@ -54,7 +54,7 @@ image_copy_tmp_dir = ${JSON.stringify(paths.imageTemporary)}
 `;
 }
 
-/** systemd hands a part of the cgroup v2 tree to accounts that have a session bus. */
+/** systemd delegates part of the cgroup v2 tree to accounts that have a session bus. */
 function hasDelegatedCgroups(account: Account): boolean {
   return existsSync("/sys/fs/cgroup/cgroup.controllers") && existsSync(sessionBusOf(account));
 }

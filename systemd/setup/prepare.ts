@@ -1,4 +1,4 @@
-/** The whole set-up in order. A machine that is ready passes through in a second. */
+/** The complete set-up, in order. On a machine that is ready it takes about a second. */
 import type { Config } from "../../shared/config.ts";
 import { accountEnvironment, inPodmanNamespace } from "../base/as-account.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
@@ -19,7 +19,7 @@ import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
 import { subordinateIds } from "./subordinate-ids.ts";
 
-/** @throws {StartFailure} with a message for the person at the terminal. */
+/** @throws {StartFailure} with a message for the user. */
 export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Instance> {
   const administrator = createAdministrator(terminal, signal);
   await ensure(systemPackages(config, administrator), terminal);
@@ -53,7 +53,7 @@ async function prepareImage(instance: Instance, administrator: Administrator, te
   }
 }
 
-/** Fails here with Podman's own words rather than later in a worker that starts over and over. */
+/** Fails here with Podman's message rather than later in a worker that keeps restarting. */
 async function checkRootlessPodman(instance: Instance, signal: AbortSignal): Promise<void> {
   const options = { env: accountEnvironment(instance), cwd: "/", signal, timeoutMs: 60_000 };
   await run(inPodmanNamespace(instance, ["true"]), options).catch((error: unknown) => {

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { searchPath } from "../base/search-path.mjs";
 
-/** The path of a program, looked for where Debian keeps programs; an absolute name is taken as it is. */
+/** The path of a program, searched for in Debian's program folders; an absolute path is used as it is. */
 export function findProgram(name: string): string | undefined {
   const candidates = isAbsolute(name) ? [name] : searchPath.split(":").map((folder) => join(folder, name));
   return candidates.find(isUsable);

@@ -11,26 +11,26 @@ import type { Administrator } from "./administrator.ts";
 import { aptProxy } from "./apt.ts";
 import { findImageSources, sourceLine } from "./apt-sources.ts";
 
-/** What building needs beside the installation. */
+/** What a build needs in addition to the installation. */
 export interface Builder {
   readonly administrator: Administrator;
   readonly signal: AbortSignal;
 }
 
-/** What a root file system is made of beside Debian's smallest one. */
+/** What a root file system contains in addition to a minimal Debian. */
 export interface Recipe {
   readonly packages: readonly string[];
-  /** Options of mmdebstrap that run something in it. */
+  /** Options of mmdebstrap that run commands in the new file system. */
   readonly hooks: readonly string[];
 }
 
 const packages = [
   ...["bash", "coreutils", "python3", "git", "curl", "procps", "ca-certificates", "xz-utils", "unzip"],
-  // For those who sit at a terminal.
+  // For interactive use.
   ...["less", "nano", "vim-tiny"],
 ];
 
-/** Manuals and translations have no readers in a sandbox; licences stay. */
+/** Leaves out manuals and translations, which nobody reads in a sandbox; licenses are kept. */
 const withoutDocuments = [
   "path-exclude=/usr/share/man/*",
   "path-exclude=/usr/share/info/*",
@@ -39,26 +39,26 @@ const withoutDocuments = [
   "path-include=/usr/share/doc/*/copyright",
 ];
 
-/** Of vim-tiny's names only `vi` is there by itself. */
+/** vim-tiny installs only the name `vi`. */
 const hooks = ['--customize-hook=ln -s vi "$1/usr/bin/vim"'];
 
 /** The recipe of the default image. */
 export const defaultRecipe: Recipe = { packages, hooks };
 
-/** All that the content of an image depends on beside the versions of its packages. */
+/** Everything that the content of an image depends on, except the versions of its packages. */
 export const contentsOf = (recipe: Recipe): readonly string[] => [...recipe.packages, ...withoutDocuments, ...recipe.hooks];
 
-/** Mounts and processes of a build end with it, however it ends. */
+/** Ends the mounts and processes of a build when the build ends, for whatever reason. */
 const contained = ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
 
 /**
- * Writes the archive to `file`, readable by the account. As root where that is possible without asking, which is faster;
- * else in a user namespace of the account.
+ * Writes the archive to `file`, readable by the account. Builds as root if that needs no password, which is faster; else in
+ * a user namespace of the account.
  */
 export async function buildRootFilesystem(instance: Instance, recipe: Recipe, file: string, builder: Builder, progress: Progress): Promise<void> {
   const { administrator, signal } = builder;
   const onLine = (line: string) => tellStage(line, progress);
-  // Not in the data directory: apt and, without root, the builder itself act as users that may not enter that.
+  // Not in the data directory: apt and, without root, the builder itself run as users that cannot enter it.
   const prefix = `/var/tmp/sandgate-image-${basename(instance.runtimeDir)}-`;
   const options = { env: accountEnvironment(instance), cwd: "/" };
   const asRoot = await administrator.silent();
@@ -78,18 +78,18 @@ export async function buildRootFilesystem(instance: Instance, recipe: Recipe, fi
   }
 }
 
-/** A folder with a name that nobody can guess, and whose owner is who builds in it. */
+/** Makes a folder with an unguessable name, owned by the user that builds in it. */
 async function makeWorkspace(prefix: string, asRoot: boolean, administrator: Administrator): Promise<string> {
-  // As root apt only passes through it; in a user namespace the builder is another user than the one who made it.
+  // When built as root, apt's user only passes through it; in a user namespace the builder is not the user that made it.
   const make = `folder=$(mktemp -d ${prefix}XXXXXXXX) && chmod 0711 "$folder" && echo "$folder"`;
-  // Stopped halfway, nobody would know which folder to remove.
+  // If this were stopped halfway, nobody would know which folder to remove.
   if (asRoot) return administrator.run("make a folder for a build", ["sh", "-c", make], { always: true });
   const workspace = await mkdtemp(prefix);
   await chmod(workspace, 0o1733);
   return workspace;
 }
 
-/** Folders of builds that were killed. Anybody can make one with such a name, but not as this user. */
+/** Folders left by builds that were killed. Anybody can create such a name, but only this user can own it. */
 async function abandoned(prefix: string, uid: number): Promise<string[]> {
   const names = (await readdir(dirname(prefix))).filter((name) => name.startsWith(basename(prefix)));
   const paths = names.map((name) => join(dirname(prefix), name));

@@ -1,4 +1,4 @@
-/** /run/user/UID, which the login manager makes where there is one, and the installation's own directory in it. */
+/** /run/user/UID, which the login manager creates if there is one, and the installation's own directory in it. */
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { connect } from "node:net";
@@ -16,7 +16,7 @@ import type { Step } from "./step.ts";
 
 const lingerTimeoutMs = 20_000;
 
-/** The account's runtime directory, for as long as the machine is up. */
+/** The account's runtime directory, which lasts until the machine shuts down. */
 export function runtimeDirectory(account: Account, administrator: Administrator): Step {
   const directory = runtimeBase(account);
   return {
@@ -25,7 +25,7 @@ export function runtimeDirectory(account: Account, administrator: Administrator)
     provide: async () => {
       if (hasSystemd()) return linger(account, administrator);
       trustedPath(dirname(directory));
-      // Folders above that are missing are made with mode 0755.
+      // Missing parent folders are created with mode 0755.
       await administrator.run(`create ${directory}`, ["install", "-d", "-m", "0700", "-o", account.name, directory]);
     },
   };
@@ -48,7 +48,7 @@ async function isReady(account: Account): Promise<boolean> {
   return usable && (!hasSystemd() || (isLingering(account) && (await answers(sessionBusOf(account)))));
 }
 
-/** Whether somebody listens on a socket; its file stays when its process is killed. */
+/** Whether a process listens on a socket. The socket's file remains when its process is killed. */
 function answers(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath);
@@ -60,14 +60,14 @@ function answers(socketPath: string): Promise<boolean> {
   });
 }
 
-/** Without it the directory goes away with the last session of the account, under the feet of its containers. */
+/** Without lingering, the directory is removed with the account's last session, while containers still use it. */
 function isLingering(account: Account): boolean {
   return existsSync(join("/var/lib/systemd/linger", account.name));
 }
 
 async function linger(account: Account, administrator: Administrator): Promise<void> {
   if (!isLingering(account)) await administrator.run(`keep ${runtimeBase(account)} (lingering)`, ["loginctl", "enable-linger", account.name]);
-  // One that was killed does not come back by itself.
+  // A killed service manager does not restart by itself.
   else await administrator.run(`start the service manager of ${account.name}`, ["systemctl", "start", `user@${account.uid}.service`]);
   const isThere = async (): Promise<boolean> => {
     if (await isReady(account)) return true;
@@ -78,7 +78,7 @@ async function linger(account: Account, administrator: Administrator): Promise<v
   throw new StartFailure(`systemd has not made ${sessionBusOf(account)}; see: systemctl status user@${account.uid}`);
 }
 
-/** A session that is older than the package of the bus does not know it yet. */
+/** A session that started before the bus package was installed does not know the bus yet. */
 async function startSessionBus(account: Account): Promise<void> {
   const env = { PATH: searchPath, XDG_RUNTIME_DIR: runtimeBase(account) };
   const systemctl = (...args: string[]) => succeeds(asAccount(account, ["systemctl", "--user", ...args]), { env, cwd: "/" });

@@ -1,17 +1,17 @@
-/** One thing that the machine must have: looked at first, put right only when it is not so, then looked at again. */
+/** One requirement of the set-up: checked first, put right only if needed, then checked again. */
 import { StartFailure } from "../base/failure.ts";
 import type { Progress, Terminal } from "../base/terminal.ts";
 
 export interface Step {
-  /** What is done when it has to be done, as in "Installing system packages". */
+  /** What putting it right does, as in "Installing system packages". */
   readonly title: string;
-  /** What is not as it should be, in words; nothing when all is well. Changes nothing and is quick. */
+  /** Describes what is missing or wrong; undefined if all is well. Quick, and changes nothing. */
   lacks(): Promise<string | undefined>;
   /** Puts it right. Safe to run again after an interruption. */
   provide(progress: Progress): Promise<void>;
 }
 
-/** @throws {StartFailure} when the step has run and something is still missing. */
+/** @throws {StartFailure} if something is still missing after the step has run. */
 export async function ensure(step: Step, terminal: Terminal): Promise<void> {
   const missing = await step.lacks();
   if (missing === undefined) return;

@@ -1,4 +1,4 @@
-/** The user and group ids that an account may hand out inside its containers (subuid(5), subgid(5)). */
+/** The user and group ids that an account may use inside its containers (subuid(5), subgid(5)). */
 import { readFile } from "node:fs/promises";
 import type { Account } from "../base/instance.ts";
 import type { Administrator } from "./administrator.ts";
@@ -29,7 +29,7 @@ export function subordinateIds(account: Account, administrator: Administrator): 
   };
 }
 
-/** The first id of a block that no range touches. */
+/** The first id of a block that overlaps no assigned range. */
 export function nextFree(ranges: readonly Range[]): number {
   const end = Math.max(lowest, ...ranges.map((range) => range.first + range.count));
   const block = Math.ceil((end - lowest) / size);
