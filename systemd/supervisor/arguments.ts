@@ -21,7 +21,7 @@ export function parseRequest(args: readonly string[]): Request {
   }
 }
 
-/** The text of `--help`, with every setting of the product. */
+/** The text of `--help`, which lists every setting. */
 export function helpText(): string {
   const settings = describeSettings().flatMap(({ name, takes, fallback, about }) => [
     [`  ${name}`, about],

@@ -1,10 +1,10 @@
-/** What is printed when everything runs. */
+/** The banner that is printed when everything runs. */
 
 import { alignColumns } from "../../shared/util/columns.ts";
 import type { Accounts } from "../base/instance.ts";
 import { type Terminal, visible } from "../base/terminal.ts";
 
-/** One property of the host as the worker found it. */
+/** One property of the host, as reported by the worker. */
 export interface HostCheck {
   readonly name: string;
   readonly value: string;
@@ -12,7 +12,7 @@ export interface HostCheck {
   readonly note?: string;
 }
 
-/** The checks of the worker's ready line; what does not look like one is left out. */
+/** The host checks in the worker's ready line. Malformed entries are dropped. */
 export function hostChecksOf(fields: Readonly<Record<string, unknown>>): HostCheck[] {
   const checks = (fields.host as { checks?: unknown } | undefined)?.checks;
   if (!Array.isArray(checks)) return [];
@@ -23,7 +23,7 @@ export function hostChecksOf(fields: Readonly<Record<string, unknown>>): HostChe
   });
 }
 
-/** Whether the parts are kept from each other by users of their own, which only root can give them. */
+/** Whether the parts run as separate users, which only root can arrange. */
 export function usersCheck({ worker, gateway, nats }: Accounts): HostCheck {
   const names = [...new Set([worker, gateway, nats].map(({ name }) => name))];
   const ok = names.length > 1;
@@ -35,7 +35,7 @@ export function usersCheck({ worker, gateway, nats }: Accounts): HostCheck {
   };
 }
 
-/** The address at which a gateway that listens on `host` is reached from this machine. */
+/** The address that reaches a gateway listening on `host` from this machine. */
 export function urlOf(host: string, port: number): string {
   const reachable = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
   return `http://${reachable}:${port}`;
@@ -50,7 +50,7 @@ export function printHost(terminal: Terminal, checks: readonly HostCheck[]): voi
   });
 }
 
-/** What the worker says may not look like lines of ours. */
+/** Escapes the worker's text, so that it cannot imitate lines of the supervisor. */
 const onOneLine = (text: string): string => visible(text).replaceAll("\n", "\\n");
 
 export function printReady(terminal: Terminal, url: string, apiKey: string): void {

@@ -1,11 +1,11 @@
 /**
- * Who the parts are on the owned NATS server, and how they know it: made once, kept in a folder of the supervisor's. A part
- * proves itself by signing what the server asks (nkeys) and takes only a server that has the key of the pinned certificate
- * (TLS). So whoever holds the port while the server is away is told nothing, and can be mistaken for it by nobody.
+ * The identities of the parts and of the owned NATS server: made once, kept in a folder of the supervisor. A part
+ * authenticates by signing the server's challenge (nkeys) and accepts only a server with the key of the pinned certificate
+ * (TLS). So a process that takes the port while the server is away learns nothing, and no part mistakes it for the server.
  *
- * TLS, and not a look at who owns the other end of the socket: it is what NATS clients everywhere have, holds between
- * machines too, and costs a stream of 64 KiB frames a quarter of what the bus alone can carry (155 instead of 205 MB/s with
- * both ends in one process on two cores), which is still more than commands put out.
+ * TLS is used rather than checking who owns the other end of the socket: every NATS client supports it, and it also works
+ * between machines. It costs a stream of 64 KiB frames a quarter of the throughput (155 instead of 205 MB/s with both ends
+ * in one process on two cores), which is still more than commands produce.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
@@ -21,19 +21,19 @@ import { kept, readableBy } from "./credentials.ts";
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
-/** A hundred years: it is not renewed but made anew, by removing it. */
+/** A hundred years. The certificate is never renewed; remove its file to make a new one. */
 const certificateDays = "36500";
 
 /** The files of one installation's secrets, by what they are for. */
 export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
   gateway: join(paths.secrets, "gateway.nk"),
   worker: (id: string) => join(paths.secrets, `worker-${id}.nk`),
-  /** Not secret: what the parts know the server by. */
+  /** The certificate by which the parts verify the server. Not secret. */
   certificate: join(paths.secrets, "nats.crt"),
   serverKey: join(paths.secrets, "nats.key"),
 });
 
-/** The public half of an identity, whose seed is in a file that only `owner` can read. */
+/** The public keys of an identity, whose seeds are in a file that only `owner` can read. */
 export async function identity(file: string, owner: Account, count: 1 | 2): Promise<string[]> {
   const text = await kept(file, () => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n"), readableBy(owner));
   return text.split(/\s+/).map((seed) => fromSeed(encoder.encode(seed)).getPublicKey());
@@ -57,8 +57,8 @@ export async function serverCertificate(instance: Instance): Promise<void> {
 }
 
 /**
- * The worker's id, which its identity is bound to. A worker of an earlier version has made one itself, in a folder of its own:
- * that is taken over once, as a name and nothing else.
+ * The worker's id, to which its identity is bound. Workers of earlier versions made one themselves, in their own folder: it
+ * is taken over once, and used only as a name.
  */
 export async function workerIdOf(instance: Instance): Promise<string> {
   const { config } = instance;
@@ -66,7 +66,7 @@ export async function workerIdOf(instance: Instance): Promise<string> {
   return kept(join(instance.paths.supervisor, "worker-id"), async () => (await formerName(instance)) ?? newId("worker"));
 }
 
-/** A worker's name from a file that the worker can write, in whose place there may be anything: read as the worker. */
+/** Reads a worker's name from a file that the worker could have replaced with anything. Therefore reads it as the worker's user. */
 async function formerName({ accounts, paths }: Instance): Promise<string | undefined> {
   const text = await readAsAccount(accounts.worker, join(paths.data, "worker", "worker-id"), 128);
   return /^[a-zA-Z0-9_-]{1,63}$/.exec(text.trim())?.[0];

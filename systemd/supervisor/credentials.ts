@@ -1,4 +1,4 @@
-/** Secrets that are made once, and the files from which those read them who need them. */
+/** Secrets that are made once, and the files from which the parts read them. */
 import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,15 +6,15 @@ import { type Config, fileVariable, secretSettings } from "../../shared/config.t
 import type { Account, Instance, PartName } from "../base/instance.ts";
 import { type Ownership, readIfThere, replaceFile } from "../base/write-file.ts";
 
-/** A file that its maker and one account can read, and only its maker can change. */
+/** The ownership of a file that this user and one account can read, and only this user can change. */
 export function readableBy({ uid, gid }: Account): Ownership {
   const own = process.getuid?.() ?? uid;
   return own === uid ? { mode: 0o600 } : { mode: 0o640, uid: own, gid };
 }
 
 /**
- * The API key of the first account: as configured, else the one made on the first start. The file always holds the one
- * that counts, because `sandgate-admin` and people look there.
+ * The API key of the first account: the configured one, else the one made at the first start. The file always contains the
+ * current key, because `sandgate-admin` and users read it there.
  */
 export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
   const { bootstrapApiKey: configured } = config;
@@ -25,8 +25,8 @@ export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
 }
 
 /**
- * Puts the settings of a part that are secrets into files that it alone can read, and returns the settings that name them.
- * In an environment every process of the same user could read them.
+ * Writes the secret settings of a part to files that only it can read, and returns the settings that name these files.
+ * In the environment, every process of the same user could read them.
  */
 export async function secretFiles({ accounts, paths }: Instance, part: PartName, values: Partial<Config>): Promise<Record<string, string>> {
   const given: Record<string, string> = {};
@@ -41,9 +41,9 @@ export async function secretFiles({ accounts, paths }: Instance, part: PartName,
 }
 
 /**
- * What a file keeps, made where there is none yet.
+ * Returns the content of a file, which is made first if there is none.
  *
- * @param ownership whose it is now; then it is written at every call, because that may have been somebody else before.
+ * @param ownership the file's owner. If given, the file is rewritten at every call, because its owner may have changed.
  */
 export async function kept(file: string, make: () => string | Promise<string>, ownership?: Ownership): Promise<string> {
   const known = (await readIfThere(file))?.trim();

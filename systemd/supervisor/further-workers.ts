@@ -1,4 +1,4 @@
-/** Workers of an owned server that other installations run. */
+/** Workers that other installations run on the owned NATS server. */
 import Type from "typebox";
 import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -14,7 +14,7 @@ const checkWorkers = checker(
   ),
 );
 
-/** What a list says. @param file where it is, for the message. @throws {StartFailure} when it cannot be used. */
+/** Parses a list of workers. @param file its path, for the message. @throws {StartFailure} if the list is invalid. */
 export function parseWorkers(text: string, file: string): WorkerIdentity[] {
   try {
     return checkWorkers(JSON.parse(text));

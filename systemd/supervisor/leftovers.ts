@@ -1,4 +1,4 @@
-/** Notes on disk of the running parts, and the end of those whose supervisor was killed before it could stop them. */
+/** Records the running parts on disk, and ends those whose supervisor was killed before it could stop them. */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "../../shared/waiting.ts";
@@ -8,17 +8,17 @@ import { isRunning, type ProcessId, parseProcessId, signalProcess } from "./proc
 
 const suffix = ".process.json";
 
-/** Writes down that `name` runs as `process`. */
+/** Records that `name` runs as `process`. */
 export async function noteProcess(folder: string, name: string, process: ProcessId): Promise<void> {
   await replaceFile(join(folder, name + suffix), JSON.stringify(process), { mode: 0o600 });
 }
 
-/** Forgets a part that has ended. */
+/** Removes the record of a part that has ended. */
 export async function forgetProcess(folder: string, name: string): Promise<void> {
   await rm(join(folder, name + suffix), { force: true });
 }
 
-/** Ends what an earlier supervisor has left running: politely for `patienceMs`, then by force. */
+/** Ends the parts that an earlier supervisor has left running: by SIGTERM, then after `patienceMs` by SIGKILL. */
 export async function endLeftovers(folder: string, patienceMs: number, terminal: Terminal): Promise<void> {
   const leftovers = (await readNotes(folder)).filter(({ process }) => isRunning(process));
   if (leftovers.length > 0) {
@@ -33,7 +33,7 @@ export async function endLeftovers(folder: string, patienceMs: number, terminal:
   for (const { name } of await readNotes(folder)) await forgetProcess(folder, name);
 }
 
-/** The names of the noted parts that run. */
+/** The names of the recorded parts that are running. */
 export async function runningParts(folder: string): Promise<string[]> {
   return (await readNotes(folder)).filter(({ process }) => isRunning(process)).map(({ name }) => name);
 }

@@ -1,8 +1,8 @@
-/** The output of a part, line by line. A part that was taken over may write for ever without ending one. */
+/** Splits the output of a part into lines of limited length: a compromised part may write forever without a line break. */
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 
-/** Of one line; the rest of a longer one is dropped. */
+/** The longest line; the rest of a longer one is dropped. */
 const lineCharsMax = 1024 * 1024;
 
 /** Calls back with each line, without its end. */

@@ -1,4 +1,4 @@
-/** A lock that the kernel gives back however its holder ends: it belongs to a file that stays open as long as we live. */
+/** A file lock that the kernel releases however its holder ends: the file stays open as long as this process lives. */
 import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
@@ -20,14 +20,14 @@ export function tryLock(file: string): Promise<Lock | undefined> {
   return hold(["--nonblock", "--conflict-exit-code", String(conflict)], file);
 }
 
-/** Takes the lock on `file`, waiting for whoever has it. @throws {Error} when `signal` is given before. */
+/** Takes the lock on `file`, waiting until its holder releases it. @throws {Error} if `signal` is aborted first. */
 export async function waitForLock(file: string, signal: AbortSignal): Promise<Lock> {
   const held = await hold([], file, signal);
   if (!held) throw new Error(`no lock on ${file}`);
   return held;
 }
 
-/** The process that has the lock on `file`, in words. */
+/** Describes the process that holds the lock on `file`. */
 export function holderOf(file: string): string {
   const holder = parseProcessId(readFileSync(trustedPath(file), "utf8"));
   return holder && isRunning(holder) ? describeProcess(holder.pid) : "another process";
@@ -51,7 +51,7 @@ async function hold(options: readonly string[], file: string, signal?: AbortSign
   return undefined;
 }
 
-/** flock(1) locks what we have opened and ends; the lock stays with the open file. */
+/** flock(1) locks our open file and exits; the lock stays with the open file. */
 async function lock(descriptor: number, options: readonly string[], signal?: AbortSignal): Promise<boolean> {
   const how: SpawnOptions = { env: { PATH: searchPath }, stdio: ["ignore", "ignore", "ignore", descriptor], detached: true };
   const [code] = (await once(spawn("flock", [...options, "3"], { ...how, ...(signal ? { signal } : {}) }), "exit")) as [number | null];

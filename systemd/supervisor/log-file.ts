@@ -1,4 +1,4 @@
-/** The log of one part: appended to, and set aside once when it has grown large. */
+/** The log of one part, rotated when it grows large. */
 import { closeSync, constants, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { visible } from "../base/terminal.ts";
@@ -7,7 +7,7 @@ import { trustedPath } from "../base/trusted-path.mjs";
 const bytesMax = 32 * 1024 * 1024;
 const append = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 
-/** Two files of at most 32 MiB for each part: `NAME.log` and, before it, `NAME.log.1`. */
+/** Two files of at most 32 MiB for each part: `NAME.log`, and the earlier `NAME.log.1`. */
 export class LogFile {
   readonly path: string;
   #descriptor: number;
@@ -21,8 +21,8 @@ export class LogFile {
   }
 
   /**
-   * Written at once, so that the last words of a part are kept whatever happens next. A full disk loses lines, not parts.
-   * Whoever shows the file in a terminal is told about control characters and does not obey them.
+   * Writes synchronously, so that a part's last words are kept whatever happens next. On a full disk, lines are lost but the
+   * parts keep running. Control characters are escaped, so that the file is safe to show in a terminal.
    */
   write(line: string): void {
     try {

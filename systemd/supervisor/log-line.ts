@@ -1,16 +1,16 @@
-/** The lines that parts print, understood well enough to show the important ones to a person. */
+/** Parses the lines that parts print, to show the important ones to the user. */
 
 export type Severity = "info" | "warn" | "error";
 
-/** What a line says. */
+/** A parsed line. */
 export interface LogLine {
   readonly severity: Severity;
   readonly text: string;
-  /** The fields of a JSON line; the supervisor looks at `event` and what belongs to it. */
+  /** The fields of a JSON line; the supervisor reads `event` and the fields that belong to it. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Lines of the gateway and the worker: JSON of pino. Anything else (a crash, a warning of Node.js) is shown as it is. */
+/** Lines of the gateway and the worker: JSON from pino. Anything else (a crash, a warning of Node.js) is shown as it is. */
 export function parsePinoLine(line: string): LogLine {
   const fields = parseObject(line);
   if (!fields) return { severity: "warn", text: line, fields: {} };
@@ -24,7 +24,7 @@ export function parseNatsLine(line: string): LogLine {
   const match = /^\[\d+\] \S+ \S+ \[(\w+)\] (.*)$/.exec(line);
   if (!match) return { severity: "warn", text: line, fields: {} };
   const [, level, text = ""] = match;
-  // Of whoever connects and leaves, as does the supervisor, which waits for the server's greeting. A part with a bad certificate says so itself.
+  // Any client that connects and leaves causes this, such as the supervisor waiting for the server's greeting. A part with a bad certificate logs that itself.
   if (text.includes("TLS handshake error")) return { severity: "info", text, fields: {} };
   return { severity: level === "ERR" || level === "FTL" ? "error" : level === "WRN" ? "warn" : "info", text, fields: {} };
 }

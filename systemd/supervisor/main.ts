@@ -1,4 +1,4 @@
-/** What `npm start` does: prepare the machine, then run the parts until told to stop. */
+/** `npm start`: prepares the machine, then runs the parts until told to stop. */
 import { dirname, join } from "node:path";
 import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
@@ -32,7 +32,7 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   }
 }
 
-/** The first thing that is made; its owner and mode, and those of the data directory, are put right by the set-up. */
+/** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */
 function makeSupervisorFolder(folder: string): void {
   try {
     trustedPath(dirname(dirname(folder)), { make: 0o755 });
@@ -42,7 +42,7 @@ function makeSupervisorFolder(folder: string): void {
   }
 }
 
-/** The lock is kept until this process ends, in whatever way. */
+/** The lock is held until this process ends, in whatever way. */
 async function becomeTheSupervisor(folder: string, config: Config, terminal: Terminal): Promise<void> {
   const file = join(folder, "run.lock");
   if (!(await tryLock(file))) {
@@ -78,7 +78,7 @@ function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): numb
   return error instanceof ConfigError ? exitCodes.badSetting : exitCodes.failed;
 }
 
-process.env.PATH = searchPath; // npm's begins with folders in which anybody may have put programs of usual names
+process.env.PATH = searchPath; // npm's PATH begins with folders where anybody may have placed programs with common names
 const terminal = new Terminal(process.stdout);
 const stop = listenForStop();
 try {

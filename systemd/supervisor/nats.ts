@@ -1,4 +1,4 @@
-/** The NATS server that one machine's installation starts and owns. */
+/** The NATS server that the installation starts and owns. */
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -19,16 +19,16 @@ import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 
 const host = "127.0.0.1";
-// A request body of the largest default size, each of its characters escaped, fits in.
+// Fits a request body of the largest default size with every character escaped.
 const maxPayloadBytes = 8 * 1024 * 1024;
-/** The server's own two seconds are short for a machine with a lot to do. */
+/** The server's default of two seconds is too short for a busy machine. */
 const tlsTimeoutS = 15;
-const startTimeoutMs = 60_000; // reading back a large JetStream store takes its time
+const startTimeoutMs = 60_000; // loading a large JetStream store takes long
 
-/** Settings that bring a part onto the bus. None is a secret: one names the file that holds it. */
+/** The settings with which a part connects to the bus. They contain no secret, only the name of its file. */
 export type BusSettings = Readonly<Record<string, string>>;
 
-/** A server that can be started, and how the parts get to it. */
+/** A server that can be started, and how the parts connect to it. */
 export interface OwnedNats {
   readonly spec: PartSpec;
   readonly url: string;
@@ -38,7 +38,7 @@ export interface OwnedNats {
 }
 
 /**
- * Writes the server's configuration. Its port stays the same however often the server is started again.
+ * Writes the server's configuration. The port stays the same when the server restarts.
  *
  * @param workerIds the workers that are started here.
  */
@@ -54,9 +54,9 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   const tls = { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
   const text = configuration({ store: paths.nats, port, accounts, tls, syncAlways: await canSyncAlways(), bytesMax: storeBytesMax(config) });
   await replaceFile(paths.natsConf, text, readableBy(users.nats));
-  // Of earlier versions.
+  // A file of earlier versions.
   await rm(join(paths.data, "nats-password"), { force: true });
-  // Without a pipe on stdin that it would read, the server is tied to its supervisor by the kernel.
+  // The server does not watch a pipe on standard input, so the kernel ends it with its supervisor.
   const command = asAccount(users.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
   const spec: PartSpec = {
     name: "nats",
@@ -77,22 +77,22 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
 }
 
 /**
- * All buckets and the object store, when they are full, and as much again: a stream that several gateways make at the same
- * time is counted for each of them until all but one have found it there.
+ * The size of all buckets and the object store when full, doubled: a stream that several gateways create at the same time
+ * is counted once for each until all but one have found that it exists.
  */
 const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
   2 * Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
 
-/** @throws {StartFailure} when the list cannot be used. */
+/** @throws {StartFailure} if the list is invalid. */
 async function furtherWorkers({ paths }: Instance, workerIds: readonly string[]): Promise<WorkerIdentity[]> {
   const text = await readIfThere(paths.natsWorkers);
   if (text === undefined) return [];
-  // Schemas are large, and most installations have no such list.
+  // Loaded only if needed: schemas are large, and most installations have no such list.
   const { parseWorkers } = await import("./further-workers.ts");
   return parseWorkers(text, paths.natsWorkers).filter(({ id }) => !workerIds.includes(id));
 }
 
-/** @throws {StartFailure} when the server does not answer in time, or `aborted` is. */
+/** @throws {StartFailure} if the server does not answer in time, or the signal is aborted. */
 export async function waitForNats(port: number, aborted: AbortSignal): Promise<void> {
   if (await until(() => greets(port), { timeoutMs: startTimeoutMs, pollMs: 50, signal: aborted })) return;
   throw new StartFailure(`nats-server does not answer on port ${port} after ${startTimeoutMs / 1_000} s`);
@@ -114,20 +114,20 @@ function configuration({ store, port, accounts, tls, syncAlways, bytesMax }: Ser
     accounts,
     tls,
     max_payload: maxPayloadBytes,
-    // The server sets aside what the buckets may become, and would refuse to when that is more than the disk has free.
+    // The server reserves the maximum size of the buckets, and would refuse one that is larger than the free disk space.
     jetstream: { store_dir: store, max_memory_store: 256 * 1024 * 1024, max_file_store: bytesMax, ...(syncAlways ? { sync_interval: "always" } : {}) },
   };
   return `${JSON.stringify(settings, undefined, 2)}\n`;
 }
 
-/** Acknowledged must mean on disk; servers before 2.10 do not know the setting and refuse to start with it. */
+/** An acknowledged write must be on disk. Servers before 2.10 do not know the setting and refuse to start with it. */
 async function canSyncAlways(): Promise<boolean> {
   const version = /v(\d+)\.(\d+)/.exec(await run(["nats-server", "--version"]));
   const [major, minor] = [Number(version?.[1] ?? 0), Number(version?.[2] ?? 0)];
   return major > 2 || (major === 2 && minor >= 10);
 }
 
-/** A NATS server speaks first. */
+/** Waits for the greeting: a NATS server speaks first. */
 async function greets(port: number): Promise<boolean> {
   const socket = connect({ host, port });
   try {

@@ -1,4 +1,4 @@
-/** How the worker and the gateway are run. */
+/** The commands and environments of the worker and the gateway. */
 import { join } from "node:path";
 import { builtName, type Program } from "../../shared/programs.mjs";
 import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../base/as-account.ts";
@@ -8,19 +8,19 @@ import { parsePinoLine } from "./log-line.ts";
 import type { BusSettings } from "./nats.ts";
 import type { PartSpec } from "./part.ts";
 
-/** uWebSockets.js takes this from its environment: room for a path of 4096 characters, percent-encoded, in the query. */
+/** The header limit, which uWebSockets.js reads from the environment: fits a percent-encoded path of 4096 characters in the query. */
 export const headerBytesMax = String(24 * 1024);
 
 /**
- * Room for short-lived objects in MiB: all that V8 would come to by itself, from the start on. Each piece of a stream is
- * little in the heap and much outside of it, so in a small young generation pieces grow old, and only collections of the
- * whole heap free them: half of a part's CPU while it streams.
+ * The size of the young generation in MiB: V8's own maximum, from the start. Each chunk of a stream takes little heap but much
+ * memory outside it, so with a small young generation chunks are promoted, and only collections of the whole heap free
+ * them, which takes half of a part's CPU while it streams.
  */
 const youngGeneration = "--min-semi-space-size=16";
 
-/** What the parts are told beside the settings that the person gave. */
+/** What the parts are told in addition to the user's settings. */
 export interface Wiring {
-  /** How the parts get onto an owned bus; empty where the person's settings say it. */
+  /** How the parts connect to an owned bus; empty if the user's settings say how. */
   readonly gatewayBus: BusSettings;
   readonly workerBus: BusSettings;
   readonly workerId: string;
@@ -29,7 +29,7 @@ export interface Wiring {
   readonly defaultImageId: string;
 }
 
-/** The worker, inside Podman's namespace. It stops its sandboxes when it stops, because here nothing outlives `npm start`. */
+/** The worker, inside Podman's namespace. When it stops, it also stops its sandboxes, because nothing outlives `npm start`. */
 export async function workerSpec(instance: Instance, { workerBus, workerId, defaultImageId }: Wiring): Promise<PartSpec> {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
   return partSpec(instance, "worker", command, {
@@ -42,7 +42,7 @@ export async function workerSpec(instance: Instance, { workerBus, workerId, defa
   });
 }
 
-/** The gateway. The port is passed as the one that was found, so that it stays the same when the gateway starts again. */
+/** The gateway. It gets the port number that was found, so that the port stays the same when the gateway restarts. */
 export async function gatewaySpec(instance: Instance, { gatewayBus, apiKey, port }: Wiring): Promise<PartSpec> {
   const command = asAccount(instance.accounts.gateway, nodeCommand(instance, "gateway/main.ts"), port < 1024 ? ["net_bind_service"] : []);
   return partSpec(instance, "gateway", command, {
@@ -54,13 +54,13 @@ export async function gatewaySpec(instance: Instance, { gatewayBus, apiKey, port
   });
 }
 
-/** The command that runs a program as it was built. */
+/** The command that runs a program from `build/`. */
 export function nodeCommand({ paths }: Instance, source: Program): string[] {
   return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, "build", builtName(source))];
 }
 
 function partSpec({ paths }: Instance, name: string, argv: readonly string[], env: Readonly<Record<string, string>>): PartSpec {
-  // Passed whole, because the defaults of these depend on the user that asks.
+  // Always passed, because their defaults depend on the calling user.
   const places = { SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage };
   return {
     name,

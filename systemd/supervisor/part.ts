@@ -1,4 +1,4 @@
-/** One supervised process: started, read, started again when it dies, stopped when asked. */
+/** One supervised process: starts it, reads its output, restarts it when it dies, and stops it on request. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
@@ -9,10 +9,10 @@ import { LogFile } from "./log-file.ts";
 import type { LogLine } from "./log-line.ts";
 import { identify } from "./processes.ts";
 
-/** EX_CONFIG: the part says that starting it again would fail in the same way. */
+/** EX_CONFIG: a restart would fail in the same way. */
 const configurationError = 78;
 
-/** How to run a part. */
+/** Describes how to run a part. */
 export interface PartSpec {
   readonly name: string;
   readonly argv: readonly string[];
@@ -20,16 +20,16 @@ export interface PartSpec {
   readonly cwd: string;
   readonly parse: (line: string) => LogLine;
   readonly logFile: string;
-  /** Where its process id is noted. */
+  /** The folder in which its process id is recorded. */
   readonly notes: string;
 }
 
-/** What the supervisor hears of a part. */
+/** The events of a part. */
 export interface PartListener {
   onLine(part: Part, line: LogLine): void;
-  /** The process ended by itself and is started again after `pauseMs`. */
+  /** The process ended unexpectedly and is restarted after `pauseMs`. */
   onDeath(part: Part, how: string, pauseMs: number): void;
-  /** The process ended and must not be started again. */
+  /** The process ended and must not be restarted. */
   onRefusal(part: Part, how: string): void;
 }
 
@@ -57,8 +57,8 @@ export class Part {
   start(): void {
     const { argv, env, cwd } = this.spec;
     const [file = "", ...args] = argv;
-    // A session of its own: the terminal's Ctrl-C is for the supervisor, which stops the parts in order.
-    // The pipe on stdin ends when the supervisor does, however that happens.
+    // In a session of its own, because the terminal's Ctrl-C must reach only the supervisor, which stops the parts in order.
+    // The pipe on stdin closes when the supervisor ends, however that happens.
     const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     const startedMs = Date.now();
     this.#child = child;
@@ -70,7 +70,7 @@ export class Part {
     if (id) void noteProcess(this.spec.notes, this.name, id).catch((error: unknown) => this.#log.write(String(error)));
   }
 
-  /** Asks the process to end, waits `patienceMs`, then ends it by force. Never started again. */
+  /** Asks the process to end, waits `patienceMs`, then kills it. It is not restarted. */
   async stop(patienceMs: number): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#restart);
@@ -85,14 +85,14 @@ export class Part {
     await forgetProcess(this.spec.notes, this.name);
   }
 
-  /** Ends the process at once. Never started again. */
+  /** Kills the process at once. It is not restarted. */
   kill(): void {
     this.#stopping = true;
     clearTimeout(this.#restart);
     this.#child?.kill("SIGKILL");
   }
 
-  /** The program is not there or may not be run. */
+  /** The program does not exist or cannot be run. */
   #failed(error: Error): void {
     this.#child = undefined;
     this.#listener.onRefusal(this, `could not be started (${error.message})`);

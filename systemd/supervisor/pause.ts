@@ -1,4 +1,4 @@
-/** Podman's pause process, which keeps the account's namespace open between commands. */
+/** Ends Podman's pause process, which keeps the account's namespace open between commands. */
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../shared/waiting.ts";
@@ -7,20 +7,20 @@ import type { Instance } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
 import { identify, isRunning } from "./processes.ts";
 
-/** Podman cleans up after a container that has ended, in a process of its own. */
+/** Time for Podman to clean up after a container that has ended, which it does in a separate process. */
 const settleMs = 3_000;
 const timeoutMs = 10_000;
 
 /**
- * Ends the pause process of this installation unless something, such as a container, lives in its namespace. Its number is read
- * and it is signalled as the account, which may have written any number, or have put anything else in the file's place.
+ * Ends the pause process of this installation unless something else, such as a container, runs in its namespace. The pid file is
+ * read, and the signal sent, as the account: it may have written any number, or replaced the file with anything.
  */
 export async function endUnusedPause({ account, runtimeDir }: Instance): Promise<void> {
   const file = join(runtimeDir, "libpod/tmp/pause.pid");
   const pid = Number(await readAsAccount(account, file, 16));
   const pause = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
   const namespace = pause && namespaceOf(pid);
-  // Our own namespace would mean that the number has been given to another process since.
+  // If it is in our own namespace, the process id has been reused since.
   if (!pause || !namespace || namespace === namespaceOf("self")) return;
   const isUnused = await until(() => !isShared(namespace, pid), { timeoutMs: settleMs, pollMs: 100 });
   if (isUnused && isRunning(pause)) await succeeds(asAccount(account, ["sh", "-c", `kill -s KILL ${pid}`]), { cwd: "/", timeoutMs });

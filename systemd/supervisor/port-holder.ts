@@ -4,7 +4,7 @@ import { describeProcess } from "./processes.ts";
 
 const listening = "0A";
 
-/** The process that listens on a port of this machine, in words. */
+/** Describes the process that listens on a port of this machine. */
 export function portHolder(port: number): string {
   const sockets = ["tcp", "tcp6"].flatMap((table) => listenersIn(`/proc/net/${table}`, port));
   const pid = processes().find((candidate) => filesOf(candidate).some((file) => sockets.some(({ inode }) => file === `socket:[${inode}]`)));
@@ -28,7 +28,7 @@ function filesOf(pid: string): string[] {
   return unlessGone(() => readdirSync(folder), []).map((file) => unlessGone(() => readlinkSync(`${folder}/${file}`), ""));
 }
 
-/** Processes end while one looks, and others' may not be looked at. */
+/** Processes may end meanwhile, and those of other users are not readable. */
 function unlessGone<T>(look: () => T, otherwise: T): T {
   try {
     return look();

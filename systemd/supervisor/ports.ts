@@ -1,25 +1,25 @@
-/** Ports of this machine: whether one is free, and which one is. */
+/** Checks and finds free ports of this machine. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { messageOf, StartFailure } from "../base/failure.ts";
 import { portHolder } from "./port-holder.ts";
 
-/** Who wants a port, for the message when it is taken. */
+/** The part that needs a port, and its setting, for the message if the port is taken. */
 export interface PortUser {
   readonly part: string;
   readonly setting: string;
 }
 
-/** A port that nobody listens on now. */
+/** A port that is free now. */
 export async function freePort(host: string): Promise<number> {
   return tryListening(host, 0);
 }
 
 /**
- * Checks that nobody listens on a port. Needed because the gateway shares its port (SO_REUSEPORT): two installations on
- * one port would get half of the calls each, without an error anywhere.
+ * Checks that nobody listens on a port. The gateway shares its port (SO_REUSEPORT), so two installations on one port would
+ * each get half of the calls without any error.
  *
- * @throws {StartFailure} naming the part and its setting, when the port is taken or the address is not of this machine.
+ * @throws {StartFailure} naming the part and its setting, if the port is taken or the address does not belong to this machine.
  */
 export async function checkPortIsFree(host: string, port: number, user: PortUser): Promise<void> {
   await tryListening(host, port).catch((error: unknown) => {

@@ -1,7 +1,7 @@
-/** Processes told apart by what a reused process id cannot fake: when they were started, counted from boot. */
+/** Identifies processes by id and start time, because the kernel reuses ids. */
 import { readFileSync } from "node:fs";
 
-/** A process, for longer than its id is valid. */
+/** A process, identified even after its id is reused. */
 export interface ProcessId {
   readonly pid: number;
   /** Clock ticks between boot and start; field 22 of /proc/PID/stat (proc(5)). */
@@ -9,14 +9,14 @@ export interface ProcessId {
   readonly bootId: string;
 }
 
-/** Of a command line in a message. */
+/** Longest part of a command line in a message. */
 const commandCharacters = 120;
 
-/** Identifies a running process, or returns nothing when it is gone (a zombie is gone). */
+/** Identifies a running process; undefined if it has ended (a zombie has ended). */
 export function identify(pid: number): ProcessId | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses, which can contain anything.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, startTicks] = [fields[0], fields[19]];
     if (state === "Z" || state === "X" || startTicks === undefined) return undefined;
@@ -31,7 +31,7 @@ export function isRunning(process: ProcessId): boolean {
   return found !== undefined && found.startTicks === process.startTicks && found.bootId === process.bootId;
 }
 
-/** Reads what was written down of a process. */
+/** Parses the record of a process. */
 export function parseProcessId(text: string): ProcessId | undefined {
   try {
     const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessId>;
@@ -41,7 +41,7 @@ export function parseProcessId(text: string): ProcessId | undefined {
   }
 }
 
-/** A running process as a person looks for it: its id and its command line, or less of it when that is not to be seen. */
+/** Describes a running process by its id and, if readable, its command line. */
 export function describeProcess(pid: number): string {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
@@ -51,7 +51,7 @@ export function describeProcess(pid: number): string {
   }
 }
 
-/** Sends a signal unless the process is gone, possibly replaced by another with its id. */
+/** Sends a signal, unless the process has ended or another one has its id now. */
 export function signalProcess(target: ProcessId, signal: NodeJS.Signals): void {
   if (!isRunning(target)) return;
   try {

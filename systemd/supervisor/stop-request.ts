@@ -1,8 +1,8 @@
-/** The wish of the person, npm, or the system that everything stops. */
+/** The request from the user, npm or the system to stop everything. */
 
 /**
- * One Ctrl-C arrives several times: from the terminal, which signals the whole group, and passed on by npm.
- * What comes within this time of the first is the same wish.
+ * One Ctrl-C arrives several times: from the terminal, which signals the whole group, and forwarded by npm.
+ * Requests within this time of the first count as the same one.
  */
 const sameWishMs = 1_000;
 
@@ -11,12 +11,12 @@ export class StopRequest {
   readonly #urgent = new AbortController();
   #firstMs: number | undefined;
 
-  /** Aborted when a stop was asked for. */
+  /** Aborted when a stop is requested. */
   get signal(): AbortSignal {
     return this.#polite.signal;
   }
 
-  /** Aborted when it was asked for again. */
+  /** Aborted when a stop is requested again. */
   get again(): AbortSignal {
     return this.#urgent.signal;
   }
@@ -26,7 +26,7 @@ export class StopRequest {
     this.#polite.abort(reason);
   }
 
-  /** A wish that means "at once" when it comes for the second time. */
+  /** Requests a stop; a second request means "at once". */
   insist(reason: string): void {
     if (this.#firstMs !== undefined && Date.now() - this.#firstMs > sameWishMs) this.#urgent.abort(reason);
     this.ask(reason);
@@ -35,7 +35,7 @@ export class StopRequest {
 
 const lookMs = 1_000;
 
-/** Listens to signals, and looks whether npm is still there: it passes them on, but says nothing when it is killed itself. */
+/** Listens for signals, and checks that npm still runs: npm forwards signals, but sends none when it is killed itself. */
 export function listenForStop(): StopRequest {
   const request = new StopRequest();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => request.insist(signal));

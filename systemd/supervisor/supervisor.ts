@@ -1,4 +1,4 @@
-/** Starts the parts in the order in which they need each other, keeps them running, and stops them in reverse. */
+/** Starts the parts in the order of their dependencies, keeps them running, and stops them in reverse. */
 
 import { onAbort, unlessAborted } from "../../shared/abort.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -14,10 +14,10 @@ import { manyOpenFiles } from "./open-files.ts";
 import { Part, type PartSpec } from "./part.ts";
 import type { StopRequest } from "./stop-request.ts";
 
-/** Beyond the time that calls in progress get. */
+/** Time to stop, in addition to the time that calls in progress get. */
 const graceMs = 15_000;
 const patienceMs = 20_000;
-/** Of one log line on the terminal; the log file has all of it. */
+/** The longest log line on the terminal; the log file has the whole line. */
 const shownCharacters = 500;
 
 /** What must be known before anything is started. */
@@ -46,7 +46,7 @@ export class Supervisor {
   /**
    * Runs until a stop is asked for.
    *
-   * @throws {StartFailure} when a part says that it cannot run with its configuration, or everything was ended by force.
+   * @throws {StartFailure} if a part cannot run with its configuration, or if everything was killed.
    */
   async run(): Promise<void> {
     try {
@@ -74,7 +74,7 @@ export class Supervisor {
     printReady(this.#terminal, urlOf(config.host, port), apiKey);
   }
 
-  /** Starts the owned server, unless there is another. */
+  /** Starts the owned NATS server, unless the settings name another. */
   async #startBus(): Promise<Pick<Wiring, "gatewayBus" | "workerBus" | "workerId">> {
     const { instance } = this.#plan;
     const workerId = await workerIdOf(instance);
@@ -98,7 +98,7 @@ export class Supervisor {
     part.start();
   }
 
-  /** The part's first ready line. */
+  /** Waits for the part's first ready line. */
   async #startAndWait(spec: PartSpec): Promise<LogLine> {
     this.#start(spec);
     const nudge = setTimeout(() => this.#terminal.warn(`${spec.name} is not ready yet; see ${spec.logFile}`), patienceMs);
@@ -113,7 +113,7 @@ export class Supervisor {
   #heard(part: Part, line: LogLine): void {
     const text = `${part.name}: ${line.text.slice(0, shownCharacters).replaceAll("\n", "\\n")}`;
     if (line.severity === "error") this.#terminal.bad(text);
-    // Parts that are being stopped one after the other miss each other; the log has it.
+    // While the parts stop one after the other, they report each other missing; only the log shows that.
     if (line.severity === "warn" && !this.#stop.signal.aborted) this.#terminal.warn(text);
     if (line.fields.event !== "ready") return;
     if (this.#ready.has(part.name)) this.#terminal.good(`${part.name} is back`);
@@ -130,7 +130,7 @@ export class Supervisor {
     this.#stop.ask(this.#refusal);
   }
 
-  /** The gateway first, so that no call reaches a worker that is going; NATS last, because both say goodbye over it. */
+  /** Stops the gateway first, so that no call reaches a stopping worker, and NATS last, because both announce their end over it. */
   async #stopAll(): Promise<void> {
     if (this.#stop.signal.aborted) this.#terminal.line("Stopping…");
     const killAll = () => this.#parts.forEach((part) => part.kill());
