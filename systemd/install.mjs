@@ -35,7 +35,7 @@ export async function ensureInstalled({ dev = false } = {}) {
   if (code !== 0) throw new Error("npm ci failed; its messages are above");
   const missing = missingPackages(dev);
   // npm silently drops such a package and still succeeds.
-  if (missing.length > 0) throw new Error(`npm ci left out ${missing.join(", ")}: not to be downloaded, or not what package-lock.json has the hash of`);
+  if (missing.length > 0) throw new Error(`npm ci left out ${missing.join(", ")}: they could not be downloaded, or do not match the hash in package-lock.json`);
   if (!nodeRuns()) throw new Error(`the Node.js that npm ci has installed does not run here: ${node}`);
   return node;
 }

@@ -1,6 +1,6 @@
 /**
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
- * Arguments are parts of file names: `npm test -- execute files` runs only those. At the end stands what was attacked and held.
+ * Arguments are parts of file names: `npm test -- execute files` runs only those. The run ends with a table of the attacks that were tried and held.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -14,7 +14,7 @@ import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { startStack } from "./helpers/stack.ts";
 import { toolchainsImage } from "./helpers/toolchains.ts";
 
-/** Files that start installations of their own take long; a few run beside each other. */
+/** Files that start their own installations take long; a few run in parallel. */
 const filesAtOnce = 4;
 const testTimeoutMs = 600_000;
 const slowestShown = 15;
@@ -33,7 +33,7 @@ const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 try {
   if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
-  // Built once for this machine, in minutes, and with nothing beside it.
+  // Built once for this machine, which takes minutes, with nothing else running.
   if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
   const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
   tellSlowest();
@@ -46,18 +46,18 @@ try {
 }
 process.exit();
 
-/** Where the time goes, for whoever wants the tests to be quicker. */
+/** Reports which tests take the most time. */
 function tellSlowest(): void {
   const slowest = [...durations].sort(([, one], [, other]) => other - one).slice(0, slowestShown);
   console.log(`slowest files: ${slowest.map(([file, seconds]) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 }
 
-/** Fork bombs and the like: where the kernel has no pids controller they are felt by everything beside them. */
+/** Fork bombs and the like: without a pids controller in the kernel, they slow down everything that runs in parallel. */
 function isAlone(file: string): boolean {
   return file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
 
-/** What takes longest: begun early, or one of them runs on alone when all others have ended. */
+/** The longest files, which start early, so that none of them still runs alone at the end. */
 function isLong(file: string): boolean {
   return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content|consistency|crash|crash-restore|archive|chain|copy)|resilience\/(damaged-records|drain)|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account))\.test\.ts$/.test(
     file,
@@ -92,7 +92,7 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
   tests.on("test:summary", ({ file, duration_ms }) => {
     if (file) durations.set(relative(process.cwd(), file), duration_ms / 1000);
   });
-  // Its summary is the last thing the reporter writes, after the last test has ended.
+  // The reporter writes its summary last, after the last test has ended.
   const report = tests.compose(new spec());
   report.pipe(process.stdout);
   return new Promise((resolve) => report.once("end", () => resolve(failed)));

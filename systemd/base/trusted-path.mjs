@@ -20,7 +20,7 @@ export class UntrustedPath extends Error {
    */
   constructor(path, uid, reason) {
     super(
-      `${path} ${reason}, so that others could get the rights of ${process.geteuid() === 0 ? "root" : "this user"}. Correct its owner and mode, or choose another folder.`,
+      `${path} ${reason}, so others could gain the rights of ${process.geteuid() === 0 ? "root" : "this user"}. Correct its owner and mode, or choose another folder.`,
     );
     this.path = path;
     this.uid = uid;

@@ -49,7 +49,7 @@ async function prepareImage(instance: Instance, administrator: Administrator, te
     await ensure(image, terminal);
   } catch (error) {
     if (signal.aborted || !(await image.isUsable())) throw error;
-    terminal.warn(`The default image stays the one of an earlier version: ${messageOf(error)}`);
+    terminal.warn(`The default image of an earlier version stays in use: ${messageOf(error)}`);
   }
 }
 

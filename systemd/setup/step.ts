@@ -17,5 +17,5 @@ export async function ensure(step: Step, terminal: Terminal): Promise<void> {
   if (missing === undefined) return;
   await terminal.task(step.title, missing, (progress) => step.provide(progress));
   const still = await step.lacks();
-  if (still !== undefined) throw new StartFailure(`${step.title} did not help: ${still}`);
+  if (still !== undefined) throw new StartFailure(`${step.title} has not fixed this: ${still}`);
 }

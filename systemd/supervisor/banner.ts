@@ -60,7 +60,7 @@ export function printReady(terminal: Terminal, url: string, apiKey: string): voi
   terminal.line();
   terminal.line(terminal.paint("bold", "Sandgate is ready."));
   terminal.line();
-  terminal.line(`  URL      ${terminal.paint("cyan", url)}  ${terminal.paint("dim", "in a browser: sign up, make keys, watch")}`);
+  terminal.line(`  URL      ${terminal.paint("cyan", url)}  ${terminal.paint("dim", "in a browser: sign up, create keys, watch")}`);
   terminal.line(`  API key  ${terminal.paint("cyan", apiKey)}  ${terminal.paint("dim", "of the operator")}`);
   terminal.line();
   terminal.line("Create a sandbox, then run a command in it:");
@@ -69,5 +69,5 @@ export function printReady(terminal: Terminal, url: string, apiKey: string): voi
   terminal.line();
   terminal.line(execute);
   terminal.line();
-  terminal.line(terminal.paint("dim", "Ctrl-C stops everything. Sandboxes and their files are there again on the next start."));
+  terminal.line(terminal.paint("dim", "Ctrl-C stops everything. Sandboxes and their files return at the next start."));
 }

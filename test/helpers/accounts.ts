@@ -1,4 +1,4 @@
-/** Accounts and keys as an operator would make them: records in the buckets that every gateway watches. */
+/** Creates accounts and keys as an operator would: as records in the buckets that every gateway watches. */
 import { randomBytes } from "node:crypto";
 import { hashKey, keyPrefix } from "../../gateway/accounts/keys.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
@@ -13,18 +13,18 @@ import { until } from "./until.ts";
 
 interface Installation {
   readonly url: string;
-  /** All gateways, where there are several. */
+  /** All gateways, if there are several. */
   readonly urls?: readonly string[];
   readonly natsUrl: string;
 }
 
-/** What an operator may set for an account or a key. */
+/** What an operator can set for an account or a key. */
 type Allowed = Pick<KeyRecord, "tier" | "limits">;
 
 export interface TestAccount {
   readonly id: string;
   readonly api: Api;
-  /** Puts another key beside the first one. */
+  /** Adds another key. */
   addKey(allowed?: Allowed): Promise<Api>;
   /** Marks a key as revoked; resolves when the record is stored. */
   revoke(apiKey: string): Promise<void>;
@@ -32,7 +32,7 @@ export interface TestAccount {
   suspend(): Promise<void>;
 }
 
-/** The accounts that one test file makes; at the end their sandboxes, snapshots and records are removed. */
+/** The accounts that one test file creates. At the end, their sandboxes, snapshots and records are removed. */
 export class Accounts {
   readonly #stack: Installation;
   readonly #bus: Bus;
@@ -54,7 +54,7 @@ export class Accounts {
     return new Accounts(stack, bus, accounts, await BucketWriter.open(bus, buckets.keys, checker(KeyRecord)));
   }
 
-  /** A new account with one key, without limits unless some are given; resolves when all gateways know both. */
+  /** Creates an account with one key, with no limits unless given. Resolves when all gateways know both. */
   async make(name = "tester", { tier = "enterprise", limits }: Allowed = {}): Promise<TestAccount> {
     const record: AccountRecord = { id: newId("account"), name, tier, ...(limits ? { limits } : {}), suspended: false, created_at_ms: Date.now() };
     await this.#accounts.put(record.id, record);
@@ -78,7 +78,7 @@ export class Accounts {
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      // An installation of the test's own goes away whole.
+      // The test's own installation is removed as a whole.
       if (this.#stack.urls) return;
       await Promise.all(this.#made.map((record) => this.#remove(record)));
       await Promise.all(this.#hashes.map((hash) => this.#keys.delete(hash)));
@@ -101,7 +101,7 @@ export class Accounts {
 
   async #addKey(accountId: string, allowed: Allowed = {}): Promise<Api> {
     const api = await this.#storeKey(accountId, allowed);
-    // A key that is stored later is known later, so this one need not spend any of its calls to be seen.
+    // Gateways see keys in the order in which they were stored, so checking for a later key spends none of this key's calls.
     const { apiKey } = await this.#storeKey(accountId, { tier: "enterprise" });
     for (const url of this.#stack.urls ?? [this.#stack.url]) {
       const later = new Api({ url, apiKey });

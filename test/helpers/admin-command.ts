@@ -1,4 +1,4 @@
-/** `sandgate-admin` as a process of its own. */
+/** Runs `sandgate-admin` as a separate process. */
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export class AdminCommand {
 
   constructor({ url, apiKey }: { url: string; apiKey: string }) {
     this.#url = url;
-    // As npm makes it for a package's command.
+    // A link like npm makes for a package's command.
     symlinkSync(join(process.cwd(), "systemd/admin.mjs"), this.#link);
     writeFileSync(join(this.folder, "operator-key"), `${apiKey}\n`);
   }
@@ -27,7 +27,7 @@ export class AdminCommand {
     return this.runWith({ SANDGATE_URL: this.#url }, "--key-file", "operator-key", ...args);
   }
 
-  /** Runs it with exactly these variables of the product; nobody can be asked. */
+  /** Runs it with exactly these variables of the product, and without a terminal for prompts. */
   async runWith(variables: Record<string, string>, ...args: string[]): Promise<Outcome> {
     const { PATH = "", HOME = "" } = process.env;
     const options = { cwd: this.folder, env: { PATH, HOME, ...variables }, extendEnv: false, reject: false, stdin: "ignore" } as const;

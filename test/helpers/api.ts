@@ -1,4 +1,4 @@
-/** The HTTP API as a client without any library would call it. */
+/** Calls the HTTP API without the client library. */
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number;
@@ -38,7 +38,7 @@ export class Api {
     this.apiKey = apiKey;
   }
 
-  /** Any call; a plain object becomes a JSON body. The body of the answer is parsed where it is JSON. */
+  /** Makes any call. A plain object becomes a JSON body, and a JSON answer is parsed. */
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
     const response = await this.raw(
       method,
@@ -86,7 +86,7 @@ export class Api {
   }
 }
 
-/** The lines of a stream as they arrive, less the empty chunk that begins the stream of a quiet command. */
+/** The lines of a stream as they arrive, without the empty chunk that starts the stream of a quiet command. */
 export async function* chunksOf(response: Response): AsyncGenerator<Chunk> {
   let rest = "";
   const decoder = new TextDecoder();
@@ -98,7 +98,7 @@ export async function* chunksOf(response: Response): AsyncGenerator<Chunk> {
   if (rest) throw new Error(`the stream ended inside a line: ${rest.slice(0, 200)}`);
 }
 
-/** A whole stream: outputs joined, and its last line. */
+/** Reads a whole stream: its output, joined, and its last line. */
 export async function collect(response: Response): Promise<{ stdout: string; stderr: string; last: Chunk | undefined; chunks: Chunk[] }> {
   const chunks: Chunk[] = [];
   for await (const chunk of chunksOf(response)) chunks.push(chunk);

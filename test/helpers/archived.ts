@@ -1,4 +1,4 @@
-/** The store of layers, as a worker sees it that has stored some. */
+/** The layer store, as seen by a worker that has stored layers in it. */
 import { LayerRecords } from "../../shared/bus/layer-records.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { makeLayerStore } from "../../shared/bus/storage.ts";

@@ -33,7 +33,7 @@ export class BadServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** What the next requests meet; what was heard before is forgotten. */
+  /** Sets the steps for the next requests and forgets earlier requests. */
   plan(...steps: Step[]): void {
     this.#steps = steps;
     this.heard.length = 0;
@@ -63,10 +63,10 @@ const reasons: Readonly<Record<string, readonly string[]>> = reasonsOf;
 export const failure = (status: number, code: string, headers: Record<string, string> = {}): Step =>
   json(status, { error: { code, ...(reasons[code] ? { reason: reasons[code][0] } : {}), message: `${code}!` } }, headers);
 
-/** The connection is closed without a word. */
+/** Closes the connection without an answer. */
 export const cut: Step = (response) => void response.socket?.destroy();
 
-/** The beginning of a body, then the connection is closed. */
+/** Sends the beginning of a body, then closes the connection. */
 export const cutAfter =
   (text: string, headers: Record<string, string> = {}): Step =>
   (response) => {
@@ -74,7 +74,7 @@ export const cutAfter =
     response.write(text, () => response.socket?.destroy());
   };
 
-/** The beginning of a body, which never goes on. */
+/** Sends the beginning of a body, and never the rest. */
 export const stall =
   (text: string): Step =>
   (response) => {
@@ -82,5 +82,5 @@ export const stall =
     response.write(text);
   };
 
-/** No answer at all. */
+/** Never answers. */
 export const silence: Step = () => {};

@@ -1,4 +1,4 @@
-/** A real Chromium that looks at the web pages, and notices whatever goes wrong in them. */
+/** A real Chromium that opens the web pages and records everything that goes wrong in them. */
 import assert from "node:assert/strict";
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import type { Member } from "./members.ts";
@@ -7,7 +7,7 @@ const flags = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", 
 const moreFlags = ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 /** Generous: it only ends a hang. */
 const patienceMs = 30_000;
-/** The browser logs answers with an error status by itself; the pages are meant to deal with those. */
+/** The browser itself logs answers with an error status; handling those is up to the pages. */
 const logOfStatus = /^Failed to load resource: the server responded with a status of 4\d\d/;
 
 /** How a page may look: with pictures to be taken, all; else each scheme and each width once, which tests go through. */
@@ -23,9 +23,9 @@ export function looks(
 const viewportOf = (width: number) => ({ width, height: width < 500 ? 844 : 800 });
 
 export interface OpenOptions extends BrowserContextOptions {
-  /** Whose browser it is; nobody's when absent. */
+  /** The member who is logged in; nobody if absent. */
   readonly member?: Member;
-  /** Errors in the browser's log that the test brings about. */
+  /** Errors in the browser's log that the test causes on purpose. */
   readonly tolerates?: RegExp;
 }
 

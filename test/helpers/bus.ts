@@ -1,4 +1,4 @@
-/** How tests get onto the bus of an installation: by an address that says as whom. */
+/** Connects tests to the bus of an installation: by an address that includes the identity. */
 import { readFileSync } from "node:fs";
 import type { BusAccess } from "../../shared/bus/connect.ts";
 import { Bus } from "../../shared/bus/nats.ts";
@@ -6,7 +6,7 @@ import { subjects } from "../../shared/bus/subjects.ts";
 import { createLogger } from "../../shared/util/log.ts";
 import type { BusSettings } from "../../systemd/supervisor/nats.ts";
 
-/** One text, so that it can be handed on in an environment. */
+/** A single string, so that it fits into an environment variable. */
 export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FILE: nkeyFile = "", SANDGATE_NATS_CA: ca = "" }: BusSettings): string {
   const address = new URL(url);
   address.searchParams.set("nkeyFile", nkeyFile);
@@ -14,7 +14,7 @@ export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FIL
   return address.href;
 }
 
-/** Connects with the whole rights of a gateway, or as `change` says. */
+/** Connects with all rights of a gateway, or as `change` says. */
 export async function connectBus(address: string, name: string, change: Partial<BusAccess> = {}): Promise<Bus & AsyncDisposable> {
   const { protocol, host, searchParams } = new URL(address);
   const nkeyFile = searchParams.get("nkeyFile");

@@ -1,4 +1,4 @@
-/** `sandgate` as a process of its own, with pipes or in a real pseudo-terminal. */
+/** Runs `sandgate` as a separate process, with pipes or in a real pseudo-terminal. */
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,13 +13,13 @@ export interface Outcome {
 }
 
 interface RunOptions {
-  /** Beside PATH and HOME. */
+  /** Environment variables in addition to PATH and HOME. */
   readonly env?: Record<string, string>;
   readonly input?: string | Uint8Array;
 }
 
 export class Cli {
-  /** Where it runs, and its home. */
+  /** Its working directory and home. */
   readonly folder = mkdtempSync(join(tmpdir(), "sandgate-cli-"));
   /** As npm makes it for a package's command. */
   readonly path = join(this.folder, "sandgate");
@@ -35,7 +35,7 @@ export class Cli {
     return this.runWith({}, ...args);
   }
 
-  /** Runs it and expects that all goes well; returns what it printed. @throws {Error} with what it said */
+  /** Runs it, expects success, and returns its output. @throws {Error} with its messages */
   async done(...args: string[]): Promise<string> {
     const { exitCode, stdout, stderr } = await this.run(...args);
     if (exitCode !== 0) throw new Error(`sandgate ${args.join(" ")} ended with ${exitCode}: ${stderr}`);
@@ -56,7 +56,7 @@ export class Cli {
     return { PATH: process.env.PATH ?? "", HOME: this.folder, ...this.#access };
   }
 
-  /** Any program in a terminal of its own. */
+  /** Runs any program in its own terminal. */
   terminal(program: string, args: string[], env: Record<string, string> = {}): CliTerminal {
     const how = { cwd: this.folder, env: { ...this.environment, TERM: "xterm", ...env }, cols: 90, rows: 30, name: "xterm" };
     return new CliTerminal(spawn(program, args, how));
@@ -70,7 +70,7 @@ export class Cli {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what programs send
 const questions = /\u001b(?:\[>?0?c|\[[56]n|\[\?\d+\$p|P\$q q\u001b\\|\]1[01];\?(?:\u0007|\u001b\\))/g;
 
-/** As xterm answers. */
+/** xterm's answers. */
 function replyTo(question: string): string {
   if (question.endsWith("6n")) return "\u001b[2;2R";
   if (question.endsWith("5n")) return "\u001b[0n";
@@ -82,7 +82,7 @@ function replyTo(question: string): string {
 
 export class CliTerminal {
   readonly #pty: IPty;
-  /** Everything that was shown, with its control sequences. */
+  /** Everything that was printed, including control sequences. */
   shown = "";
   exitCode: number | undefined;
   /** How many questions it has answered. */
@@ -102,7 +102,7 @@ export class CliTerminal {
     this.#pty.write(text);
   }
 
-  /** From now on it answers questions as a terminal does, so late as one that is far away. Returns what it was asked. */
+  /** From now on answers queries as a terminal does, with the delay of a remote one. Returns the queries. */
   answering(lateMs: number): string[] {
     const asked: string[] = [];
     let seen = this.shown.length;
@@ -132,7 +132,7 @@ export class CliTerminal {
     this.kill("SIGKILL");
   }
 
-  /** Resolves when this was shown, after `from`; returns where it ends. */
+  /** Resolves when this text was printed after `from`; returns the offset of its end. */
   async sees(pattern: RegExp | string, from = 0): Promise<number> {
     const find = (): number | undefined => {
       const rest = this.shown.slice(from);

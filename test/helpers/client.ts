@@ -1,4 +1,4 @@
-/** The client library with an account of its own on the shared installation. */
+/** The client library with its own account on the shared installation. */
 import { Sandgate } from "../../shared/client/index.ts";
 import { Accounts, type TestAccount } from "./accounts.ts";
 import { sharedStack } from "./shared.ts";

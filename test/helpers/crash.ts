@@ -1,4 +1,4 @@
-/** A worker that dies at named points in the middle of calls about snapshots, and what must hold after its return. */
+/** A worker that dies at named points during snapshot calls, and what must hold after it returns. */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ export class CrashRig {
   readonly calls: SnapshotCalls;
   readonly source: string;
   readonly kept: Snapshot;
-  /** What `source` held when `kept` was taken. */
+  /** The contents of `source` when `kept` was taken. */
   readonly #files: readonly string[];
   readonly #faults: string;
 
@@ -61,7 +61,7 @@ export class CrashRig {
     rmSync(dirname(this.#faults), { recursive: true });
   }
 
-  /** Makes a call in the course of which the worker dies at this point, and starts it again. */
+  /** Makes a call during which the worker dies at this point, then restarts the worker. */
   async dyingAt(point: FaultPoint, call: () => Promise<{ readonly status: number }>): Promise<void> {
     const { pid } = this.stack.worker;
     writeFileSync(this.#faults, point);
@@ -74,7 +74,7 @@ export class CrashRig {
     await usable(this.api, this.source);
   }
 
-  /** Does something while the worker runs with other settings; the usual one is back when this resolves. */
+  /** Does something while the worker runs with other settings. The usual worker is back when this resolves. */
   async withWorker(settings: Readonly<Record<string, string>>, action: (worker: TestProcess) => Promise<void>): Promise<void> {
     await this.stack.worker.kill9();
     const other = withSettings(this.stack.worker, settings);
@@ -88,7 +88,7 @@ export class CrashRig {
     await usable(this.api, this.source);
   }
 
-  /** Starts a call for a snapshot and holds its copy; resolves with the pid of the program that copies. */
+  /** Starts a snapshot call and suspends its copy. Resolves with the pid of the copying program. */
   async startHeldSnapshot(): Promise<number> {
     await this.api.execute(this.source, "head -c 500M /dev/zero | tr '\\0' x > /root/ballast", { timeout: 280 });
     let ended = false;
@@ -107,14 +107,14 @@ export class CrashRig {
     throw new Error("the snapshot was over before its copy was seen");
   }
 
-  /** The program of the source runs and nothing stands still. */
+  /** Asserts that the program of the source runs and nothing is paused. */
   async #assertRunsOn(): Promise<void> {
     const before = await this.#beat();
     await until("the source's program runs", async () => (await this.#beat()) !== before);
     assert.deepEqual(await stoppedProcesses(this.stack), []);
   }
 
-  /** The source runs on, snapshots and other sandboxes are those that are given, and the host has nothing else. */
+  /** Asserts that the source still runs, that only the given snapshots and sandboxes exist, and that the host has nothing else. */
   async assertAgreement(snapshots: readonly string[], sandboxes: readonly string[]): Promise<void> {
     await this.#assertRunsOn();
     const all = [this.source, ...sandboxes].sort();
@@ -127,7 +127,7 @@ export class CrashRig {
     await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: sandboxes });
   }
 
-  /** A sandbox holds what the source held. */
+  /** Asserts that a sandbox has the contents of the source. */
   assertFiles(id: string): Promise<void> {
     return assertSameFiles(this.api, id, this.#files);
   }

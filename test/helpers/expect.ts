@@ -1,4 +1,4 @@
-/** What every answer of the API has in common. */
+/** Checks what every answer of the API has in common. */
 import assert from "node:assert/strict";
 import { type ErrorCode, type ErrorReason, reasonsOf, statusOf } from "../../shared/errors.ts";
 import type { Answer } from "./api.ts";
@@ -11,7 +11,7 @@ interface ErrorBody {
   readonly error: { readonly code: string; readonly reason?: string; readonly message: string; readonly request_id: string };
 }
 
-/** The error envelope: exactly its members, the status of its code, the request id of the header. Returns the message. */
+/** Checks the error envelope: exactly its members, the status of its code, the request id of the header. Returns the message. */
 export function expectError(answer: Answer<unknown>, code: ErrorCode, message?: RegExp | string, reason?: ErrorReason): string {
   const { error } = answer.body as ErrorBody;
   assert.deepEqual(Object.keys(answer.body as ErrorBody), ["error"], `expected ${code}, got ${answer.status}: ${JSON.stringify(answer.body)}`);
@@ -31,14 +31,14 @@ export function expectError(answer: Answer<unknown>, code: ErrorCode, message?: 
   return error.message;
 }
 
-/** A successful answer; returns its body. */
+/** Checks that an answer is successful and returns its body. */
 export function expectOk<T>(answer: Answer<T>, status = 200): T {
   assert.equal(answer.status, status, JSON.stringify(answer.body));
   assert.match(answer.headers.get("x-request-id") ?? "", requestId);
   return answer.body;
 }
 
-/** The members that every sandbox in a response has, with their types; returns nothing but fails loudly. */
+/** Checks the members that every sandbox in a response has, with their types. */
 export function expectSandbox(sandbox: Record<string, unknown>): void {
   const { id, name, status, image, created_at, cpu, memory, storage, disk_size, network, ...rest } = sandbox;
   assert.match(id as string, sandboxId);

@@ -1,5 +1,5 @@
 /**
- * Whatever a test or a test file sets up is ended with it. In a test: `await using server = await BadServer.start();`.
+ * Cleans up what a test or a test file sets up. In a test: `await using server = await BadServer.start();`.
  * At the top of a file, for all its tests: `const server = await fixture(BadServer.start());`.
  */
 import { after, beforeEach } from "node:test";
@@ -8,7 +8,7 @@ type Ending = AsyncDisposable | Disposable;
 
 const made: Ending[] = [];
 
-// While a file is still setting up, the test runner does not run its hooks: what was set up before an error would stay.
+// The test runner runs no hooks of a file that fails while setting up, so what was already set up would stay.
 process.setUncaughtExceptionCaptureCallback((error) => {
   console.error(error);
   void endAll().finally(() => process.exit(1));
@@ -18,12 +18,12 @@ beforeEach(() => {
   if (isSetUp) return;
   isSetUp = true;
   process.setUncaughtExceptionCaptureCallback(null);
-  // When the run is broken off, the test runner would end this process at once.
+  // When the run is interrupted, the test runner would end this process at once.
   process.removeAllListeners("SIGTERM").once("SIGTERM", () => void endAll().finally(() => process.exit(1)));
 });
 after(endAll);
 
-/** What was made for the tests of this file; it is ended after the last of them, what was made last first. */
+/** Registers a fixture for the tests of this file. Fixtures are disposed of after the last test, in reverse order. */
 export function fixture<T extends Ending>(made: T): T;
 export function fixture<T extends Ending>(making: Promise<T>): Promise<T>;
 export function fixture<T extends Ending>(one: T | Promise<T>): T | Promise<T> {
@@ -39,7 +39,7 @@ async function endAll(): Promise<void> {
   }
 }
 
-/** Is done when the tests of this file are over, before what was made earlier is ended. */
+/** Runs when the tests of this file are over, before earlier fixtures are disposed of. */
 export function atEnd(end: () => unknown): void {
   made.push({ [Symbol.asyncDispose]: async () => void (await end()) });
 }

@@ -1,4 +1,4 @@
-/** Folders that are gone with the test that made them. */
+/** Temporary folders that are removed with their test. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ export interface TemporaryFolder extends Disposable {
   readonly path: string;
 }
 
-/** An empty folder. @param mode who can look into it; only its maker when absent. */
+/** An empty folder. @param mode its permissions; only its owner has access if absent */
 export function temporaryFolder(name: string, mode = 0o700, parent = tmpdir()): TemporaryFolder {
   const path = mkdtempSync(join(parent, `sandgate-${name}-`));
   chmodSync(path, mode);

@@ -1,4 +1,4 @@
-/** Gateways as far as they count: limits, reservations and what they say to each other, without HTTP, in the test's process. */
+/** The counting part of gateways, in the test's process and without HTTP: limits, reservations and the calls between gateways. */
 
 import { servePeers } from "../../gateway/api/peers.ts";
 import { SandboxDirectory } from "../../gateway/fleet/directory.ts";
@@ -27,7 +27,7 @@ export class TestGateway {
   readonly rates: RateLimiter;
   readonly reservations: Reservations;
   readonly #parts: Parameters<typeof servePeers>[1];
-  /** Takes what others ask and says nothing. */
+  /** Receives the calls of other gateways and never answers. */
   #deaf: { unsubscribe(): void } | undefined;
 
   private constructor(bus: Bus, mirror: EntryMirror<SandboxEntry>, records: BucketWriter<IdempotencyRecord>) {
@@ -47,14 +47,14 @@ export class TestGateway {
     };
   }
 
-  /** A gateway that the others do not know yet. */
+  /** Creates a gateway that the others do not know yet. */
   static async open(nats: TestNats): Promise<TestGateway> {
     const bus = await nats.connect();
     const mirror = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), quiet);
     return new TestGateway(bus, mirror, await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord)));
   }
 
-  /** Makes it known; with `deaf` it answers nobody until `hear`. */
+  /** Announces the gateway; with `deaf`, it answers nobody until `hear`. */
   join(options: { deaf?: boolean } = {}): void {
     if (options.deaf) this.#deaf = this.bus.connection.subscribe(callsTo("gateway", this.id), { callback: () => {} });
     else this.hear();
@@ -66,14 +66,14 @@ export class TestGateway {
     servePeers(this.bus, this.#parts);
   }
 
-  /** As a gateway that is asked to stop. */
+  /** Leaves like a gateway that is asked to stop. */
   leave(): void {
     this.ownership.leave();
     this.peers.leave();
     this.reservations.stop();
   }
 
-  /** As a gateway that is killed: it says nothing any more, and nobody is told. */
+  /** Disappears like a gateway that is killed: silently. */
   async die(): Promise<void> {
     this.reservations.stop();
     await this.bus.connection.close();
@@ -88,7 +88,7 @@ export async function acquainted(gateways: readonly TestGateway[]): Promise<void
 
 const namesOf = (ids: readonly string[]): string => [...ids].sort().join();
 
-/** A key that the first of the gateways owns when all are there, and the second one without the first. */
+/** A key that the first gateway owns when all are there, and that the second owns without the first. */
 export function keyOf(gateways: readonly TestGateway[]): string {
   const ids = gateways.map(({ id }) => id);
   for (let number = 0; ; number++) {

@@ -7,11 +7,11 @@ import type { Stack } from "./stack.ts";
 import { until } from "./until.ts";
 
 export interface HostState {
-  /** Names of layer folders, the half-made included. */
+  /** Names of layer folders, including incomplete ones. */
   readonly layers: string[];
   /** Names of folders of restored sandboxes. */
   readonly roots: string[];
-  /** Where overlays of ours are mounted. */
+  /** Mount points of our overlays. */
   readonly mounts: string[];
 }
 
@@ -26,7 +26,7 @@ export function hostState({ spec, pid }: TestProcess): HostState {
 
 const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir).sort() : []);
 
-/** Processes of the stack's sandboxes that stand still. */
+/** Paused processes of the stack's sandboxes. */
 export async function stoppedProcesses(stack: Stack): Promise<string[]> {
   const spaces = new Set<string>();
   for (const { id } of await stack.containers()) {
@@ -52,7 +52,7 @@ function pidNamespaceOf(pid: string): string {
   }
 }
 
-/** Resolves when exactly these layers and roots are there, and a mount for each root. */
+/** Resolves when exactly these layers and roots exist, with a mount for each root. */
 export async function untilHostHas(worker: TestProcess, { layers, roots }: { layers: number; roots: readonly string[] }): Promise<void> {
   let state: HostState | undefined;
   await until("the host has what is needed and nothing else", () => {

@@ -1,4 +1,4 @@
-/** Somebody who has taken a worker over: connections with its real credentials, used as its program would not use them. */
+/** An attacker who has taken over a worker: connections with its real credentials, used in ways that its program would not. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Bus } from "../../shared/bus/nats.ts";
@@ -19,7 +19,7 @@ export class HostileWorker {
     this.storage = storage;
   }
 
-  /** With the credentials of the (first) worker of an installation. */
+  /** Connects with the credentials of the (first) worker of an installation. */
   static async open(natsUrl: string): Promise<HostileWorker> {
     const secrets = dirname(new URL(natsUrl).searchParams.get("nkeyFile") ?? "");
     const file = readdirSync(secrets).find((name) => secretForm.test(name)) ?? "";
@@ -34,7 +34,7 @@ export class HostileWorker {
     return [this.calls, this.storage];
   }
 
-  /** What arrives on a subject while `meanwhile` is done, on each connection that lets it be listened to. */
+  /** The messages that arrive on a subject during `meanwhile`, on each connection that may subscribe to it. */
   async overhears(subject: string, meanwhile: () => Promise<void>): Promise<string[]> {
     const heard: string[] = [];
     const listening = this.all.map(({ connection }) =>
@@ -47,13 +47,13 @@ export class HostileWorker {
     return heard;
   }
 
-  /** Says something on all connections; the server has taken it, or refused to, when this resolves. */
+  /** Publishes on all connections. When this resolves, the server has accepted or refused the message. */
   async says(subject: string, payload: string, reply?: string): Promise<void> {
     for (const { connection } of this.all) connection.publish(subject, payload, reply ? { reply } : {});
     await this.flush();
   }
 
-  /** The answers to a question that are no refusals. */
+  /** The answers to a request, without refusals. */
   async learns(subject: string, payload = ""): Promise<string[]> {
     const answers = await Promise.all(this.all.map(({ connection }) => connection.request(subject, payload, { timeout: 1_000 }).catch(() => undefined)));
     return answers.flatMap((answer) => (answer && !answer.string().includes('"error"') && !answer.headers?.code ? [answer.string()] : []));

@@ -1,11 +1,11 @@
-/** Who imports whom, types included. */
+/** Which files import which, types included. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Statements and expressions that import, in the one form that the formatter leaves. */
 const forms = /^(?:import|export) (?:[^;"]*? from )?"([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
-/** What each node needs directly. */
+/** The direct dependencies of each node. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** The sources below some folders by their path in the repository, with what each imports: paths, or names of packages. */
@@ -35,7 +35,7 @@ export function between(graph: Graph, groupOf: (file: string) => string | undefi
   return groups;
 }
 
-/** Paths that lead back to where they begin, one for each node that closes one. */
+/** Import circles as paths, one for each node that closes a circle. */
 export function circlesIn(graph: Graph): string[][] {
   const circles: string[][] = [];
   const path: string[] = [];

@@ -9,7 +9,7 @@ export function through(stack: Stack, { apiKey }: Api): Api[] {
   return stack.urls.map((url) => new Api({ url, apiKey }));
 }
 
-/** What a gateway calls itself since it was last started. */
+/** The peer name of a gateway since its last start. */
 export function gatewayId(stack: Stack, index: number): string {
   const ready = stack.gateways[index]?.lines.findLast((line) => line.includes('"event":"ready"'));
   if (!ready) throw new Error("the gateway has not started");
@@ -30,7 +30,7 @@ export interface Spent {
   readonly refused: readonly Answer[];
 }
 
-/** Simultaneous calls that cost one token each, in turn through each of the gateways. Any other answer is thrown. */
+/** Makes simultaneous calls that cost one token each, through each of the gateways in turn. Throws on any other answer. */
 export async function spend(apis: readonly Api[], count: number): Promise<Spent> {
   const answers = await Promise.all(Array.from({ length: count }, (_, index) => (apis[index % apis.length] as Api).call("GET", "/v1/sandboxes/list")));
   const refused = answers.filter(({ status }) => status === 429);

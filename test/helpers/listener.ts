@@ -1,4 +1,4 @@
-/** Something that nobody may connect to, and that notices when somebody does. */
+/** A listener that nobody may connect to, and that records every connection. */
 import { createServer, type Server } from "node:net";
 import { testPort } from "./ports.ts";
 

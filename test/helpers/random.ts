@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same in every run. */
+/** Pseudo-random numbers that are the same in every run. */
 
 /** A generator of numbers from 0 up to, not including, 1 (mulberry32). */
 export function seededRandom(seed: number): () => number {

@@ -74,7 +74,7 @@ export class Connection {
     return this.#received.toString("latin1");
   }
 
-  /** Stops to read, so that the other side cannot send on. */
+  /** Stops reading, so that the other side cannot continue to send. */
   pause(): void {
     this.#socket.pause();
   }

@@ -1,4 +1,4 @@
-/** What the tests that kill, stop and cut off parts have in common. */
+/** Helpers for tests that kill, stop and disconnect parts. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
@@ -16,7 +16,7 @@ export interface Listed {
   readonly status: string;
 }
 
-/** A command that counts how often it was started, says so, and then never ends by itself. */
+/** A command that counts its starts, prints the count, and then never ends by itself. */
 export class Marked {
   readonly mark = `m${randomBytes(8).toString("hex")}`;
   /** The mark stands in the command line of a process that lives as long as the command. */
@@ -27,7 +27,7 @@ export class Marked {
     return processIds().filter((pid) => commandLineOf(pid).some((word) => word.includes(this.mark))).length;
   }
 
-  /** Resolves when nothing of the command runs. */
+  /** Resolves when no process of the command runs. */
   async gone(): Promise<void> {
     await until(`the end of the processes of ${this.mark}`, () => this.alive === 0);
   }
@@ -98,7 +98,7 @@ export async function usable(api: Api, id: string): Promise<void> {
   await until(`an answer of ${id}`, async () => (await api.execute(id, "echo ok")).stdout === "ok\n");
 }
 
-/** Resolves when the list and podman tell of the same sandboxes, all of which can be used and deleted. */
+/** Resolves when the list and podman agree on the sandboxes, and all of them can be used and deleted. */
 export async function assertAgreement(stack: Stack, api: Api): Promise<void> {
   const ids = await until("agreement of the list with podman", async () => {
     const listed = (await listOf(api)).map(({ id }) => id).sort();

@@ -1,4 +1,4 @@
-/** Counts the turns that others have on the event loop while something long goes on. */
+/** Counts the turns of the event loop during a long operation. */
 export class Turns {
   #count = 0;
   #next = setImmediate(() => this.#turn());

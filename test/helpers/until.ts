@@ -1,7 +1,7 @@
 /** Waiting for a condition instead of for a time. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Asks again and again until the answer is neither undefined nor false. The deadline is generous: it only ends a hang. */
+/** Polls until the answer is neither undefined nor false. The deadline is generous: it only ends a hang. */
 export async function until<T>(what: string, ask: () => Promise<T | undefined | false> | T | undefined | false, timeoutMs = 30_000): Promise<T> {
   let last: unknown;
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await sleep(50)) {

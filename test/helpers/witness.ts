@@ -1,10 +1,10 @@
-/** A neighbour on the installation that is attacked: its long command and the processes that serve it must outlive the attack. */
+/** A neighbor on an attacked installation: its long command, and the processes that serve it, must survive the attack. */
 import assert from "node:assert/strict";
 import { type Api, collect } from "./api.ts";
 import type { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";
 
-/** What a process logs when something went wrong of which no call was told. */
+/** What a process logs when something fails outside any call. */
 const unnoticed = ["unhandled_rejection", "uncaught_exception", "reader closed"];
 
 export class Witness {
@@ -28,7 +28,7 @@ export class Witness {
     return new Witness(stack, api, sandbox, collect(response));
   }
 
-  /** The processes are those of the beginning, they answer, and nothing went wrong in them behind everybody's back. */
+  /** Asserts that the processes are still the same, that they answer, and that nothing failed in them unnoticed. */
   async expectUnharmed(): Promise<void> {
     for (const { process, readyLine } of this.#processes) {
       assert.equal(process.readyLine, readyLine, `${process.spec.name} has ended:\n${process.lines.slice(-5).join("\n").slice(0, 4_000)}`);
@@ -38,7 +38,7 @@ export class Witness {
     assert.equal((await this.#api.execute(this.#sandbox, "echo here")).stdout, "here\n");
   }
 
-  /** Lets the command end, and looks at all that it has written. */
+  /** Lets the command end and checks all of its output. */
   async end(): Promise<void> {
     await this.#api.execute(this.#sandbox, "touch /tmp/end");
     const { stdout, last } = await this.#running;
