@@ -1,10 +1,9 @@
 /** The caller of an API call, and what handlers receive of a call. */
 
-import type { Grant } from "../shared/bus/contract/gateways.ts";
+import type { Grant, Policy } from "../shared/bus/contract/gateways.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../shared/schemas/records.ts";
 import type { KeyLimits } from "../shared/tiers.ts";
 import type { Exchange } from "./http/exchange.ts";
-import type { Policy } from "./limit/bucket.ts";
 
 /** An authenticated caller: an account, through one of its API keys or a browser. */
 export interface Caller {

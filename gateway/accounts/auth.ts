@@ -1,6 +1,6 @@
 /** Who calls: an API key or a logged-in browser, from memory. */
 
-import type { Grant } from "../../shared/bus/contract/gateways.ts";
+import type { Grant, Policy } from "../../shared/bus/contract/gateways.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
@@ -8,7 +8,6 @@ import { type KeyLimits, limitsOf, type TierNumbers, tierNumbers } from "../../s
 import { hostAndPort } from "../../shared/util/host.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Policy } from "../limit/bucket.ts";
 import { type BrowserSessions, hasCsrfToken } from "./browser-sessions.ts";
 import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";

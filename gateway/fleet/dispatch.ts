@@ -4,17 +4,10 @@ import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
 import type { TimeSettings } from "../../shared/bus/contract/declared.ts";
 import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
-import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { rankWorkers } from "./placement.ts";
-
-export interface WorkerRef {
-  readonly id: string;
-  /** The worker's process, to which streams belong. */
-  readonly peer: string;
-}
+import { type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
 
 export class Dispatcher {
   readonly #bus: Bus;
@@ -33,7 +26,7 @@ export class Dispatcher {
   }
 
   /** The workers that are there now. One that has fallen silent accepts nothing new. */
-  workers(): { peer: string; worker: WorkerPresence }[] {
+  workers(): PresentWorker[] {
     return [...this.#peers.present()].flatMap(({ peer, worker }) => {
       if (!worker) return [];
       return [{ peer, worker: this.#peers.isSilent(peer) ? { ...worker, accepts: false } : worker }];

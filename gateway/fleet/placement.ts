@@ -4,9 +4,14 @@ import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ArchiveState } from "../../shared/state/snapshot.ts";
-import type { WorkerRef } from "./dispatch.ts";
 
-interface PresentWorker {
+export interface WorkerRef {
+  readonly id: string;
+  /** The worker's process, to which streams belong. */
+  readonly peer: string;
+}
+
+export interface PresentWorker {
   readonly peer: string;
   readonly worker: WorkerPresence;
 }

@@ -1,6 +1,7 @@
 /** What an account sees and does about itself: its limits, keys and usage. */
 
 import type { Static } from "typebox";
+import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
 import type { ApiKeyPage, KeyBody, NewApiKey, OwnKeysQuery, RevokedApiKey } from "../../shared/schemas/keys.ts";
@@ -10,7 +11,6 @@ import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import type { Policy } from "../limit/bucket.ts";
 import { rateLimited } from "../limit/rates.ts";
 import { paginate } from "./paginate.ts";
 import { accountView, iso, keyView } from "./views.ts";

@@ -3,7 +3,7 @@
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import type { GatewayContext } from "../context.ts";
-import type { WorkerRef } from "../fleet/dispatch.ts";
+import type { WorkerRef } from "../fleet/placement.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /**

@@ -1,5 +1,6 @@
 /** How often something may fail from one address. Counted on each gateway alone: a flood of bad calls must not reach the bus. */
-import { type Policy, TokenBucket } from "./bucket.ts";
+import type { Policy } from "../../shared/bus/contract/gateways.ts";
+import { TokenBucket } from "./bucket.ts";
 import { rateLimited } from "./rates.ts";
 
 const addressesMax = 50_000;

@@ -3,14 +3,7 @@
  * wherever it begins, sees more than `limit` calls, and a client that asks without a pause gets exactly that many.
  */
 
-/** How many calls in how long. */
-export interface Policy {
-  /** Calls in any window. */
-  readonly limit: number;
-  /** Calls at once, at most `limit`; beyond them calls are let in evenly, `limit` in a window. */
-  readonly burst: number;
-  readonly windowMs: number;
-}
+import type { Counted, Policy } from "../../shared/bus/contract/gateways.ts";
 
 /** What a bucket has left. */
 export interface Level {
@@ -20,13 +13,7 @@ export interface Level {
 }
 
 /** Spent tokens on their way to another process: how long until they come back, how many, and their prepayment or 0. */
-export type Spent = readonly (readonly [inMs: number, count: number, prepayment: number])[];
-
-/** What was left of the burst, and how long ago. */
-export interface BurstLeft {
-  readonly left: number;
-  readonly agoMs: number;
-}
+export type Spent = Counted["spent"];
 
 interface Entry {
   /** When the last of the tokens was spent, plus the window. */
@@ -103,13 +90,13 @@ export class TokenBucket {
   }
 
   /** What is left of the burst; undefined as long as the policy has none of its own. */
-  exportBurst(nowMs: number): BurstLeft | undefined {
+  exportBurst(nowMs: number): Counted["burst"] {
     const { left, atMs } = this.#burst;
     return Number.isFinite(left) ? { left, agoMs: nowMs - atMs } : undefined;
   }
 
   /** Goes on with what another process has spent. */
-  import(spent: Spent, nowMs: number, burst?: BurstLeft): void {
+  import(spent: Spent, nowMs: number, burst?: Counted["burst"]): void {
     const others = spent.map(([inMs, count, prepayment]) => ({ backAtMs: nowMs + inMs, slotMs: nowMs + inMs, count, open: false, prepayment }));
     this.#entries = [...this.#entries.slice(this.#first), ...others].sort((a, b) => a.backAtMs - b.backAtMs);
     this.#first = 0;

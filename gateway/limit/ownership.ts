@@ -15,7 +15,7 @@ import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
-import { type Spent, TokenBucket } from "./bucket.ts";
+import { TokenBucket } from "./bucket.ts";
 import { Shares } from "./shares.ts";
 
 /** A reservation that has not become a sandbox yet. */
@@ -162,7 +162,7 @@ export class Ownership {
     const state = known ?? { bucket: new TokenBucket(), pending: new Map(), inherited: true, usedAtMs: now };
     const own = known ? [] : [this.#giveAway(key)];
     for (const { spent, burst, pending } of [...own, ...told]) {
-      state.bucket.import(spent as Spent, now, burst);
+      state.bucket.import(spent, now, burst);
       for (const { id, peer } of pending) state.pending.set(id, { id, peer, atMs: now });
     }
     if (told.length > 0) state.inherited = true;
@@ -175,7 +175,7 @@ export class Ownership {
     const now = performance.now();
     const state = this.#states.get(key);
     this.#states.delete(key);
-    const spent = [...(state?.bucket.export(now) ?? []), ...this.shares.tell(key)].map((tokens): [number, number, number] => [...tokens]);
+    const spent = [...(state?.bucket.export(now) ?? []), ...this.shares.tell(key)];
     const burst = state?.bucket.exportBurst(now);
     const held = [...this.held].flatMap(([id, place]) => (place.key === key && place.granted ? [{ id, peer: this.self }] : []));
     const pending = [...[...(state?.pending.values() ?? [])].map(({ id, peer }) => ({ id, peer })), ...held];

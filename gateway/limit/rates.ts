@@ -6,10 +6,10 @@
 
 import { ask, tell } from "../../shared/bus/calls.ts";
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
-import type { Taken } from "../../shared/bus/contract/gateways.ts";
+import type { Policy, Taken } from "../../shared/bus/contract/gateways.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Level, Policy, TokenBucket } from "./bucket.ts";
+import type { Level, TokenBucket } from "./bucket.ts";
 import type { KeyState, Ownership } from "./ownership.ts";
 
 /** Whether a call may go on, and what is left for the next ones. */
@@ -167,7 +167,7 @@ export class RateLimiter {
 
   #tellShare(owner: string, key: string): void {
     const spent = this.#ownership.shares.tell(key);
-    if (spent.length > 0) tell(this.#bus, "adopt", owner, { key, state: { spent: spent.map(([...tokens]) => tokens), pending: [] } });
+    if (spent.length > 0) tell(this.#bus, "adopt", owner, { key, state: { spent, pending: [] } });
   }
 
   async #askOwner(owner: string, key: string, policy: Policy, want: number): Promise<Reply<"take"> | undefined> {

@@ -1,7 +1,7 @@
 /** What a gateway lets through by itself while it cannot reach the owner of a key: an even share of the limit. */
 
-import type { Taken } from "../../shared/bus/contract/gateways.ts";
-import { type Policy, type Spent, TokenBucket } from "./bucket.ts";
+import type { Policy, Taken } from "../../shared/bus/contract/gateways.ts";
+import { type Spent, TokenBucket } from "./bucket.ts";
 
 interface Share {
   readonly bucket: TokenBucket;

@@ -8,7 +8,8 @@ import type { AttachMessage, StartMessage } from "../../shared/schemas/session-m
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/session/protocol.ts";
 import type { By, Caller } from "../call.ts";
-import type { Dispatcher, WorkerRef } from "../fleet/dispatch.ts";
+import type { Dispatcher } from "../fleet/dispatch.ts";
+import type { WorkerRef } from "../fleet/placement.ts";
 
 /** The parts of the gateway that a connection uses. */
 export interface Parts {

@@ -27,7 +27,7 @@ export class Cli {
 
   constructor({ url, apiKey }: { url: string; apiKey: string }) {
     this.#access = { SANDGATE_URL: url, SANDGATE_API_KEY: apiKey };
-    symlinkSync(join(process.cwd(), "shared/cli/sandgate.mjs"), this.path);
+    symlinkSync(join(process.cwd(), "systemd/sandgate.mjs"), this.path);
   }
 
   /** Runs it with the key in its environment. */

@@ -3,10 +3,14 @@
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
+import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import type { StreamHub } from "../../shared/stream/hub.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
-import type { WorkerContext } from "../context.ts";
+import type { Counters } from "../counters.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
+import type { Store } from "../store/store.ts";
 import type { SessionEnd } from "./end.ts";
 import { Session } from "./session.ts";
 import { summaryOf } from "./summary.ts";
@@ -17,7 +21,13 @@ const endedMax = 32;
 /** Commands of sessions that are being started at the same time; more wait for their turn. */
 const startsAtOnce = 8;
 
-type Context = Pick<WorkerContext, "config" | "hub" | "store" | "log" | "counters">;
+interface Parts {
+  readonly config: Config;
+  readonly hub: StreamHub;
+  readonly store: Store;
+  readonly log: Logger;
+  readonly counters: Counters;
+}
 
 interface Kept {
   readonly session: Session;
@@ -26,11 +36,11 @@ interface Kept {
 
 export class Sessions {
   readonly starts = new Semaphore(startsAtOnce);
-  readonly #context: Context;
+  readonly #parts: Parts;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(context: Context) {
-    this.#context = context;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /** How many have a command that runs. */
@@ -41,12 +51,12 @@ export class Sessions {
   /** A session that counts from now on. @throws {SandgateError} `rate_limited`. */
   open(sandbox: LiveSandbox, call: Request<"sessionStart">): Session {
     this.#refuseTooMany(call);
-    const { config, hub } = this.#context;
+    const { config, hub } = this.#parts;
     const settings = { ringBytes: config.sessionRingBytes, idleMs: config.sessionIdleMs, detachMs: Math.min(call.detach_ms, config.sessionDetachMaxMs) };
     const session = new Session(call, hub, settings, {
       ended: (ended, end) => this.#ended(ended, sandbox, end),
       gone: ({ call: { session_id } }) => this.#kept.delete(session_id),
-      failed: ({ call: { session_id } }, err) => this.#context.log.error({ err, session: session_id }, "a session failed"),
+      failed: ({ call: { session_id } }, err) => this.#parts.log.error({ err, session: session_id }, "a session failed"),
     });
     this.#kept.set(call.session_id, { session, sandbox });
     sandbox.activities.add(session);
@@ -77,7 +87,7 @@ export class Sessions {
 
   /** Writes the session to the log of what ran. */
   async note(session: Session, end?: SessionEnd): Promise<void> {
-    const { store, log } = this.#context;
+    const { store, log } = this.#parts;
     await store.log.put(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
   }
 
@@ -89,7 +99,7 @@ export class Sessions {
   }
 
   #refuseTooMany({ sandbox_id, account_id }: Request<"sessionStart">): void {
-    const { config, counters } = this.#context;
+    const { config, counters } = this.#parts;
     const { sessionsPerSandbox, sessionsPerAccount } = config;
     const refuse = (words: string): never => {
       counters.refuse("sessions");

@@ -6,7 +6,7 @@ import { SandgateError } from "../../../shared/errors.ts";
 import type { ImageInfo, Images, ImagesQuery, RemovedImage } from "../../../shared/schemas/admin/fleet.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { WorkerRef } from "../../fleet/dispatch.ts";
+import type { WorkerRef } from "../../fleet/placement.ts";
 
 /** The images of all workers that are there, or of the one that the query names; the last used first. */
 export async function listImages(context: GatewayContext, { by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<Images> {

@@ -4,7 +4,15 @@ import type { Declared } from "./declared.ts";
 import { Count, Empty, Id } from "./fields.ts";
 
 const Key = Type.String({ minLength: 1, maxLength: 160 });
-const Policy = Type.Object({ limit: Count, burst: Count, windowMs: Count });
+/** How many calls in how long. */
+const Policy = Type.Object({
+  /** Calls in any window. */
+  limit: Count,
+  /** Calls at once, at most `limit`; beyond them calls are let in evenly, `limit` in a window. */
+  burst: Count,
+  windowMs: Count,
+});
+export type Policy = Readonly<Static<typeof Policy>>;
 /** Another gateway owns the key. */
 const Moved = Type.Object({ moved_to: Id });
 
@@ -23,7 +31,7 @@ const Counted = Type.Object({
   burst: Type.Optional(Type.Object({ left: Type.Number(), agoMs: Type.Number() })),
   pending: Type.Array(Type.Object({ id: Id, peer: Id })),
 });
-/** What a gateway has counted for a key. */
+/** What a gateway has counted for a key: tokens spent, what was left of the burst and how long ago, reservations. */
 export type Counted = Static<typeof Counted>;
 
 /** What a session token allows. */

@@ -1,7 +1,8 @@
 /** The token bucket at random times, beside a plain log of what was spent. The clock and the chance are the test's. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Policy, TokenBucket } from "../../../../gateway/limit/bucket.ts";
+import { TokenBucket } from "../../../../gateway/limit/bucket.ts";
+import type { Policy } from "../../../../shared/bus/contract/gateways.ts";
 import { seededRandom } from "../../../helpers/random.ts";
 
 /** Tokens that are spent within this time come back with the last of them. */

@@ -1,7 +1,8 @@
 /** The token bucket alone, with a clock that the tests set. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Policy, TokenBucket } from "../../../../gateway/limit/bucket.ts";
+import { TokenBucket } from "../../../../gateway/limit/bucket.ts";
+import type { Policy } from "../../../../shared/bus/contract/gateways.ts";
 
 const windowMs = 60_000;
 const policyOf = (limit: number, burst = limit): Policy => ({ limit, burst, windowMs });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Policy } from "../../../../gateway/limit/bucket.ts";
 import { ask, askWithin } from "../../../../shared/bus/calls.ts";
+import type { Policy } from "../../../../shared/bus/contract/gateways.ts";
 import { callSubject } from "../../../../shared/bus/subjects.ts";
 import { acquainted, keyOf, TestGateway } from "../../../helpers/gateways.ts";
 import { startNats, type TestNats } from "../../../helpers/nats.ts";
