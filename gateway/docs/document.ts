@@ -1,4 +1,4 @@
-/** openapi.json, made of the table of routes and the schemas that calls are checked by. */
+/** Generates openapi.json from the route table and from the schemas that validate calls. */
 
 import { components, introduction, securitySchemes } from "./common.ts";
 import { tags } from "./operation.ts";
@@ -12,7 +12,7 @@ export interface Server {
   readonly description?: string;
 }
 
-/** The document, as far as the page reads it. */
+/** The OpenAPI document, with the parts that the reference page reads. */
 export interface Document {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly summary: string; readonly description: string };
@@ -36,7 +36,7 @@ export function buildDocument(routes: readonly RouteFacts[], version: string): D
     info: {
       title: "Sandgate",
       version,
-      summary: "Sandboxes for code that you do not trust, on a machine that you own.",
+      summary: "Sandboxes for untrusted code, on your own machines.",
       description: introduction,
     },
     servers: [{ url: "/", description: "The gateway that served this document." }],

@@ -1,4 +1,4 @@
-/** Values that the examples of openapi.json are made of. */
+/** Example values for openapi.json. */
 import type { Account, CurrentAccount } from "../../shared/schemas/accounts.ts";
 import type { AdminAccount, AdminApiKey } from "../../shared/schemas/admin/accounts.ts";
 import type { ApiKey } from "../../shared/schemas/keys.ts";
@@ -18,7 +18,7 @@ export const ids = {
   request: "req_01k9zqb7c8d9e0f1g2h3j4k5m6",
 } as const;
 
-/** The variables of a shell in which the lines for curl look for the ids that earlier answers gave. */
+/** By id, the shell variable that replaces it in the curl examples. */
 export const variables: Readonly<Record<string, string>> = Object.fromEntries(Object.entries(ids).map(([name, id]) => [id, `$${name.toUpperCase()}`]));
 
 const at = (clock: string): string => `2026-01-31T${clock}.000Z`;

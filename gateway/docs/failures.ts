@@ -1,28 +1,31 @@
-/** The errors that calls have in common, and those that several name. */
+/** Errors that all calls share, and errors that several operations document. */
 
 import { ids } from "./examples.ts";
 import type { Failures } from "./operation.ts";
 import type { CallFacts } from "./route.ts";
 
 const always: Failures = {
-  internal_error: { when: "A defect, which is logged under the request id.", message: "an internal error occurred; the request id identifies it in the logs" },
+  internal_error: {
+    when: "A bug in the server, logged under the request id.",
+    message: "an internal error occurred; the request id identifies it in the logs",
+  },
 };
 
 const ofCalls: Failures = {
-  unavailable: { when: "No worker can do it now, or the gateway is full or shutting down.", message: "no worker has room for another sandbox" },
+  unavailable: { when: "No worker is available, or the gateway is busy or shutting down.", message: "no worker has room for another sandbox" },
 };
 
 const limited: Failures = {
-  rate_limited: { when: "More requests in a minute than the tier allows.", message: "the limit of 60 requests a minute is reached" },
+  rate_limited: { when: "More requests per minute than the tier allows.", message: "the limit of 60 requests a minute is reached" },
 };
 
 const ofCallers: Failures = {
   unauthorized: {
-    when: "No API key, one that is not known, or one that has been revoked; for browsers, not logged in.",
+    when: "The API key is missing, unknown or revoked; for browsers, not logged in.",
     message: "Missing API key. Include it in the x-api-key header.",
   },
   forbidden: {
-    when: "The account is suspended, or another one is logged in in this browser than the page belongs to.",
+    when: "The account is suspended, or the browser is logged in to another account than the page belongs to.",
     message: "This account is suspended.",
     reason: "suspended",
   },
@@ -42,29 +45,29 @@ const ofPeople: Failures = {
 };
 
 const ofOperators: Failures = {
-  forbidden: { when: "The account is not an operator's, or is suspended.", message: "Only an operator may do this.", reason: "operators_only" },
+  forbidden: { when: "The account is not an operator, or is suspended.", message: "Only an operator may do this.", reason: "operators_only" },
 };
 
 const invalidField: Failures = {
   invalid_request: {
-    when: "A field is missing, not known or out of bounds, or the body is not JSON. The message names it.",
+    when: "A field is missing, unknown or out of bounds, or the body is not JSON. The message names the field.",
     message: "Missing required field: image",
   },
 };
 const invalidQuery: Failures = {
   invalid_request: {
-    when: "A parameter is not known or out of bounds. The message names it.",
+    when: "A parameter is unknown or out of bounds. The message names it.",
     message: "page_size must be between 1 and 100 (a whole number)",
   },
 };
 const unknownQuery: Failures = {
-  invalid_request: { when: "A parameter or a field is not known. The message names it.", message: "Unknown query parameter: verbose" },
+  invalid_request: { when: "A parameter or a field is unknown. The message names it.", message: "Unknown query parameter: verbose" },
 };
 const tooLarge: Failures = {
-  payload_too_large: { when: "The body is larger than the server takes (1 MiB by default).", message: "the request body must be at most 1048576 bytes" },
+  payload_too_large: { when: "The body is larger than the limit (1 MiB by default).", message: "the request body must be at most 1048576 bytes" },
 };
 
-/** Those of every call of this kind; a route's own docs say more of some. */
+/** The errors of every call of this kind. A route's own docs may override some. */
 export function commonFailures({ access, body, method, query }: CallFacts): Failures {
   const takesBody = body !== "file" && Object.keys((body.schema as { properties?: object }).properties ?? {}).length > 0;
   return {
@@ -78,7 +81,7 @@ export function commonFailures({ access, body, method, query }: CallFacts): Fail
   };
 }
 
-/** Of answers that need no account. */
+/** Errors of routes outside the pipeline. */
 export const openFailures: Failures = always;
 
 export const noSandbox: Failures = {
@@ -92,16 +95,16 @@ export const noAccount: Failures = {
   not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}`, reason: "no_such_account" },
 };
 export const noWorker: Failures = {
-  not_found: { when: "Nothing is known of such a worker.", message: `Worker not found: ${ids.worker}`, reason: "no_such_worker" },
+  not_found: { when: "There is no such worker.", message: `Worker not found: ${ids.worker}`, reason: "no_such_worker" },
 };
 
 export const noImage: Failures = {
-  not_found: { when: "No worker that was asked has such an image.", message: `Image not found: ${ids.image}`, reason: "no_such_image" },
+  not_found: { when: "None of the workers asked has such an image.", message: `Image not found: ${ids.image}`, reason: "no_such_image" },
 };
 
 export const noImageHad: Failures = {
   unprocessable: {
-    when: "The image is no name of one, is not there, may not be used, or its registry cannot be reached. The message tells which.",
+    when: "The image name is invalid, the image does not exist or is not allowed, or its registry cannot be reached. The message says which.",
     message: "image not found: the registry docker.io has no docker.io/library/nothing:1 that anybody may pull",
     reason: "image_not_found",
   },
@@ -109,7 +112,7 @@ export const noImageHad: Failures = {
 
 export const notRunning: Failures = {
   conflict: {
-    when: "The sandbox is not running: still being made, being deleted, or broken.",
+    when: "The sandbox is not running: it is being created or deleted, or has failed.",
     message: 'the sandbox is not running, it is in state "creating"',
   },
 };
@@ -117,13 +120,13 @@ export const sandboxLimit: Failures = {
   sandbox_limit_reached: { when: "The key has as many sandboxes as its tier allows.", message: "the limit of 10 sandboxes at the same time is reached" },
 };
 export const noDisk: Failures = {
-  insufficient_storage: { when: "The host, or the sandbox's storage, is full.", message: "the host has too little free disk space" },
+  insufficient_storage: { when: "The disk of the host or the storage of the sandbox is full.", message: "the host has too little free disk space" },
 };
 export const largeAnswer: Failures = {
-  payload_too_large: { when: "The answer would be larger than one may be.", message: "the answer would have 9000000 bytes, 8387584 are possible" },
+  payload_too_large: { when: "The answer would exceed the size limit.", message: "the answer would have 9000000 bytes, 8387584 are possible" },
 };
 export const repeated: Failures = {
-  idempotency_conflict: { when: "The `Idempotency-Key` was used for something else.", message: "this Idempotency-Key was used for a different request" },
+  idempotency_conflict: { when: "The `Idempotency-Key` was used for a different request.", message: "this Idempotency-Key was used for a different request" },
 };
 export const guessing: Failures = {
   rate_limited: { when: "Too many attempts from this address, or for this account.", message: "too many failed authentications from this address" },

@@ -1,74 +1,74 @@
-/** What openapi.json says of a route beyond its method, path and the schemas of what it takes. */
+/** The documentation of a route for openapi.json, beyond its method, path and input schemas. */
 import type { Static, TSchema } from "typebox";
 import type { ErrorCode, ReasonedCode, ReasonOf } from "../../shared/errors.ts";
 
-/** The groups of calls, in the order in which the reference shows them. */
+/** The groups of operations, in the order of the reference. */
 export const tags = {
-  Sandboxes: "Isolated Linux environments: make them, see them, end them.",
-  Executions: "Commands in a sandbox, answered whole or streamed.",
-  "Live sessions": "Interactive programs over a WebSocket, which live on when the connection drops.",
-  Files: "Files into a sandbox and out of it.",
-  Snapshots: "Point-in-time copies of sandboxes, to be restored as often as one likes.",
-  Account: "Who one is, one's keys, and what is left of the limits.",
-  Browser: "What the web pages do to sign up and log in. Programs use an API key instead.",
-  Operator: "For operators of the installation: accounts, keys, workers, images and sandboxes of everybody.",
-  Operations: "Whether the service works, and this reference. No key is needed.",
+  Sandboxes: "Isolated Linux environments: create, inspect and delete them.",
+  Executions: "Commands in a sandbox, with their output returned at the end or streamed.",
+  "Live sessions": "Interactive programs over a WebSocket, which keep running when the connection drops.",
+  Files: "Upload files to a sandbox and download them.",
+  Snapshots: "Point-in-time copies of sandboxes, which can be restored any number of times.",
+  Account: "Your account, its API keys, and what is left of its limits.",
+  Browser: "The calls of the web pages to sign up and log in. Programs use an API key instead.",
+  Operator: "For operators of the installation: the accounts, keys, workers, images and sandboxes of all users.",
+  Operations: "Health checks and this reference. No key is needed.",
 } as const;
 export type Tag = keyof typeof tags;
 
-/** One way in which a call fails. */
+/** One way in which a call can fail. */
 export interface Failure {
   readonly when: string;
-  /** A message as it may read. */
+  /** An example message. */
   readonly message: string;
 }
 export type Failures = { readonly [C in ErrorCode]?: C extends ReasonedCode ? Failure & { readonly reason: ReasonOf<C> } : Failure };
 
-/** A body of some media type. */
+/** A body of one media type. */
 export interface Content {
   readonly type: string;
   /** Absent for bytes. */
   readonly schema?: TSchema;
-  /** A JSON value, or the text of the whole body for other types. */
+  /** A JSON value; for other types, the text of the whole body. */
   readonly example?: unknown;
 }
 
-/** @template A the schema of its JSON, which is the type of what the handler answers with */
+/** @template A the schema of the JSON answer, which also types the handler's answer */
 export interface Success<A extends TSchema = TSchema> {
   readonly status: 101 | 200 | 201;
   readonly description: string;
   readonly content: readonly Content[];
-  /** Absent for what is no JSON. */
+  /** Absent for answers that are not JSON. */
   readonly answer?: A;
 }
 
 export interface OperationDocs<A extends TSchema = TSchema> {
   readonly tag: Tag;
-  /** `operationId`: generated clients name their functions by it. */
+  /** The `operationId`, after which generated clients name their functions. */
   readonly name: string;
   readonly summary: string;
-  /** Paragraphs, in the Markdown that openapi.json has. */
+  /** Paragraphs in Markdown. */
   readonly description?: string;
-  /** What `{id}` stands for. */
+  /** The kind of resource that `{id}` identifies. */
   readonly of?: "sandbox" | "snapshot" | "key" | "account" | "worker" | "image";
   /** Example values of query parameters. */
   readonly query?: Readonly<Record<string, string | number>>;
   /** An example of a JSON body. */
   readonly body?: object;
-  /** The bodies of a call that takes a file. */
+  /** The bodies that a file upload accepts. */
   readonly file?: readonly Content[];
-  /** Takes an `Idempotency-Key`. */
+  /** Whether the call accepts an `Idempotency-Key`. */
   readonly once?: true;
   readonly success: Success<A>;
-  /** Other answers that are not errors. */
+  /** Other documented answers that do not use the error envelope. */
   readonly others?: readonly (Omit<Success, "status"> & { readonly status: number })[];
-  /** Beside those that all calls of its kind have. */
+  /** Errors in addition to those of all calls of its kind. */
   readonly failures: Failures;
-  /** What follows the address in the example for curl, where that cannot be told from the rest. */
+  /** Arguments after the URL in the curl example, if they cannot be derived. */
   readonly curl?: string;
-  /** The command whose output curl sends. */
+  /** The command whose output is piped to curl. */
   readonly input?: string;
-  /** An example for the client library, where curl cannot do it. */
+  /** An example with the client library, for what curl cannot do. */
   readonly program?: string;
 }
 

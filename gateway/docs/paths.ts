@@ -1,4 +1,4 @@
-/** One operation of openapi.json. */
+/** Generates one operation of openapi.json. */
 import type { TSchema } from "typebox";
 import { ids } from "./examples.ts";
 import type { OperationDocs } from "./operation.ts";
@@ -62,7 +62,7 @@ function bodyOf(route: DocumentedRoute, schemas: Schemas, responses: Responses):
   return { required, content: { "application/json": { schema: schemas.of(schema), ...(route.docs.body ? { example: route.docs.body } : {}) } } };
 }
 
-/** Any one of these lets a caller in. */
+/** The accepted security schemes; any one of them is enough. */
 function securityOf(route: DocumentedRoute): Json[] {
   if (route.access === "open" || route.access === "anyone") return [];
   const { access, method, asksWho } = route;

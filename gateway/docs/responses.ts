@@ -1,4 +1,4 @@
-/** The answers of an operation: its success, and its errors by status. */
+/** Generates the responses of an operation: its success, and its errors by status. */
 import { type ErrorCode, statusOf } from "../../shared/errors.ts";
 import { ErrorAnswer } from "../../shared/schemas/errors.ts";
 import { ids } from "./examples.ts";
@@ -7,22 +7,22 @@ import type { Content, Failure, Failures } from "./operation.ts";
 import type { DocumentedRoute } from "./route.ts";
 import type { Json, Schemas } from "./schema.ts";
 
-/** Errors that say when to come back. */
+/** Statuses of errors that carry `Retry-After`. */
 const withRetry: ReadonlySet<number> = new Set([429, 503]);
 
 const headerRef = (name: string): Json => ({ $ref: `#/components/headers/${name}` });
 
-/** All the ways in which a route's call fails. */
+/** All the ways in which a call of this route can fail. */
 export function failuresOf(route: DocumentedRoute): Failures {
   return { ...(route.access === "open" ? openFailures : commonFailures(route)), ...route.docs.failures };
 }
 
-/** Whether answers tell what is left of a limit: of all who have one. */
+/** Whether responses carry rate limit headers: for all routes with an authenticated caller. */
 const isCounted = ({ access }: DocumentedRoute): boolean => access !== "open" && access !== "anyone";
 
 export class Responses {
   readonly #schemas: Schemas;
-  /** Error answers that several operations have, by their JSON text. */
+  /** Error responses that several operations share, by their JSON text. */
   readonly #shared = new Map<string, { readonly name: string; readonly response: Json }>();
 
   constructor(schemas: Schemas, routes: readonly DocumentedRoute[]) {
@@ -56,7 +56,7 @@ export class Responses {
     return Object.fromEntries([...successes, ...errors]);
   }
 
-  /** Bodies by their media type. */
+  /** Bodies by media type. */
   contents(contents: readonly Content[]): Json {
     return Object.fromEntries(
       contents.map(({ type, schema, example }) => [
@@ -89,7 +89,7 @@ export class Responses {
     return { "x-request-id": headerRef("x-request-id"), ...limits };
   }
 
-  /** After the codes, such as `NotFound`; numbered where different answers have the same. */
+  /** A name made from the error codes, such as `NotFound`; numbered if different responses have the same codes. */
   #newName(status: number, codes: readonly ErrorCode[]): string {
     const words = codes.join("_").split("_");
     const base = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("") || String(status);

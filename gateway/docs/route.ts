@@ -1,26 +1,26 @@
-/** What the reference is told of a route. */
+/** The facts about a route that the reference is generated from. */
 import type { TObject, TSchema } from "typebox";
 import type { Endpoint } from "../http/exchange.ts";
 import type { OperationDocs } from "./operation.ts";
 
 interface Told extends Endpoint {
-  /** `page` is for browsers that load the web pages, and no call. */
+  /** `page` marks a route that serves the web pages and is not part of the API. */
   readonly docs: OperationDocs | "page";
 }
 
-/** Of a route that is answered without the pipeline. */
+/** Facts about a route that bypasses the pipeline. */
 export interface OpenFacts extends Told {
   readonly access: "open";
 }
 
-/** Of a call. */
+/** Facts about an API call. */
 export interface CallFacts extends Told {
   /**
-   * Who may call: `account` with an API key or logged in on the web page, `person` only logged in, `operator` an account
-   * that is one, `anyone` from our own pages.
+   * Who may call. `account`: with an API key or logged in on the web page. `person`: only logged in. `operator`: an operator's
+   * account. `anyone`: without authentication; browsers only from our own pages.
    */
   readonly access: "account" | "person" | "operator" | "anyone";
-  /** Whether it asks who is logged in: a browser may call it without naming an account. */
+  /** Whether the call asks who is logged in, so that a browser may call it without naming an account. */
   readonly asksWho: boolean;
   readonly query: { readonly schema: TObject };
   /** `file`: the handler reads the body itself, as a stream. */
@@ -29,11 +29,11 @@ export interface CallFacts extends Told {
 
 export type RouteFacts = OpenFacts | CallFacts;
 
-/** A route that the document tells of. */
+/** A route that the reference documents. */
 export type DocumentedRoute = RouteFacts & { readonly docs: OperationDocs };
 
-/** Routes for browsers that load the pages are no calls. */
+/** Routes that serve the web pages are not documented. */
 export const isDocumented = <R extends RouteFacts>(route: R): route is R & { readonly docs: OperationDocs } => typeof route.docs === "object";
 
-/** The path as OpenAPI writes it. */
+/** The path in OpenAPI syntax. */
 export const templateOf = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}");

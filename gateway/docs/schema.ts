@@ -1,20 +1,20 @@
-/** TypeBox schemas as openapi.json has them: our own annotations turned into words, named objects into components. */
+/** Converts TypeBox schemas for openapi.json: our own annotations become descriptions, named objects become components. */
 import type { TSchema } from "typebox";
 import { wordsOf } from "../../shared/schemas/words.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Turns schemas into their JSON form and collects those that have a name. */
+/** Converts schemas to JSON Schema and collects the named ones. */
 export class Schemas {
   readonly #named = new Map<string, Json>();
   readonly #sources = new Map<string, string>();
 
-  /** By name, in the order in which they were first met. */
+  /** The named schemas, in the order in which they were first used. */
   get components(): Json {
     return Object.fromEntries(this.#named);
   }
 
-  /** A schema for the place where it is used; one with a name becomes a reference. */
+  /** The schema as used in place: a named one becomes a reference. */
   of(schema: TSchema): Json {
     const { component, ...rest } = schema as { component?: string } & Record<string, unknown>;
     if (!component) return this.#plain(rest);
@@ -22,7 +22,7 @@ export class Schemas {
     if ((this.#sources.get(component) ?? source) !== source) throw new Error(`two schemas have the name ${component}`);
     if (!this.#named.has(component)) {
       this.#sources.set(component, source);
-      this.#named.set(component, {}); // Its place comes before those that it holds.
+      this.#named.set(component, {}); // Reserves its position before the schemas that it contains.
       this.#named.set(component, this.#plain(rest));
     }
     return { $ref: `#/components/schemas/${component}` };

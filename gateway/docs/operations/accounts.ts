@@ -1,4 +1,4 @@
-/** Calls of the web pages, and those about one's own account. */
+/** Calls of the web pages, and calls about the caller's own account. */
 import { AccountUsage, AuthSettings, CurrentAccount, Message, NewPassword } from "../../../shared/schemas/accounts.ts";
 import { ApiKeyPage, NewApiKey, RevokedApiKey } from "../../../shared/schemas/keys.ts";
 import { account, ids, key, session, times } from "../examples.ts";
@@ -10,7 +10,7 @@ const password = "correct horse battery staple";
 export const settings = {
   tag: "Browser",
   name: "getAuthSettings",
-  summary: "What the log-in page asks",
+  summary: "Get the log-in settings",
   success: ok("Whether people can sign up.", AuthSettings, { sign_up: true }),
   failures: {},
 } satisfies OperationDocs;
@@ -18,8 +18,8 @@ export const settings = {
 export const signUp = {
   tag: "Browser",
   name: "signUp",
-  summary: "Make an account",
-  description: "The answer is the same whether the address is new or has an account already, which then stays as it is. Log in after it.",
+  summary: "Create an account",
+  description: "The answer is the same whether or not the address already has an account. An existing account is left unchanged. Log in afterwards.",
   body: { email: account.email, password, name: account.name },
   success: ok("The address has an account.", Message, {
     message: "If this e-mail address is new here, its account is made: log in with the password that you chose",
@@ -39,12 +39,12 @@ export const logIn = {
   name: "logIn",
   summary: "Log in",
   description:
-    "The answer sets the session's cookie. Calls with it name the account's `id` in the header `x-sandgate-account`, and those that change something the `csrf_token` in `x-csrf-token`. A session that the browser has had before ends.",
+    "The answer sets the session cookie. Calls with the cookie must send the account's `id` in the header `x-sandgate-account`; those that change something must also send the `csrf_token` in `x-csrf-token`. An earlier session of the browser ends.",
   body: { email: account.email, password },
   success: ok("Logged in.", CurrentAccount, session),
   failures: {
     ...guessing,
-    unauthorized: { when: "The address or the password is wrong; which one is not said.", message: "Wrong e-mail or password." },
+    unauthorized: { when: "The address or the password is wrong. The answer does not say which.", message: "Wrong e-mail or password." },
     forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended.", reason: "suspended" },
   },
 } satisfies OperationDocs;
@@ -61,9 +61,9 @@ export const changePassword = {
   tag: "Browser",
   name: "changePassword",
   summary: "Change the password",
-  description: "All other sessions of the account end. API keys stay as they are.",
+  description: "All other sessions of the account end. API keys keep working.",
   body: { current_password: password, new_password: "a better horse battery staple" },
-  success: ok("The new password holds.", NewPassword, {
+  success: ok("The password is changed.", NewPassword, {
     message: "Password changed; all other sessions of this account have ended",
     csrf_token: "Yc4m2Rk8Vb1tHx6pLd9sWq3fJz7nGe5u",
   }),
@@ -81,7 +81,7 @@ export const get = {
   tag: "Account",
   name: "getAccount",
   summary: "Get the account",
-  success: ok("Who calls, and the limits. A browser is told its `csrf_token` as well.", CurrentAccount, session),
+  success: ok("The caller's account and its limits. A browser also receives its `csrf_token`.", CurrentAccount, session),
   failures: {},
 } satisfies OperationDocs;
 
@@ -89,17 +89,17 @@ export const listKeys = {
   tag: "Account",
   name: "listApiKeys",
   summary: "List API keys",
-  description: "Newest first. Revoked ones too, until they are forgotten, 30 days after that by default. The keys themselves are not kept, only their hashes.",
+  description: "Newest first. Includes revoked keys until they are removed, by default 30 days later. Only hashes of the keys are stored.",
   query: { page: 1, page_size: 50 },
-  success: ok("A page of the keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
+  success: ok("One page of keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
   failures: {},
 } satisfies OperationDocs;
 
 export const makeKey = {
   tag: "Account",
   name: "createApiKey",
-  summary: "Make an API key",
-  description: "The answer is the only one that ever shows the key. Only logged in on the web page.",
+  summary: "Create an API key",
+  description: "The key is shown only in this answer. Requires a login on the web page.",
   body: { name: key.name },
   success: made("The new key.", NewApiKey, {
     id: key.id,
@@ -109,8 +109,11 @@ export const makeKey = {
     key: "sg_Xk2b9QwT7vR4nM8sLd1pHf6jZc3yGa5eUi0oBx2kWq9rVt4m",
   }),
   failures: {
-    rate_limited: { when: "The account has made 200 keys within an hour.", message: "an account can make at most 200 keys an hour; try again in 18 seconds" },
-    conflict: { when: "The account has as many active keys as it may have.", message: "An account can have at most 5 active keys; revoke one first." },
+    rate_limited: {
+      when: "The account has created 200 keys within an hour.",
+      message: "an account can make at most 200 keys an hour; try again in 18 seconds",
+    },
+    conflict: { when: "The account has reached its limit of active keys.", message: "An account can have at most 5 active keys; revoke one first." },
   },
 } satisfies OperationDocs;
 
@@ -118,17 +121,17 @@ export const endKey = {
   tag: "Account",
   name: "revokeApiKey",
   summary: "Revoke an API key",
-  description: "It fails everywhere at once, and calls in progress end. Only logged in on the web page.",
+  description: "The key stops working everywhere at once, and its calls in progress end. Requires a login on the web page.",
   of: "key",
-  success: ok("It is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
+  success: ok("The key is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
 } satisfies OperationDocs;
 
 export const usage = {
   tag: "Account",
   name: "getUsage",
-  summary: "Get what is used and left",
-  success: ok("Now, and the last hour.", AccountUsage, {
+  summary: "Get usage and remaining limits",
+  success: ok("The current usage, and the last hour by minute.", AccountUsage, {
     timestamp: times.now,
     sandboxes: { running: 1, creating: 0, error: 0, total: 1 },
     keys: [

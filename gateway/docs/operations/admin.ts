@@ -31,10 +31,10 @@ export const changeAccount = {
   tag,
   name: "adminChangeAccount",
   summary: "Change any account",
-  description: "What is not named stays as it is. Numbers in `limits` go over those of the tier; `null` takes all away.",
+  description: "Omitted fields keep their values. Numbers in `limits` override those of the tier; `null` removes all overrides.",
   of: "account",
   body: { tier: "pro", limits: { sandboxes: 80 } },
-  success: ok("The account as it is now.", AdminAccountWithKeys, {
+  success: ok("The account after the change.", AdminAccountWithKeys, {
     ...withKeys,
     tier: "pro",
     limits: { requests_per_minute: 300, burst: 300, sandboxes: 80 },
@@ -43,7 +43,7 @@ export const changeAccount = {
   failures: {
     ...noAccount,
     conflict: {
-      when: "Operators would shut themselves out.",
+      when: "The caller would lose its own operator access.",
       message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
     },
   },
@@ -62,10 +62,10 @@ export const listKeys = {
 export const changeKey = {
   tag,
   name: "adminChangeKey",
-  summary: "Give a key a tier or numbers of its own",
+  summary: "Change the tier or limits of a key",
   of: "key",
   body: { tier: "enterprise", limits: { requests_per_minute: 1200 } },
-  success: ok("The key as it is now.", AdminApiKey, {
+  success: ok("The key after the change.", AdminApiKey, {
     ...adminKey,
     tier: "enterprise",
     limits: { requests_per_minute: 1200, burst: 1200, sandboxes: 10_000 },
@@ -80,7 +80,7 @@ export const endKey = {
   name: "adminRevokeKey",
   summary: "Revoke any key",
   of: "key",
-  success: ok("It is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
+  success: ok("The key is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
 } satisfies OperationDocs;
 
@@ -88,7 +88,7 @@ export const listWorkers = {
   tag,
   name: "adminListWorkers",
   summary: "List workers",
-  description: "Those that are there, and those that are gone but still have sandboxes in the directory.",
+  description: "Workers that are present, and absent ones that still have sandboxes in the directory.",
   success: ok("The fleet.", Workers, {
     data: [
       {
@@ -111,11 +111,15 @@ export const listWorkers = {
 export const drainWorker = {
   tag,
   name: "adminDrainWorker",
-  summary: "Give a worker no new sandboxes",
-  description: "What it has goes on. `on: false` takes that back.",
+  summary: "Cordon a worker",
+  description: "The worker accepts no new sandboxes; existing ones keep running. `on: false` reverts this.",
   of: "worker",
   body: { on: true },
-  success: ok("It takes none, or again.", DrainedWorker, { id: ids.worker, cordoned: true, message: "The worker takes no new sandboxes" }),
+  success: ok("The worker is cordoned, or accepts sandboxes again.", DrainedWorker, {
+    id: ids.worker,
+    cordoned: true,
+    message: "The worker takes no new sandboxes",
+  }),
   failures: noWorker,
 } satisfies OperationDocs;
 
@@ -123,17 +127,17 @@ export const forgetWorker = {
   tag,
   name: "adminForgetWorker",
   summary: "Forget a worker that will never come back",
-  description: "Its sandboxes leave the directory, and count for nobody's limit any more.",
+  description: "Its sandboxes are removed from the directory and no longer count against any limit.",
   of: "worker",
-  success: ok("It is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
-  failures: { ...noWorker, conflict: { when: "The worker is there.", message: "This worker is there; stop it first." } },
+  success: ok("The worker is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
+  failures: { ...noWorker, conflict: { when: "The worker is present.", message: "This worker is there; stop it first." } },
 } satisfies OperationDocs;
 
 export const listImages = {
   tag,
   name: "adminListImages",
   summary: "List the images of all workers",
-  description: "Those of one worker after those of another, the last used first.",
+  description: "Grouped by worker, most recently used first.",
   query: { worker_id: ids.worker },
   success: ok("The images.", Images, {
     data: [
@@ -155,11 +159,11 @@ export const removeImage = {
   tag,
   name: "adminRemoveImage",
   summary: "Remove an image",
-  description: "From all workers, or from one. It is fetched again when somebody asks for it.",
+  description: "From all workers, or from one. The image is pulled again when it is next requested.",
   of: "image",
   query: { worker_id: ids.worker },
-  success: ok("It is gone.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
-  failures: { ...noImage, conflict: { when: "It is in use, or it is the default one.", message: "the image is in use" } },
+  success: ok("The image is removed.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
+  failures: { ...noImage, conflict: { when: "The image is in use, or is the default image.", message: "the image is in use" } },
 } satisfies OperationDocs;
 
 export const listSandboxes = {
@@ -177,6 +181,6 @@ export const deleteSandbox = {
   name: "adminDeleteSandbox",
   summary: "Delete any sandbox",
   of: "sandbox",
-  success: ok("It is gone.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
-  failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
+  success: ok("The sandbox is deleted.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
+  failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
 } satisfies OperationDocs;

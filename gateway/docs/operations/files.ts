@@ -11,7 +11,7 @@ export const upload = {
   name: "uploadFile",
   summary: "Upload a file",
   description:
-    "A form with `path` and `file` in any order, or the bytes themselves with `?path=`. Folders that are missing are made. The file is replaced in one step: an upload that breaks leaves the old one.\n\nWith `?archive=tar` the file is a tar archive, as it is or compressed, which the sandbox's own `tar` unpacks in the folder `path` once all of it has come.",
+    "A form with `path` and `file` in any order, or the raw bytes with `?path=`. Missing folders are created. The file is replaced atomically: a failed upload leaves the old file in place.\n\nWith `?archive=tar` the file is a tar archive, plain or compressed. The sandbox's own `tar` unpacks it in the folder `path` once it has arrived completely.",
   of: "sandbox",
   query: { path: "/work/data.csv", mode: "644" },
   file: [
@@ -20,13 +20,13 @@ export const upload = {
   ],
   success: ok("The file is in place.", UploadResult, { message: "File uploaded", path: "/work/data.csv", size: 15 }),
   failures: {
-    invalid_request: { when: "No path, no file, or a form that cannot be read.", message: "Missing required field: path" },
+    invalid_request: { when: "The path or the file is missing, or the form is malformed.", message: "Missing required field: path" },
     ...noSandbox,
     ...notRunning,
     ...noDisk,
-    payload_too_large: { when: "The file is larger than the server takes (1 GiB by default).", message: "a file must be at most 1073741824 bytes" },
+    payload_too_large: { when: "The file is larger than the limit (1 GiB by default).", message: "a file must be at most 1073741824 bytes" },
     unprocessable: {
-      when: "There is a folder at that path, the path leads through a file, or it is no archive that can be unpacked.",
+      when: "The path is a folder or leads through a file, or the archive cannot be unpacked.",
       message: "the path is a directory: /work",
       reason: "is_directory",
     },
@@ -38,12 +38,12 @@ export const upload = {
 export const stat = {
   tag,
   name: "statFile",
-  summary: "See what stands at a path",
+  summary: "Look up a path",
   description:
-    "Whether it is a file or a folder, its size and mode. Looking up has an allowance of its own, 600 calls a minute, and spends none of the tier's.",
+    "Returns whether the path is a file or a folder, its size and its mode. Lookups have a separate allowance of 600 calls a minute and do not count against the tier's limit.",
   of: "sandbox",
   query: { path: "/work/data.csv" },
-  success: ok("What is there.", FileInfo, { path: "/work/data.csv", type: "file", size: 15, mode: "644", modified_at: times.began }),
+  success: ok("The file or folder.", FileInfo, { path: "/work/data.csv", type: "file", size: 15, mode: "644", modified_at: times.began }),
   failures: {
     not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv", reason: "no_such_file" },
     ...notRunning,
@@ -55,19 +55,19 @@ export const download = {
   tag,
   name: "downloadFile",
   summary: "Download a file or a folder",
-  description: "The bytes of a file; a folder comes as a tar archive with `archive=tar`. `Content-Disposition` has the name.",
+  description: "Returns the bytes of a file, or a folder as a tar archive with `archive=tar`. `Content-Disposition` has the file name.",
   of: "sandbox",
   query: { path: "/work/data.csv" },
   success: {
     status: 200,
-    description: "The bytes. `Content-Length` says how many, except for an archive.",
+    description: "The bytes, with `Content-Length` except for an archive.",
     content: [{ type: "application/octet-stream", example: "day,total\n1,42\n" }],
   },
   failures: {
     not_found: { when: "The account has no such sandbox, or the sandbox no such file.", message: "File not found: /work/data.csv", reason: "no_such_file" },
     ...notRunning,
     unprocessable: {
-      when: "A folder without `archive=tar`, or something that is neither file nor folder.",
+      when: "The path is a folder but `archive=tar` is missing, or it is neither a file nor a folder.",
       message: "the path is a directory: /work",
       reason: "is_directory",
     },

@@ -1,4 +1,4 @@
-/** Calls that need no key: whether the service works, and the reference. */
+/** Calls that need no key: health checks and the reference. */
 import Type from "typebox";
 import { Health, Readiness } from "../../../shared/schemas/service.ts";
 import { ids } from "../examples.ts";
@@ -9,8 +9,8 @@ const tag = "Operations";
 export const health = {
   tag,
   name: "getHealth",
-  summary: "Whether this gateway answers",
-  success: ok("It does.", Health, { status: "ok" }),
+  summary: "Check that this gateway answers",
+  success: ok("It answers.", Health, { status: "ok" }),
   failures: {},
 } satisfies OperationDocs;
 
@@ -19,12 +19,12 @@ const worker = { id: ids.worker, draining: false, not_enforced: [] };
 export const readiness = {
   tag,
   name: "getReadiness",
-  summary: "Whether calls can be carried out",
-  success: ok("They can.", Readiness, { status: "ready", nats: true, workers: [worker] }),
+  summary: "Check that calls can be carried out",
+  success: ok("NATS is connected and a worker accepts sandboxes.", Readiness, { status: "ready", nats: true, workers: [worker] }),
   others: [
     {
       status: 503,
-      description: "NATS cannot be reached, or no worker takes sandboxes.",
+      description: "NATS cannot be reached, or no worker accepts sandboxes.",
       content: json(Readiness, { status: "unavailable", nats: true, workers: [] }),
     },
   ],
@@ -34,7 +34,7 @@ export const readiness = {
 export const document = {
   tag,
   name: "getOpenApi",
-  summary: "This reference, for programs",
+  summary: "Get this reference as OpenAPI",
   success: ok("An OpenAPI 3.1 document.", Type.Object({ openapi: Type.String() }), { openapi: "3.1.0" }),
   failures: {},
 } satisfies OperationDocs;
@@ -42,7 +42,7 @@ export const document = {
 export const page = {
   tag,
   name: "getReference",
-  summary: "This reference, for people",
-  success: { status: 200, description: "A page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
+  summary: "Get this reference as a page",
+  success: { status: 200, description: "An HTML page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
   failures: {},
 } satisfies OperationDocs;

@@ -12,7 +12,7 @@ export const create = {
   name: "createSandbox",
   summary: "Create a sandbox",
   description:
-    "A sandbox has 1 CPU, 512 MiB of memory, 5 GB of storage and `outbound` network where the call says nothing else. It counts against the key that made it until it is gone.",
+    "By default, a sandbox has 1 CPU, 512 MiB of memory, 5 GB of storage and `outbound` network access. It counts against the limit of the key that created it until it is deleted.",
   body: { image: "default", name: sandbox.name, resources: { cpus: 1, memory: 512 }, env_vars: { GREETING: "hello" } },
   once: true,
   success: made("The new sandbox.", SandboxInfo, sandbox),
@@ -28,7 +28,7 @@ export const list = {
   tag,
   name: "listSandboxes",
   summary: "List running sandboxes",
-  description: "Those that run or are being made, newest first. All keys of the account see the same list.",
+  description: "Running sandboxes and those being created, newest first. All keys of the account see the same list.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of sandboxes.", SandboxPage, pageOf(sandbox)),
   failures: {},
@@ -39,9 +39,9 @@ export const find = {
   name: "findSandboxes",
   summary: "Find sandboxes by name",
   description:
-    "Those that run or are being made and that a name may mean: by their id, their name, or the beginning of their id. At most 100. Looking up has an allowance of its own, 600 calls a minute, and spends none of the tier's.",
+    "Finds running sandboxes, and those being created, by id, name or the beginning of the id. At most 100 are returned. Lookups have a separate allowance of 600 calls a minute and do not count against the tier's limit.",
   query: { name: sandbox.name },
-  success: ok("Those that were found; none is no error.", FoundSandboxes, { data: [sandbox] }),
+  success: ok("The matching sandboxes; the list may be empty.", FoundSandboxes, { data: [sandbox] }),
   failures: {},
 } satisfies OperationDocs;
 
@@ -50,7 +50,7 @@ export const get = {
   name: "getSandbox",
   summary: "Get one sandbox",
   of: "sandbox",
-  success: ok("The sandbox, in whatever state.", SandboxInfo, sandbox),
+  success: ok("The sandbox, in any state.", SandboxInfo, sandbox),
   failures: noSandbox,
 } satisfies OperationDocs;
 
@@ -58,25 +58,25 @@ export const remove = {
   tag,
   name: "deleteSandbox",
   summary: "Delete a sandbox",
-  description: "Ends all that runs in it and removes its files. Streams of running commands end with an error line.",
+  description: "Kills everything that runs in the sandbox and removes its files. Streams of running commands end with an error line.",
   of: "sandbox",
   body: { create_snapshot: true, snapshot_name: "nightly-report-final" },
-  success: ok("It is gone.", DeletedSandbox, {
+  success: ok("The sandbox is deleted.", DeletedSandbox, {
     id: ids.sandbox,
     message: "Sandbox deleted",
     snapshot_created: true,
     snapshot_name: "nightly-report-final",
     storage_deleted: true,
   }),
-  failures: { ...noSandbox, conflict: { when: "The sandbox is still being made.", message: "the sandbox is still being created" } },
+  failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
 } satisfies OperationDocs;
 
 export const removeAll = {
   tag,
   name: "deleteAllSandboxes",
   summary: "Delete all sandboxes",
-  description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
-  success: ok("What was deleted.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
+  description: "Deletes all sandboxes of the account. `errors` lists those that could not be deleted.",
+  success: ok("The deleted sandboxes.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
   failures: {},
 } satisfies OperationDocs;
 
@@ -84,10 +84,10 @@ export const status = {
   tag,
   name: "getSandboxStatus",
   summary: "Get resource usage",
-  description: "What a sandbox uses now, and samples between `from` and `to`: of the last 24 hours where the call says nothing else.",
+  description: "The current usage of a sandbox, and samples between `from` and `to`, by default of the last 24 hours.",
   of: "sandbox",
   query: { from: times.made, to: times.now },
-  success: ok("Its use.", SandboxUsage, {
+  success: ok("The resource usage.", SandboxUsage, {
     sandbox_name: sandbox.name,
     timestamp: times.now,
     current: { cpu_percent: 12.5, memory_mb: 48.2, memory_percent: 9.4, disk_mb: 3.1, processes: 2 },
@@ -99,11 +99,11 @@ export const status = {
 export const logs = {
   tag,
   name: "listLogs",
-  summary: "List what ran",
+  summary: "List executions",
   description:
-    "Executions of one sandbox or of all, newest first: of the last hour where the call says nothing else. Kept for 7 days, as far as a sandbox and an account may fill it; commands and outputs are cut at 4 KiB. Where there are more than a page holds, `next_cursor` is the `cursor` of the next one.",
+    "Executions of one sandbox or of all, newest first, by default of the last hour. They are kept for 7 days, within size limits per sandbox and account; commands and output are cut at 4 KiB. If there are more than fit on a page, pass `next_cursor` as the `cursor` of the next call.",
   query: { sandbox_id: ids.sandbox, from: times.made, limit: 100 },
-  success: ok("What ran.", Logs, {
+  success: ok("The executions.", Logs, {
     logs: [
       {
         request_id: ids.request,

@@ -12,7 +12,7 @@ export const take = {
   name: "createSnapshot",
   summary: "Take a snapshot",
   description:
-    "Keeps the files of a running sandbox and its settings. The sandbox goes on. Its processes stand still while its files are copied, unless `quick` is true.",
+    "Saves the files and settings of a running sandbox, which keeps running. Its processes are paused while the files are copied, unless `quick` is true.",
   of: "sandbox",
   body: { name: snapshot.name, quick: false },
   once: true,
@@ -25,11 +25,11 @@ export const clone = {
   name: "cloneSandbox",
   summary: "Clone a sandbox",
   description:
-    "Takes a snapshot and makes a sandbox from it at once. Storage is inherited. With `image`, the files that the source has changed are laid over the new image.",
+    "Takes a snapshot and creates a sandbox from it. The storage size is inherited. With `image`, the files that the source has changed are laid over the new image.",
   of: "sandbox",
   body: { name: "nightly-report-2", snapshot_name: snapshot.name, resources: { memory: 1024 } },
   once: true,
-  success: made("The new sandbox, and the snapshot that it was made from.", Clone, {
+  success: made("The new sandbox, and the snapshot it was created from.", Clone, {
     sandbox: { ...sandbox, id: ids.clone, name: "nightly-report-2", memory: 1024, created_at: times.now },
     snapshot,
   }),
@@ -47,7 +47,7 @@ export const list = {
   tag,
   name: "listSnapshots",
   summary: "List snapshots",
-  description: "Those that are ready, newest first.",
+  description: "Snapshots that are ready, newest first.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of snapshots.", SnapshotPage, pageOf(snapshot)),
   failures: {},
@@ -58,7 +58,7 @@ export const get = {
   name: "getSnapshot",
   summary: "Get one snapshot",
   of: "snapshot",
-  success: ok("The snapshot, in whatever state.", SnapshotInfo, snapshot),
+  success: ok("The snapshot, in any state.", SnapshotInfo, snapshot),
   failures: noSnapshot,
 } satisfies OperationDocs;
 
@@ -67,7 +67,7 @@ export const restore = {
   name: "restoreSnapshot",
   summary: "Restore a snapshot into a new sandbox",
   description:
-    "The new sandbox has the files of that moment, and the settings where the call says nothing else; `env_vars` go over those of the snapshot. Nothing runs in it.",
+    "The new sandbox has the files of the snapshot, and its settings unless the call overrides them; `env_vars` are added to those of the snapshot. No process is running in it.",
   of: "snapshot",
   body: { name: "after-the-upgrade", resources: { memory: 1024 }, env_vars: { GREETING: "hello again" } },
   once: true,
@@ -79,7 +79,7 @@ export const restore = {
     ...sandboxLimit,
     conflict: { when: "The snapshot is not ready.", message: 'the snapshot is not ready, it is in state "creating"' },
     unprocessable: {
-      when: "The image cannot be had, or the storage is smaller than what the snapshot holds.",
+      when: "The image is not available, or the storage is smaller than what the snapshot needs.",
       message: "storage of 1 GB is less than the 2.3 GB that the snapshot uses",
       reason: "storage_too_small",
     },
@@ -90,17 +90,17 @@ export const remove = {
   tag,
   name: "deleteSnapshot",
   summary: "Delete a snapshot",
-  description: "Sandboxes that were made from it live on.",
+  description: "Sandboxes created from it are not affected.",
   of: "snapshot",
-  success: ok("It is gone.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
-  failures: { ...noSnapshot, conflict: { when: "It is still being taken.", message: "the snapshot is still being taken" } },
+  success: ok("The snapshot is deleted.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
+  failures: { ...noSnapshot, conflict: { when: "The snapshot is still being taken.", message: "the snapshot is still being taken" } },
 } satisfies OperationDocs;
 
 export const removeAll = {
   tag,
   name: "deleteAllSnapshots",
   summary: "Delete all snapshots",
-  description: "All of the account. Those that cannot be deleted are named in `errors`; the others are gone.",
-  success: ok("What was deleted.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
+  description: "Deletes all snapshots of the account. `errors` lists those that could not be deleted.",
+  success: ok("The deleted snapshots.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
   failures: {},
 } satisfies OperationDocs;

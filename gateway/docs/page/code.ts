@@ -1,14 +1,14 @@
-/** Code to be read and copied. */
+/** Code samples. */
 import { type Html, html } from "./html.ts";
 
 const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\b\d[\d.]*\b/g;
 
-/** Code with a name; the page's script puts a button beside it that copies it. */
+/** A labelled code sample. The page's script adds a copy button. */
 export function snippet(label: string, code: Html | string): Html {
   return html`<div class="snippet" data-copy="${label}"><pre tabindex="0" aria-label="${label}"><code>${code}</code></pre></div>`;
 }
 
-/** JSON with its parts told apart by colour. */
+/** JSON with syntax highlighting. */
 export function coloured(value: unknown): Html {
   const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
   const parts: (Html | string)[] = [];

@@ -1,30 +1,30 @@
-/** Lines for curl that can be pasted: the address, the key and ids of earlier answers come from the environment. */
+/** curl examples ready to paste: the URL, the key and the ids of earlier answers come from environment variables. */
 
 import { ids, times, variables } from "../examples.ts";
 import type { DocumentedRoute } from "../route.ts";
 
-/** Where a gateway is by default. The page's script puts the address there under which it was reached. */
+/** The default address of a gateway. The page's script replaces it with the address that the page was loaded from. */
 const usualAddress = "http://127.0.0.1:8080";
 
-/** What the reader sets once, before the first example. */
+/** The variables that the reader sets once, before the first example. */
 export const environment = [
   `export SANDGATE_URL=${usualAddress}`,
   "export SANDGATE_API_KEY=sg_…",
-  "# Ids that earlier answers gave, where an example has them",
+  "# Ids from earlier answers, for the examples that use them",
   "export SANDBOX=sb_… SNAPSHOT=snap_… KEY=key_…",
   "export WORKER=wk_… IMAGE=… # operators only",
-  "# Where one has to be logged in: from the answer to “Log in”",
+  "# For calls that need a login: from the answer to “Log in”",
   "export ACCOUNT=acct_… CSRF_TOKEN=…",
 ].join("\n");
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-/** The times of the examples are long past. */
+/** Times in the examples lie in the past, so they are left out of queries. */
 const isPast = (value: string | number): boolean => Object.values<string | number>(times).includes(value);
 
 export function curlOf({ access, method, path, docs }: DocumentedRoute): string {
   const wanted = Object.entries(docs.query ?? {}).filter(([, value]) => !isPast(value));
   const query = wanted.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2F", "/")}`);
-  // What is sent as a file says it in the form.
+  // File uploads send these values as form fields instead.
   const address = path.replace(":id", docs.of ? ids[docs.of] : "") + (query.length > 0 && !docs.file ? `?${query.join("&")}` : "");
   const withMethod = method === "GET" || (method === "POST" && (docs.body || docs.curl)) ? "" : ` -X ${method}`;
   const unbuffered = docs.success.content.some(({ type }) => type === "application/x-ndjson") ? " -N" : "";

@@ -1,4 +1,4 @@
-/** Tables of what a body or an answer holds. */
+/** Tables of the fields of a body or an answer. */
 import type { Json } from "../schema.ts";
 import { type Html, html, words } from "./html.ts";
 
@@ -15,10 +15,10 @@ interface Field {
 
 const refName = ({ $ref }: Json): string | undefined => (typeof $ref === "string" ? $ref.split("/").at(-1) : undefined);
 
-/** What somebody sends, or what somebody gets. */
+/** Whether the fields are sent or received. */
 type Direction = "body" | "answer";
 
-/** The fields of a schema, those of nested objects after their own; of a reference, those of what it names. */
+/** A table of the fields of a schema. Nested fields follow their parent; a reference is resolved. */
 export function fieldsTable(schemas: Schemas, schema: Json, label: string, direction: Direction = "answer"): Html {
   const name = refName(schema);
   const fields = fieldsOf((name && schemas[name]) || schema, "");
@@ -34,7 +34,7 @@ export function fieldsTable(schemas: Schemas, schema: Json, label: string, direc
     <thead><tr><th scope="col">Field</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-/** The exception is worth a word: what must be sent, and what may not come. */
+/** Marks only the exceptions: required fields of bodies, and optional fields of answers. */
 function noteOf({ required }: Field, direction: Direction): Html | undefined {
   if (direction === "body") return required ? html`<span class="required">required</span>` : undefined;
   return required ? undefined : html`<span class="optional">not always</span>`;
@@ -53,7 +53,7 @@ function meaningOf({ description = "", default: fallback }: Json): string {
   return `${description}${fallback === undefined ? "" : ` Default: \`${JSON.stringify(fallback)}\`.`}`;
 }
 
-/** In words, with a link where it is an object with a name. */
+/** The type in words; a named object becomes a link. */
 export function typeOf(schema: Json): Html {
   const name = refName(schema);
   if (name) return html`<a href="#schema-${name}">${name}</a>`;

@@ -1,6 +1,6 @@
-/** HTML from templates: what is put into one is text and stays text, unless it was made by a template itself. */
+/** HTML templates. Inserted values are escaped, except for `Html` made by another template. */
 
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 export class Html {
   readonly text: string;
 
@@ -17,7 +17,7 @@ export function escaped(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] as string);
 }
 
-/** A template whose values are escaped; what is undefined or false leaves nothing. */
+/** A template whose values are escaped; undefined and false insert nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Part[]): Html {
   return new Html(strings.map((text, index) => text + (index < values.length ? textOf(values[index]) : "")).join(""));
 }
@@ -28,12 +28,12 @@ function textOf(part: Part): string {
   return typeof part === "string" || typeof part === "number" ? escaped(String(part)) : part.map(textOf).join("");
 }
 
-/** Words with `code` in them. */
+/** Text with `code` spans. */
 export function words(markdown: string): Html {
   return html`${markdown.split("`").map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}`;
 }
 
-/** Paragraphs with `code` in them. */
+/** Paragraphs with `code` spans. */
 export function prose(markdown: string): Html {
   return html`${markdown.split("\n\n").map((paragraph) => html`<p>${words(paragraph)}</p>`)}`;
 }

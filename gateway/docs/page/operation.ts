@@ -1,4 +1,4 @@
-/** One call in the reference. */
+/** Renders one operation of the reference. */
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
 import type { Document } from "../document.ts";
 import { failuresOf } from "../responses.ts";
@@ -14,7 +14,7 @@ type Schemas = Readonly<Record<string, Json>>;
 export const badge = (method: string): Html => html`<span class="method ${method.toLowerCase()}">${method}</span>`;
 export const idOf = ({ docs }: DocumentedRoute): string => `call-${docs.name}`;
 
-/** A path whose segments may break onto another line. */
+/** A path that may wrap between segments. */
 const breakable = (path: string): Html => html`${path.split(/(?=\/)/).map((part) => html`${part}<wbr>`)}`;
 
 export function renderOperation(document: Document, route: DocumentedRoute): Html {

@@ -1,4 +1,4 @@
-/** The reference as a page: the same document as openapi.json, for people. Works without scripts, and on paper. */
+/** The reference page: openapi.json rendered for people. Works without scripts, and in print. */
 import { type ErrorCode, errorCodes, statusOf } from "../../../shared/errors.ts";
 import { meanings } from "../common.ts";
 import type { Document } from "../document.ts";
@@ -11,7 +11,7 @@ import { badge, idOf, renderOperation } from "./operation.ts";
 
 const mark = html`<svg class="mark" viewBox="0 0 32 32" width="22" height="22" aria-hidden="true"><rect class="mark-ground" width="32" height="32" rx="7"/><path class="mark-arch" d="M8 25V15a8 8 0 0 1 16 0v10h-4.5V15a3.5 3.5 0 0 0-7 0v10z"/><path class="mark-post" d="M14.75 25v-6.5h2.5V25z"/></svg>`;
 
-/** The page of the document that was made of these routes. */
+/** Renders the page of a document generated from these routes. */
 export function renderPage(document: Document, routes: readonly RouteFacts[]): string {
   const documented = routes.filter(isDocumented);
   const groups = document.tags.map((tag) => ({ ...tag, id: slug(tag.name), routes: documented.filter(({ docs }) => docs.tag === tag.name) }));
@@ -86,7 +86,7 @@ const errorExample = {
 function errors(): Html {
   const row = (code: ErrorCode): Html =>
     html`<tr><td class="number">${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${words(meanings[code])}</td></tr>`;
-  return html`<section class="group" aria-labelledby="errors"><div class="group-head"><h2 id="errors">Errors</h2><p>All the codes that there are.</p></div>
+  return html`<section class="group" aria-labelledby="errors"><div class="group-head"><h2 id="errors">Errors</h2><p>All error codes.</p></div>
     <div class="table-frame"><table class="fields codes"><caption class="visually-hidden">Error codes</caption>
       <thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">Meaning</th></tr></thead><tbody>${errorCodes.map(row)}</tbody></table></div></section>`;
 }
@@ -94,7 +94,7 @@ function errors(): Html {
 function objects({ components }: Document): Html {
   const schemas = components.schemas ?? {};
   const named = Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1));
-  return html`<section class="group" aria-labelledby="objects"><div class="group-head"><h2 id="objects">Objects</h2><p>What answers are made of.</p></div>
+  return html`<section class="group" aria-labelledby="objects"><div class="group-head"><h2 id="objects">Objects</h2><p>The objects in answers.</p></div>
     ${named.map(
       ([
         name,
