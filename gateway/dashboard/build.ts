@@ -1,4 +1,4 @@
-/** The dashboard as files. */
+/** Builds the files of the dashboard. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bundle, type Entry } from "./bundle.ts";
@@ -6,11 +6,11 @@ import { assetsFolder, fileNames } from "./files.ts";
 
 export interface BuiltDashboard {
   readonly files: ReadonlyMap<string, string>;
-  /** Makes HTML that loads entry points by their sources' names load what became of them. @throws {Error} when one is not known. */
+  /** Replaces the source names of entry points in HTML with their built files. @throws {Error} for an unknown entry point. */
   link(html: string): string;
 }
 
-/** The one HTML page with all that it loads. */
+/** Builds the single HTML page with everything it loads. */
 export async function buildDashboard(dir: string, entryPoints: readonly string[]): Promise<BuiltDashboard> {
   const read = (name: string): Promise<string> => readFile(join(dir, name), "utf8");
   const [page, icon] = await Promise.all([read(fileNames.page), read(fileNames.favicon)]);
@@ -20,7 +20,7 @@ export async function buildDashboard(dir: string, entryPoints: readonly string[]
   return { files: new Map([[fileNames.page, link(page)], [fileNames.favicon, icon], ...assets]), link };
 }
 
-/** What a script imports is asked for together with the script. */
+/** Links the built entry points, and preloads the modules that a script imports. */
 function linked(html: string, entries: ReadonlyMap<string, Entry>): string {
   return html.replaceAll(/<[^<>]+"\/assets\/([^"]+)"[^<>]*>/g, (tag: string, source: string) => {
     const entry = entries.get(source);

@@ -1,16 +1,16 @@
-/** Few files instead of the many that the pages are written in, with what they bring along from packages. */
+/** Bundles the sources of the pages and their packages into a few files. */
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, type Metafile, type Plugin } from "esbuild";
 
-/** Under the pages' policy no style works that did not come as a file. This module makes those that xterm.js makes up. */
+/** The pages' content security policy allows styles from files only. This module replaces the style elements that xterm.js creates. */
 const stylesModule = fileURLToPath(new URL("app/terminal/made-up-styles.ts", import.meta.url));
 
 /**
- * xterm.js writes style elements and style attributes while it runs, which would need `style-src 'unsafe-inline'`. What
- * it means by them can be said through the CSSOM as well, which the policy lets through: so these few places are
- * changed, and the policy stays as it is. A version that has others does not get past the build.
+ * xterm.js creates style elements and style attributes at run time, which would need `style-src 'unsafe-inline'`. The CSSOM
+ * can express the same and is allowed by the policy, so the build rewrites these few places instead of weakening the
+ * policy. A version with other places fails the build.
  */
 const changes: readonly { readonly from: RegExp; readonly to: string; readonly times: number }[] = [
   { from: /[\w.]+\.createElement\("style"\)/g, to: "madeUpStyle()", times: 3 },
@@ -33,24 +33,24 @@ const strictStyles: Plugin = {
 };
 
 export interface Bundle {
-  /** By their names, which change with what is in them: `main-OQXHDXFS.js`. */
+  /** By name, which includes a hash of the content: `main-OQXHDXFS.js`. */
   readonly files: ReadonlyMap<string, string>;
-  /** What became of the entry points, by their paths. */
+  /** The built entry points, by source path. */
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
 export interface Entry {
   readonly name: string;
-  /** Names of the files that it cannot start without. */
+  /** Names of the files that it imports statically. */
   readonly imports: readonly string[];
 }
 
 /**
- * Scripts and style sheets with everything that they import. What several scripts need, and what one of them imports
- * only while it runs, are files of their own. Functions keep their names, so that one can read where an error is from.
+ * Bundles scripts and style sheets with everything they import. Modules that several scripts share, or that are imported
+ * dynamically, become separate files. Functions keep their names, so that stack traces stay readable.
  *
  * @param entryPoints paths in `dir`
- * @throws {Error} when something is missing or not valid.
+ * @throws {Error} when a source is missing or invalid.
  */
 export async function bundle(dir: string, entryPoints: readonly string[]): Promise<Bundle> {
   const options = { bundle: true, splitting: true, write: false, metafile: true, absWorkingDir: dir, logLevel: "silent" } as const;

@@ -1,4 +1,4 @@
-/** The files of the web pages, as the build has made them: kept in memory. */
+/** The built files of the web pages, kept in memory. */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
@@ -7,19 +7,19 @@ import { buildDir } from "../../shared/programs.mjs";
 export interface Asset {
   readonly contentType: string;
   readonly body: string;
-  /** In the quotes that the header wants. */
+  /** Quoted, as the `ETag` header requires. */
   readonly etag: string;
 }
 
 export interface Dashboard {
-  /** The one HTML page; what it shows depends on its path. */
+  /** The single HTML page; its content depends on the path. */
   readonly page: Asset;
   readonly favicon: Asset;
-  /** The reference of the API as a web page. */
+  /** The API reference as a web page. */
   readonly reference: Asset;
-  /** The same as openapi.json. */
+  /** The API reference as openapi.json. */
   readonly document: Asset;
-  /** By the path after `/assets/`. Each path stands for the same content for ever. */
+  /** By the path after `/assets/`. The content of a path never changes. */
   readonly assets: ReadonlyMap<string, Asset>;
 }
 
@@ -34,8 +34,8 @@ const contentTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Headers of the page and of its assets. Nothing is loaded from, sent to or framed by another origin, and no script or
- * style works that did not come from here as a file: markup that got into a page would stay inert.
+ * Headers of the page and its assets. Nothing is loaded from, sent to or framed by another origin, and scripts and styles
+ * work only as files from here, so that injected markup stays inert.
  */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-security-policy": [
@@ -54,10 +54,10 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-/** Headers of what is the same for everybody, and asked for again each time. */
+/** Headers of public content that browsers revalidate each time. */
 export const publicHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "no-cache" };
 
-/** Headers of files that never change under their names. */
+/** Headers of files whose names change with their content. */
 export const assetHeaders: typeof pageHeaders = { ...pageHeaders, "cache-control": "public, max-age=31536000, immutable" };
 
 /** @throws {Error} when a file is missing. */
@@ -78,7 +78,7 @@ function fileOf(name: string, text: string): Asset {
   return assetOf(contentTypes[extname(name)] as string, text);
 }
 
-/** A text as it is served. */
+/** Prepares a text for serving, with its ETag. */
 export function assetOf(contentType: string, body: string): Asset {
   const hash = createHash("sha256").update(body).digest("base64url");
   return { contentType, body, etag: `"${hash.slice(0, 27)}"` };

@@ -1,6 +1,6 @@
 /**
- * Calls to the server that served this page. The browser sends the session's cookie by itself: the one of whoever has
- * logged in last, in whatever tab. So every call names the account of this page, and the server refuses it for another.
+ * Calls to the server that served this page. The browser sends the session cookie of the latest login in any tab. So every
+ * call names the account of this page, and the server rejects it if another account is logged in.
  */
 
 import { type Call, Connection } from "../../../shared/client/connection.ts";
@@ -10,7 +10,7 @@ import type { Transport, WireAnswer } from "../../../shared/client/transport.ts"
 import type { CurrentAccount } from "../../../shared/schemas/accounts.ts";
 import { connectionLost, connectionWorks } from "./connection.ts";
 
-/** Who is logged in, as a browser is told. */
+/** The logged-in account, as the server reports it to a browser. */
 export type Session = Required<CurrentAccount>;
 
 export { APIConnectionError, APIError };
@@ -18,9 +18,9 @@ export { APIConnectionError, APIError };
 export interface CallOptions {
   readonly body?: object;
   readonly signal?: AbortSignal | undefined;
-  /** The same call under the same key is carried out once. */
+  /** Repeated calls with the same key are carried out once. */
   readonly idempotencyKey?: string;
-  /** Whether somebody is logged in is the question: a 401 or 403 is an answer like any other, not the end of the session. */
+  /** The call asks whether somebody is logged in: a 401 or 403 is a normal answer, not the end of the session. */
   readonly anonymous?: boolean;
 }
 
@@ -30,7 +30,7 @@ interface Reactions {
   otherAccount(): void;
 }
 
-/** For whom this page calls: nobody before the log-in. */
+/** The account that this page calls for; empty before the login. */
 interface Caller {
   readonly accountId: string;
   readonly csrfToken: string;
@@ -40,24 +40,24 @@ const nobody: Caller = { accountId: "", csrfToken: "" };
 let caller = nobody;
 let reactions: Reactions = { unauthorized: () => {}, suspended: () => {}, otherAccount: () => {} };
 
-/** For whom all further calls are; undefined for nobody. */
+/** Sets the account for all further calls; undefined for none. */
 export function callAs(session: Session | undefined): void {
   caller = session ? { accountId: session.account.id, csrfToken: session.csrf_token } : nobody;
 }
 
-/** What happens whenever a call learns that nobody is logged in, that it is somebody else, or that the account is suspended. */
+/** Sets the reactions to calls that fail because nobody or another account is logged in, or the account is suspended. */
 export function reactWith(given: Reactions): void {
   reactions = given;
 }
 
-/** Headers that every request of this page must have. */
+/** The headers that every request of this page needs. */
 export function callerHeaders(method: string): Record<string, string> {
   const { accountId, csrfToken } = caller;
   const isRead = method === "GET" || method === "HEAD";
   return { ...(accountId ? { "x-sandgate-account": accountId } : {}), ...(isRead ? {} : { "x-csrf-token": csrfToken }) };
 }
 
-/** An address that the browser opens by itself, where no header can be set: it names the account of this page as well. */
+/** A URL that the browser itself opens, without our headers: the account of this page goes into the query. */
 export function ownAddress(path: string): URL {
   const url = new URL(path, location.origin);
   url.searchParams.set("account", caller.accountId);
@@ -66,7 +66,7 @@ export function ownAddress(path: string): URL {
 
 const overFetch = browserPlatform.transport(undefined);
 
-/** Tells the page whether the server can be reached. */
+/** Reports to the page whether the server can be reached. */
 const transport: Transport = async (request) => {
   try {
     const answer = await overFetch(request);
@@ -81,7 +81,7 @@ const transport: Transport = async (request) => {
 
 export const unreachable = (cause?: unknown): APIConnectionError => new APIConnectionError("The server cannot be reached.", {}, cause);
 
-/** Nothing is sent twice, and a call may take as long as the page is there: people see what becomes of it. */
+/** No retries and no timeout: the user sees what happens and decides. */
 const connection = new Connection({
   baseUrl: new URL(location.origin),
   place: location.host,
@@ -96,20 +96,20 @@ const connection = new Connection({
 /**
  * One JSON call.
  *
- * @throws {APIError} with the server's words; {APIConnectionError} when there was no answer; an AbortError when `signal` ended the call
+ * @throws {APIError} with the server's message; {APIConnectionError} without an answer; an AbortError when `signal` ended the call
  */
 export function call<T>(method: Call["method"], path: string, options: CallOptions = {}): Promise<T> {
   return reported(method, path, options, (call) => connection.json<T>(call));
 }
 
-/** As `call`, with the successful answer's body still unread. */
+/** Like `call`, but leaves the body of a successful answer unread. */
 export function send(method: Call["method"], path: string, options: CallOptions = {}): Promise<WireAnswer> {
   return reported(method, path, options, (call) => connection.open(call));
 }
 
 /**
- * A call that makes something. Asking again for the same thing, because its answer was lost or an error, does not make
- * it twice; asking for something else is a call of its own.
+ * A call that creates something. Repeating it with the same body, after a lost answer or an error, does not create it
+ * twice; a different body is a new call.
  */
 export function maker<T>(path: string): (body: object) => Promise<T> {
   let last = { text: "", key: "" };
@@ -134,12 +134,12 @@ async function reported<T>(method: Call["method"], path: string, options: CallOp
   }
 }
 
-/** Turns an answer that is not a success into its error. */
+/** The error of an unsuccessful response. */
 export async function errorOf(response: Response): Promise<APIError> {
   return errorOfAnswer(response.status, response.headers, await response.text().catch(() => ""));
 }
 
-/** Tells the page about errors that concern all of it; returns the error. */
+/** Reports errors that concern the whole page; returns the error. */
 export function report(error: APIError, { anonymous = false }: Pick<CallOptions, "anonymous"> = {}): APIError {
   if (error.status === 401 && !anonymous) reactions.unauthorized();
   if (isSuspension(error) && !anonymous) reactions.suspended(error.message);
@@ -149,7 +149,7 @@ export function report(error: APIError, { anonymous = false }: Pick<CallOptions,
 
 export const isSuspension = (error: unknown): error is APIError => error instanceof APIError && error.reason === "suspended";
 
-/** Another tab may have logged in again to the same account, which gives this browser a new session with a new token. */
+/** Whether the CSRF token was outdated: another tab may have logged in to the same account again, which starts a new session. */
 async function tokenWasOld(error: unknown, { anonymous, signal }: CallOptions): Promise<boolean> {
   if (anonymous || !(error instanceof APIError) || error.reason !== "csrf_token") return false;
   const session = await connection.get<Session>("/v1/account", { signal }).catch(() => undefined);

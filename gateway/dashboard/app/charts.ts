@@ -1,24 +1,24 @@
-/** Small charts as SVG. They are drawn at the width they have, so that lines and letters stay sharp. */
+/** Small SVG charts, drawn at their actual width so that lines and text stay sharp. */
 import { fill, h, svg, uniqueId } from "./dom.ts";
 
 export interface Point {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the Unix epoch. */
   readonly at: number;
   readonly value: number;
-  /** A second amount, drawn on top of the first where bars are drawn. */
+  /** A second amount, stacked on the first in bar charts. */
   readonly extra?: number;
 }
 
 export interface ChartOptions {
   readonly title: string;
   readonly kind: "bars" | "line";
-  /** A point in words, for the reading at the chart's head. */
+  /** Describes a point, for the reading in the chart's header. */
   readonly read: (point: Point) => string;
   readonly scale: (value: number) => string;
   /** The top of the scale is at least this. */
   readonly least: number;
   readonly ends: (at: number) => string;
-  /** What stands in place of lines and scales where there is no point to draw. */
+  /** Shown in place of the chart when there are no points. */
   readonly empty: string;
 }
 
@@ -44,7 +44,7 @@ interface Frame {
 
 const height = 132;
 const margin = { top: 8, right: 2, bottom: 18, left: 48 };
-/** A longer gap between two samples is drawn as one: nothing was measured. */
+/** Samples further apart than this multiple of the usual distance are drawn with a gap. */
 const gapFactor = 6;
 
 export function chart(options: ChartOptions): Chart {
@@ -104,7 +104,7 @@ function drawChart(picture: SVGElement, options: ChartOptions, { points, from, t
   return frame;
 }
 
-/** Half the top has to be a round number too, because it is written beside its line. */
+/** The top of the scale. Half of it must be a round number too, because it labels the middle line. */
 function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   const steps = power > 1 ? [1, 2, 3, 4, 5, 6, 8, 10] : [1, 2, 4, 6, 8, 10];
@@ -147,7 +147,7 @@ function lines(points: readonly Point[], { x, y }: Frame): SVGElement[] {
   });
 }
 
-/** Points without a gap between them. */
+/** Splits points into runs without gaps. */
 function runs(points: readonly Point[]): Point[][] {
   const gaps = points.slice(1).map(({ at }, index) => at - (points[index]?.at ?? at));
   const usual = gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? 0;

@@ -1,4 +1,4 @@
-/** Whether the server can be reached, and the bar that says so when it cannot. */
+/** Tracks whether the server can be reached, and shows a bar while it cannot. */
 import { h } from "./dom.ts";
 
 const probeMs = 2_000;
@@ -6,7 +6,7 @@ const probeMs = 2_000;
 let bar: HTMLElement | undefined;
 let probe: ReturnType<typeof setTimeout> | undefined;
 
-/** Shows the bar, and asks the server now and then until it answers. */
+/** Shows the bar and probes the server until it answers. */
 export function connectionLost(): void {
   if (bar) return;
   bar = h("div", { class: "connection-bar", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), "Connection lost. Reconnecting…");
@@ -14,7 +14,7 @@ export function connectionLost(): void {
   askLater();
 }
 
-/** Takes the bar away and wakes whatever waits for the connection. */
+/** Removes the bar and wakes everything that waits for the connection. */
 export function connectionWorks(): void {
   if (!bar) return;
   clearTimeout(probe);

@@ -1,4 +1,4 @@
-/** Modal dialogs. The browser's own element keeps the focus inside, closes on Escape and gives the focus back. */
+/** Modal dialogs. The browser's dialog element traps the focus, closes on Escape and restores the focus. */
 import { errorNotice } from "./components/bits.ts";
 import { type ButtonOptions, button, iconButton, isBusy, whileBusy } from "./components/button.ts";
 import { icon } from "./components/icons.ts";
@@ -10,19 +10,19 @@ export interface DialogOptions {
   readonly words?: Child;
   readonly body?: readonly Child[];
   readonly submit: Pick<ButtonOptions, "label" | "kind">;
-  /** What the submit button says of work that may take a while. */
+  /** The submit button's label while the work runs. */
   readonly busyWords?: () => string;
-  /** The other button's label; none when empty. */
+  /** The cancel button's label; empty for no such button. */
   readonly cancel?: string;
   readonly wide?: boolean;
   /**
-   * What would be lost by closing; nothing when undefined. As long as something would, Escape, the cross and a click beside
-   * the dialog say so instead of closing it: that takes its own button.
+   * Says what closing would lose; undefined when nothing. While something would be lost, Escape, the cross and a click
+   * outside show this warning instead of closing; only the dialog's own button closes it.
    */
   readonly losing?: () => string | undefined;
-  /** What has the focus at first, where that is not the first field or the safe button. */
+  /** The initial focus, if not the first field or the safe button. */
   readonly focus?: HTMLElement;
-  /** Runs on the submit button; the dialog closes after it, or shows its error. `false` keeps it open. */
+  /** Runs on submit. Then the dialog closes, or shows the error; `false` keeps it open. */
   readonly onSubmit: () => Promise<unknown>;
 }
 
@@ -31,7 +31,7 @@ export interface Dialog {
   close(): void;
 }
 
-/** Opens a dialog with one form. The first field has the focus, or the safe button where there is none or something would be lost. */
+/** Opens a dialog with one form. The focus is on the first field, or on the safe button if there is no field or the action is dangerous. */
 export function openDialog(options: DialogOptions): Dialog {
   const { title, words, body = [], submit, cancel = "Cancel", wide = false, losing } = options;
   const id = uniqueId("dialog");
@@ -63,7 +63,7 @@ export function openDialog(options: DialogOptions): Dialog {
     options.focus?.focus();
   };
   element.addEventListener("close", () => element.remove());
-  // The second of two Escapes would close it whatever is answered to its `cancel`.
+  // Browsers close the dialog on a second Escape even if `cancel` is prevented.
   element.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !losing) return;
     event.preventDefault();
@@ -90,7 +90,7 @@ interface Parts {
   readonly said: HTMLElement;
 }
 
-/** Does what the dialog is for, once at a time. Closing the dialog does not end it: how it went is then said in a toast. */
+/** Runs `onSubmit`, one at a time. Closing the dialog does not stop it; a failure is then shown in a toast. */
 async function submitTo({ cancel = "Cancel", busyWords, onSubmit }: DialogOptions, parts: Parts): Promise<void> {
   const { element, submitButton, cancelButton, trouble, said } = parts;
   if (isBusy(submitButton)) return;
@@ -110,12 +110,12 @@ async function submitTo({ cancel = "Cancel", busyWords, onSubmit }: DialogOption
   }
 }
 
-/** Asks before something that cannot be taken back; the dialog stays until it is done or has failed. */
+/** Asks before an irreversible action. The dialog stays open until the action succeeds, and shows its error if it fails. */
 export function confirmDialog(title: string, words: Child, label: string, work: () => Promise<void>): void {
   openDialog({ title, words, submit: { label, kind: "danger" }, onSubmit: work });
 }
 
-/** Only a click that began and ended on the backdrop: dragging a selection out of a field is not one. */
+/** Reacts only to clicks that begin and end on the backdrop, not to a selection dragged out of a field. */
 function closeBeside(element: HTMLDialogElement, leave: () => void): void {
   let pressed = false;
   element.addEventListener("pointerdown", (event) => {

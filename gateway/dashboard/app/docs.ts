@@ -1,8 +1,8 @@
-/** What the reference can do with scripts: copy examples, choose the colours, open its menu on narrow screens. */
+/** The script of the API reference: copy buttons, theme choice, and the menu on narrow screens. */
 import { copyButton } from "./components/button.ts";
 import { createDrawer, themeChoice } from "./components/shell.ts";
 
-/** The address under which this server is reached, in place of the usual one. */
+/** Replaces the default address with the one that this page was loaded from. */
 const address = document.querySelector('[data-copy="Environment for the examples"] code');
 if (address?.textContent) address.textContent = address.textContent.replace(/^(export SANDGATE_URL=).*$/m, `$1${location.origin}`);
 
@@ -22,7 +22,7 @@ if (sidebar && main && scrim && topBar) {
   });
 }
 
-/** Marks the call that is being read, and keeps it in view in the menu. */
+/** Marks the operation that is being read, and keeps it in view in the menu. */
 const links = new Map([...document.querySelectorAll<HTMLAnchorElement>(".docs-nav a")].map((link) => [link.hash.slice(1), link]));
 const places = [...document.querySelectorAll(".call, .group-head h2, h1")].filter(({ id }) => links.has(id));
 const nearTop = 0.25;

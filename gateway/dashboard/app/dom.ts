@@ -1,4 +1,4 @@
-/** Elements without markup: text only ever becomes text nodes, so nothing that a server sends can turn into HTML. */
+/** Creates elements without markup. Text always becomes text nodes, so nothing from the server can turn into HTML. */
 
 export type Child = Node | string | number | null | undefined | false;
 type Listener = (event: Event) => void;
@@ -6,7 +6,7 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 
 const svgNamespace = "http://www.w3.org/2000/svg";
 
-/** An HTML element. Attributes that are false or undefined are left out; functions become listeners of `on…` events. */
+/** Creates an HTML element. False and undefined attributes are omitted; functions become listeners of `on…` events. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   apply(element, attributes);
@@ -14,7 +14,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Att
   return element;
 }
 
-/** An SVG element. */
+/** Creates an SVG element. */
 export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[K] {
   const element = document.createElementNS(svgNamespace, tag);
   apply(element, attributes);
@@ -22,7 +22,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: At
   return element;
 }
 
-/** Puts `children` in the place of whatever the element holds. */
+/** Replaces the content of the element with `children`. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren();
   append(element, children);
@@ -30,7 +30,7 @@ export function fill(element: Element, ...children: Child[]): void {
 
 let lastId = 0;
 
-/** An id that no other element has. */
+/** An id that is unique in the document. */
 export function uniqueId(what: string): string {
   lastId += 1;
   return `${what}-${lastId}`;

@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Formats numbers and times for people. */
 
 const minuteS = 60;
 const hourS = 60 * minuteS;
@@ -11,7 +11,7 @@ const whole = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 const wholeMax = 100_000;
 
-/** A number of things; beyond five digits nobody reads all of them. */
+/** A count; numbers of more than five digits are abbreviated. */
 export const count = (value: number): string => (value < wholeMax ? whole : compact).format(value);
 export const fullTime = (iso: string): string => dateTime.format(new Date(iso));
 export const clockTime = (iso: string): string => clock.format(new Date(iso));
@@ -19,7 +19,7 @@ export const clockTime = (iso: string): string => clock.format(new Date(iso));
 /** "1 key", "3 keys". */
 export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : noun.endsWith("x") ? "es" : "s"}`;
 
-/** How long ago, in the shortest words; a date when it is more than a month. */
+/** A short relative time; a date after more than a month. */
 export function relativeTime(iso: string, nowMs = Date.now()): string {
   const seconds = Math.round((nowMs - Date.parse(iso)) / 1_000);
   if (seconds < 10) return "just now";
@@ -30,7 +30,7 @@ export function relativeTime(iso: string, nowMs = Date.now()): string {
   return shortDate.format(new Date(iso));
 }
 
-/** 1.5 KB and so on, by powers of 1024. */
+/** Such as "1.5 KB", in powers of 1024. */
 export function bytes(value: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   const power = Math.min(units.length - 1, value < 1 ? 0 : Math.floor(Math.log2(value) / 10));
@@ -38,10 +38,10 @@ export function bytes(value: number): string {
   return `${power === 0 || scaled >= 100 ? Math.round(scaled) : Number(scaled.toFixed(1))} ${units[power]}`;
 }
 
-/** MiB as the API has it. */
+/** Formats an amount in MiB, the unit of the API. */
 export const mebibytes = (value: number): string => bytes(value * 1024 * 1024);
 
-/** 12 ms, 3.4 s, 2m 5s. */
+/** Such as "12 ms", "3.4 s", "2m 5s". */
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
   if (milliseconds < 60_000) return `${(milliseconds / 1_000).toFixed(1)} s`;
@@ -49,7 +49,7 @@ export function duration(milliseconds: number): string {
   return seconds < hourS ? `${Math.floor(seconds / 60)}m ${seconds % 60}s` : `${Math.floor(seconds / hourS)}h ${Math.floor((seconds % hourS) / 60)}m`;
 }
 
-/** The end of an id is what tells two made at the same time apart. */
+/** A shortened id. Keeps the end, which distinguishes ids created at the same time. */
 export function shortId(id: string): string {
   const [kind = "", rest = ""] = id.split("_", 2);
   return rest.length > 10 ? `${kind}_…${rest.slice(-6)}` : id;

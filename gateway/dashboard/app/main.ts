@@ -1,4 +1,4 @@
-/** Starts the pages: finds out who is logged in, then shows what the address asks for. */
+/** Starts the pages: loads the session, then shows the page of the current address. */
 import type { Session } from "./api.ts";
 import { APIError, call, isSuspension, reactWith } from "./api.ts";
 import { keepTimesTrue } from "./components/bits.ts";
@@ -52,7 +52,7 @@ const routes: readonly Route[] = [
   { path: "/settings/account", open: members(accountPage) },
 ];
 
-/** Puts a page into the frame, or in its place. Where a page takes over from another one the focus goes to its heading. */
+/** Shows a page inside the frame, or instead of it. When it replaces another page, the focus moves to its heading. */
 function show(view: View, path: string): void {
   document.title = `${view.title} · Sandgate`;
   if (view.layout === "bare" || !isLoggedIn()) {
@@ -70,7 +70,7 @@ function show(view: View, path: string): void {
   shownBefore = true;
 }
 
-/** Puts a page in the place of everything, for good: only loading the document again leads on from it. */
+/** Replaces everything with one page. Only a reload leads on from it. */
 function alone(view: View): void {
   stopRouter();
   closeDialogs();
@@ -89,7 +89,7 @@ function askToLogIn(): void {
   toast("You are not logged in any more.");
 }
 
-/** This page is of no use to whoever is logged in now, and never calls for them. */
+/** Retires this page after another account has logged in: it must never make calls for that account. */
 async function giveWay(): Promise<void> {
   if (!isLoggedIn()) return;
   const former = account();
@@ -103,7 +103,7 @@ async function giveWay(): Promise<void> {
   }
 }
 
-/** Who is logged in may have changed in another tab while this one was not seen, or was kept by the browser for its back button. */
+/** Rechecks the session when the page becomes visible or returns from the back-forward cache: another tab may have changed it. */
 function noticeChanges(): void {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && isLoggedIn()) checkSession().catch(() => {});
@@ -131,7 +131,7 @@ async function start(): Promise<void> {
   startRouter({ routes, otherwise: notFoundPage, show });
 }
 
-/** Nothing can be shown before it is known who asks. */
+/** Shows that the server is unreachable; without a session nothing else can be shown. */
 function waitForServer(error: unknown): void {
   alone(unreachablePage(error));
   document.addEventListener("sandgate:reconnected", () => location.reload(), { once: true });

@@ -1,8 +1,8 @@
-/** Asking again and again, as seldom as will do. */
+/** Polling while the page is visible. */
 import { APIError } from "./api.ts";
 
 export interface Poll {
-  /** Asks at once instead of waiting for the next turn. */
+  /** Polls now instead of waiting for the next turn. */
   now(): void;
 }
 
@@ -10,11 +10,11 @@ export interface PollOptions {
   readonly everyMs: number | (() => number);
   readonly signal: AbortSignal;
   readonly work: () => Promise<void>;
-  /** Told of every turn that fails; polling goes on. */
+  /** Called for every failed turn; polling continues. */
   readonly failed: (error: unknown) => void;
 }
 
-/** Runs `work` now and then while the page is visible. A server that says when to come back is obeyed. */
+/** Runs `work` repeatedly while the page is visible. Respects `Retry-After`. */
 export function poll({ everyMs, signal, work, failed }: PollOptions): Poll {
   let wake: () => void = () => {};
   const now = (): void => wake();
@@ -39,7 +39,7 @@ export function poll({ everyMs, signal, work, failed }: PollOptions): Poll {
   return { now };
 }
 
-/** Ends after the time while the page is visible, when it becomes visible later than that, or when woken. */
+/** Resolves after the time, but not before the page is visible, or when woken. */
 function pause(waitMs: number, signal: AbortSignal, wakeable: (wake: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     let due = false;

@@ -1,21 +1,21 @@
-/** Which page a path shows, and going from one to the next without loading the document again. */
+/** Maps paths to pages, and navigates between them without reloading the document. */
 
 export interface Visit {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Aborted when the page is left: ends its calls, streams and timers. */
+  /** Aborted when the page is left, to end its calls, streams and timers. */
   readonly signal: AbortSignal;
 }
 
 export interface View {
   readonly title: string;
   readonly element: HTMLElement;
-  /** Pages for people who are not logged in fill the window. */
+  /** `bare` pages fill the window, without the frame. */
   readonly layout?: "shell" | "bare";
 }
 
 export interface Route {
-  /** Segments such as `:id` become params. */
+  /** Segments such as `:id` become parameters. */
   readonly path: string;
   readonly open: (visit: Visit) => View | undefined;
 }
@@ -29,7 +29,7 @@ interface Table {
 let table: Table | undefined;
 let leaving = new AbortController();
 
-/** Shows the page of the current address and follows links and the browser's buttons from now on. */
+/** Shows the page of the current address, and handles links and the back and forward buttons from now on. */
 export function startRouter(given: Table): void {
   table = given;
   window.addEventListener("popstate", render);
@@ -37,13 +37,13 @@ export function startRouter(given: Table): void {
   render();
 }
 
-/** Ends the page that is shown, its calls, streams and timers, and follows no links any more. */
+/** Ends the current page with its calls, streams and timers, and stops handling links. */
 export function stopRouter(): void {
   leaving.abort();
   table = undefined;
 }
 
-/** Goes to a path of these pages. */
+/** Navigates to a path of these pages. */
 export function navigate(path: string, { replace = false }: { replace?: boolean } = {}): void {
   if (replace) history.replaceState(null, "", path);
   else history.pushState(null, "", path);
@@ -51,7 +51,7 @@ export function navigate(path: string, { replace = false }: { replace?: boolean 
   window.scrollTo(0, 0);
 }
 
-/** `next` when it is a path of this origin, else `/`: a link must not be able to send people elsewhere after the log-in. */
+/** `next` if it is a path of this origin, otherwise `/`: a crafted link must not lead to another site after the login. */
 export function safePath(next: string | null): string {
   if (!next?.startsWith("/") || /^\/[/\\]/.test(next)) return "/";
   const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : undefined;
@@ -59,7 +59,7 @@ export function safePath(next: string | null): string {
   return url.pathname + url.search + url.hash;
 }
 
-/** The way to the log-in page that comes back to where somebody is now. */
+/** The path of the login page, which returns to the current page afterwards. */
 export function loginPath(): string {
   const here = location.pathname + location.search + location.hash;
   if (["/login", "/signup"].includes(location.pathname)) return here;
@@ -99,7 +99,7 @@ function followLink(event: MouseEvent): void {
   if (!table || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-  // Links into the page itself are the browser's.
+  // The browser handles links within the page.
   if (link.getAttribute("href")?.startsWith("#")) return;
   event.preventDefault();
   if (link.href !== location.href) navigate(link.pathname + link.search + link.hash);

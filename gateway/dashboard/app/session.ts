@@ -1,11 +1,11 @@
-/** Who is logged in. */
+/** The session of the logged-in account. */
 import type { Account } from "../../../shared/schemas/accounts.ts";
 import type { Session } from "./api.ts";
 import { call, callAs } from "./api.ts";
 
 let current: Session | undefined;
 
-/** @throws {Error} when nobody is logged in; pages of the shell are only shown when somebody is. */
+/** @throws {Error} when nobody is logged in; the pages in the shell are only shown after a login. */
 export function account(): Account {
   return session().account;
 }
@@ -19,18 +19,18 @@ export function isLoggedIn(): boolean {
   return current !== undefined;
 }
 
-/** Whether this server has an optional part. */
+/** Whether this server has an optional feature. */
 export function hasFeature(name: string): boolean {
   return current?.features.includes(name) ?? false;
 }
 
-/** Takes over what a successful log-in, sign-up or `GET /v1/account` answered. */
+/** Starts the session from the answer of a login or of `GET /v1/account`. */
 export function begin(answer: Session): void {
   current = answer;
   callAs(answer);
 }
 
-/** The session was replaced by one with another token. */
+/** Stores the CSRF token of the session that replaced this one. */
 export function renew(csrf_token: string): void {
   if (current) begin({ ...current, csrf_token });
 }
@@ -40,18 +40,18 @@ export function forget(): void {
   callAs(undefined);
 }
 
-/** Asks the server who is logged in. @throws {APIError} with status 401 when nobody is. */
+/** Loads the session from the server. @throws {APIError} with status 401 when nobody is logged in. */
 export async function loadSession(): Promise<void> {
   begin(await call<Session>("GET", "/v1/account", { anonymous: true }));
 }
 
-/** Asks whether this page's account is still the one that is logged in. @throws {APIError} which the page has been told of */
+/** Checks that this page's account is still logged in. @throws {APIError} which has already been reported to the page */
 export async function checkSession(): Promise<void> {
   const answer = await call<Session>("GET", "/v1/account");
   if (current?.account.id === answer.account.id) begin(answer);
 }
 
-/** Ends the session on the server, then here. */
+/** Ends the session on the server, then in this page. */
 export async function logOut(): Promise<void> {
   await call("POST", "/v1/auth/logout", { body: {} });
   forget();

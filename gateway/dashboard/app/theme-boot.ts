@@ -1,7 +1,7 @@
-/** Runs before the first paint, as a classic script, so that a chosen theme never flashes in the other colours. */
+/** Runs before the first paint, as a classic script, so that the page never flashes in the wrong theme. */
 try {
   const chosen = localStorage.getItem("sandgate.theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 } catch {
-  // Storage may be forbidden; the system's preference then decides.
+  // Storage may be blocked; then the system preference applies.
 }

@@ -1,21 +1,21 @@
-/** Light, dark, or what the system prefers. */
+/** The theme: light, dark, or the system preference. */
 
 export const themes = ["auto", "light", "dark"] as const;
 export type Theme = (typeof themes)[number];
 
-/** As in theme-boot.ts, which can import nothing. */
+/** The same key as in theme-boot.ts, which cannot import modules. */
 const storageKey = "sandgate.theme";
 
 export function chosenTheme(): Theme {
   return themes.find((theme) => theme === document.documentElement.dataset.theme) ?? "auto";
 }
 
-/** Applies a theme now and, where the browser keeps things, from now on. */
+/** Applies a theme, and remembers it if the browser allows storage. */
 export function chooseTheme(theme: Theme): void {
   document.documentElement.dataset.theme = theme;
   try {
     localStorage.setItem(storageKey, theme);
   } catch {
-    // Then it holds until the page is loaded again.
+    // Without storage, the choice lasts until the page is reloaded.
   }
 }

@@ -8,20 +8,20 @@ import { type Child, h } from "./dom.ts";
 const shownMs = 6_000;
 const shownMax = 4;
 
-/** Says that something worked. What is linked to stays a while longer. */
+/** Reports a success. A message with a link stays longer. */
 export function toast(...words: Child[]): void {
   show("info", h("span", {}, ...words));
 }
 
-/** Says what did not work, with the server's words. */
+/** Reports a failure, with the server's message. */
 export function toastError(error: unknown): void {
-  // The bar at the top says that the server is away, and a page of its own that nobody is logged in, or somebody else.
+  // A lost connection is shown by the bar at the top; a missing or different login by a separate page.
   if (error instanceof APIConnectionError || (error instanceof APIError && (error.status === 401 || error.reason === "other_account"))) return;
   if (error instanceof DOMException && error.name === "AbortError") return;
   show("error", messageOf(error), requestIdOf(error));
 }
 
-/** The live regions have to be there before something is said in them. */
+/** Creates the live region, which must exist before messages are added to it. */
 export function createToasts(): void {
   document.body.append(h("div", { id: "toasts", class: "toasts", role: "status", "aria-label": "Messages" }));
 }
@@ -37,7 +37,7 @@ function show(kind: "info" | "error", ...words: Child[]): void {
   while (region.children.length > shownMax) region.firstElementChild?.remove();
 }
 
-/** Not while somebody points at it or has the focus in it. */
+/** Removes the message after a time, but not while it is hovered or focused. */
 function removeAfter(element: HTMLElement, forMs: number): void {
   const start = (): ReturnType<typeof setTimeout> => setTimeout(() => element.remove(), forMs);
   let timer = start();

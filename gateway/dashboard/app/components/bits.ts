@@ -1,4 +1,4 @@
-/** Small parts that many pages show. */
+/** Small components that many pages share. */
 
 import { APIError } from "../api.ts";
 import { type Child, h, svg } from "../dom.ts";
@@ -8,17 +8,17 @@ import { type IconName, icon } from "./icons.ts";
 
 const refreshMs = 15_000;
 
-/** A state in words and colour. */
+/** A status as a coloured label. */
 export function pill(status: string): HTMLElement {
   return h("span", { class: `pill ${status.replaceAll(/[^a-z-]/g, "")}` }, h("span", { class: "dot", "aria-hidden": "true" }), status);
 }
 
-/** How long ago; the exact time is in the tooltip. */
+/** A relative time, with the exact time in the tooltip. */
 export function timeAgo(iso: string): HTMLElement {
   return h("time", { datetime: iso, title: fullTime(iso), "data-ago": true }, relativeTime(iso));
 }
 
-/** Keeps every `timeAgo` on the page true. */
+/** Keeps every `timeAgo` on the page up to date. */
 export function keepTimesTrue(): void {
   setInterval(() => {
     if (document.hidden) return;
@@ -26,7 +26,7 @@ export function keepTimesTrue(): void {
   }, refreshMs);
 }
 
-/** How much of an allowance is used: a bar that turns to warning colours near its end. */
+/** The used share of an allowance: a bar that changes to warning colours when nearly full. */
 export function meter(label: string, used: number, limit: number): HTMLElement {
   const share = limit > 0 ? Math.min(1, Math.max(0, used / limit)) : 0;
   const level = share >= 1 ? "full" : share >= 0.8 ? "high" : "normal";
@@ -35,12 +35,12 @@ export function meter(label: string, used: number, limit: number): HTMLElement {
   return h("span", { class: "meter", ...attributes }, svg("svg", { "aria-hidden": "true", width: "100%", height: "100%" }, bar));
 }
 
-/** What a page shows instead of an empty table. */
+/** Shown instead of an empty table. */
 export function emptyState(name: IconName, title: string, words: string, ...actions: Child[]): HTMLElement {
   return h("div", { class: "empty" }, h("div", { class: "empty-icon" }, icon(name)), h("h2", {}, title), h("p", {}, words), ...actions);
 }
 
-/** An error in place of what could not be loaded or done. */
+/** Shows an error in place of what failed. */
 export function errorNotice(error: unknown, retry?: () => void): HTMLElement {
   return h(
     "div",
@@ -55,12 +55,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The number under which the operator finds the error in the log. */
+/** The request id, by which the operator finds the error in the log. */
 export function requestIdOf(error: unknown): HTMLElement | null {
   return error instanceof APIError && error.requestId ? h("code", { class: "request-id" }, error.requestId) : null;
 }
 
-/** A page's heading with what can be done on it. */
+/** A page heading with its actions. */
 export function pageHeader(title: string, words: Child, ...actions: Child[]): HTMLElement {
   const heading = h("h1", { tabindex: -1 }, title);
   return h(
@@ -71,7 +71,7 @@ export function pageHeader(title: string, words: Child, ...actions: Child[]): HT
   );
 }
 
-/** Text that is meant to be taken along. */
+/** Text with a copy button. */
 export function snippet(text: string, label: string): HTMLElement {
   return h(
     "div",
@@ -81,7 +81,7 @@ export function snippet(text: string, label: string): HTMLElement {
   );
 }
 
-/** Rows of grey where a table will be. */
+/** Placeholder rows for a table that is loading. */
 export function skeleton(rows = 4): HTMLElement {
   return h("div", { class: "skeleton", "aria-hidden": "true" }, ...Array.from({ length: rows }, () => h("span", {})));
 }

@@ -1,4 +1,4 @@
-/** Buttons, and the state in which they wait for the server. */
+/** Buttons, and their busy state. */
 import { type Child, fill, h } from "../dom.ts";
 import { type IconName, icon } from "./icons.ts";
 
@@ -17,7 +17,7 @@ export function button({ label, icon: name, kind = "secondary", size, type = "bu
   return element;
 }
 
-/** A button that shows only an icon; its name is for assistive technology and the tooltip. */
+/** An icon-only button. Its label is for assistive technology and the tooltip. */
 export function iconButton(label: string, name: IconName, onClick: (button: HTMLButtonElement) => void): HTMLButtonElement {
   const element = h("button", { type: "button", class: "icon-button", "aria-label": label, title: label }, icon(name));
   element.addEventListener("click", () => onClick(element));
@@ -32,8 +32,8 @@ export function linkButton(label: string, href: string, kind: "primary" | "secon
 export const isBusy = (element: HTMLButtonElement): boolean => element.getAttribute("aria-disabled") === "true";
 
 /**
- * Keeps a button from being pressed twice while `work` runs. It stays focusable, so the keyboard does not lose its place.
- * With `words` the button says them, and for how long already.
+ * Prevents a second press while `work` runs. The button stays focusable, so that keyboard users keep their place. With
+ * `words`, the button shows them and the elapsed time.
  */
 export async function whileBusy<T>(element: HTMLButtonElement, work: () => Promise<T>, words = ""): Promise<T | undefined> {
   if (isBusy(element)) return undefined;
@@ -49,7 +49,7 @@ export async function whileBusy<T>(element: HTMLButtonElement, work: () => Promi
   }
 }
 
-/** Returns what brings the button's own label back. */
+/** Shows words and elapsed time in the button. Returns a function that restores the label. */
 function tell(element: HTMLButtonElement, words: string): () => void {
   const label = [...element.childNodes];
   const startedAt = performance.now();
@@ -66,7 +66,7 @@ function tell(element: HTMLButtonElement, words: string): () => void {
   };
 }
 
-/** A button that copies `text`, says so, and calls back when that has worked. */
+/** A button that copies `text`, announces it, and calls `copied` on success. */
 export function copyButton(text: () => string, label = "Copy", copied: () => void = () => {}): HTMLButtonElement {
   const said = h("span", { class: "visually-hidden", role: "status" });
   const element = iconButton(label, "copy", async () => {
@@ -84,7 +84,7 @@ export function copyButton(text: () => string, label = "Copy", copied: () => voi
   return element;
 }
 
-/** The clipboard API exists only on secure origins; an installation on a plain-HTTP LAN address has the old command. */
+/** The clipboard API exists only on secure origins. An installation on a plain-HTTP LAN address falls back to `execCommand`. */
 async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -92,7 +92,7 @@ async function copy(text: string): Promise<boolean> {
   } catch {
     const holder = h("textarea", { class: "visually-hidden", "aria-hidden": "true" });
     holder.value = text;
-    // Inside an open dialog nothing outside of it can be selected.
+    // While a modal dialog is open, nothing outside it can be selected.
     const parent = document.querySelector("dialog[open]") ?? document.body;
     const focused = document.activeElement;
     parent.append(holder);

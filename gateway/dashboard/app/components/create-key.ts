@@ -1,4 +1,4 @@
-/** Making an API key and showing it, once. */
+/** Creates an API key and shows it once. */
 import type { NewApiKey } from "../../../../shared/schemas/keys.ts";
 import { call } from "../api.ts";
 import { openDialog } from "../dialog.ts";
@@ -7,7 +7,7 @@ import { copyButton } from "./button.ts";
 import { field } from "./field.ts";
 import { icon } from "./icons.ts";
 
-/** Asks for a name, makes the key, shows it. `created` runs as soon as the key exists. */
+/** Asks for a name, creates the key and shows it. `created` runs as soon as the key exists. */
 export function openCreateKey(created: () => void): void {
   const opener = document.activeElement;
   const name = field({ label: "Name", hint: "What the key is for, so that you know it again.", attributes: { placeholder: "CI pipeline", maxlength: 100 } });
@@ -20,14 +20,14 @@ export function openCreateKey(created: () => void): void {
       const key = await call<NewApiKey>("POST", "/v1/account/keys", { body: given ? { name: given } : {} });
       created();
       dialog.close();
-      // The browser gives the focus back to what had it when a dialog opened.
+      // When the next dialog closes, the browser restores the focus to the element that had it when the dialog opened.
       if (opener instanceof HTMLElement) opener.focus();
       showKey(key);
     },
   });
 }
 
-/** Before the key has been copied, only Done closes it. */
+/** Shows the key. Until it has been copied, only Done closes the dialog. */
 function showKey({ name, key }: NewApiKey): void {
   let isCopied = false;
   const copy = copyButton(

@@ -1,4 +1,4 @@
-/** The dialog that deletes a sandbox, with a snapshot of it first for who wants one. */
+/** The dialog that deletes a sandbox, optionally after taking a snapshot. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { call } from "../api.ts";
 import { openDialog } from "../dialog.ts";
@@ -12,7 +12,7 @@ interface Deleted {
   readonly snapshot_name?: string;
 }
 
-/** Asks, deletes, and says so. */
+/** Asks for confirmation, deletes the sandbox and reports it. */
 export function confirmDelete({ id, name, status }: Pick<SandboxInfo, "id" | "name" | "status">, then: () => void): void {
   const keep = checkbox("Take a snapshot first");
   const snapshotName = field({ label: "Name of the snapshot", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });

@@ -1,18 +1,18 @@
-/** Form fields: a label, an input, a hint, and a place for what is wrong. */
+/** Form fields with a label, an input, a hint and an error message. */
 import { type Attributes, type Child, h, uniqueId } from "../dom.ts";
 
 export interface Field {
   readonly element: HTMLElement;
   readonly input: HTMLInputElement;
   readonly value: string;
-  /** Says what is wrong with the value; nothing when it is all right. */
+  /** Shows what is wrong with the value; clears the error when called without words. */
   complain(words?: string): void;
 }
 
 export interface FieldOptions {
   readonly label: string;
   readonly hint?: string;
-  /** Shown inside the input, behind the value. */
+  /** Shown inside the input, after the value. */
   readonly unit?: string;
   readonly optional?: true;
   readonly attributes?: Attributes;
@@ -42,7 +42,7 @@ export function field({ label, hint, unit, optional, attributes = {} }: FieldOpt
   };
 }
 
-/** A choice of a few, as connected buttons; radio buttons underneath. */
+/** A choice between a few options, shown as connected buttons and built from radio buttons. */
 export function choice<T extends string>(
   label: string,
   options: readonly (readonly [value: T, words: Child, name?: string])[],
@@ -69,7 +69,7 @@ export function choice<T extends string>(
   };
 }
 
-/** A choice between things that need a line each to be told apart. */
+/** A choice between options that each need a line of explanation. */
 export function explainedChoice<T extends string>(
   label: string,
   options: readonly (readonly [value: T, words: string, explanation: string])[],
@@ -100,7 +100,7 @@ export function checkbox(label: string): { readonly element: HTMLElement; readon
   return { element: h("label", { class: "checkbox" }, input, h("span", {}, label)), input };
 }
 
-/** Moves to the first field with a complaint. Returns whether there was one. */
+/** Focuses the first field with an error. Returns whether there was one. */
 export function focusProblem(fields: readonly Field[]): boolean {
   const wrong = fields.find(({ input }) => input.getAttribute("aria-invalid") === "true");
   wrong?.input.focus();

@@ -1,4 +1,4 @@
-/** What to do first, until it is done. */
+/** The first steps for a new account, shown until they are done. */
 import type { AccountUsage } from "../../../../shared/schemas/accounts.ts";
 import { fill, h } from "../dom.ts";
 import { snippet } from "./bits.ts";
@@ -6,7 +6,7 @@ import { button, linkButton } from "./button.ts";
 import { openCreateKey } from "./create-key.ts";
 import { icon } from "./icons.ts";
 
-/** A panel for accounts without a key or a sandbox; hidden for all others. */
+/** A panel for accounts that have no key or have had no sandbox recently; hidden for all others. */
 export function firstSteps(changed: () => void): { readonly element: HTMLElement; show(usage: AccountUsage): void } {
   const element = h("section", { class: "steps card", "aria-label": "First steps", hidden: true });
   let shown = "";
@@ -15,7 +15,7 @@ export function firstSteps(changed: () => void): { readonly element: HTMLElement
     const hasSandbox = usage.sandboxes.total > 0 || usage.history.some(({ sandboxes }) => sandboxes > 0);
     element.hidden = hasKey && hasSandbox;
     const state = `${hasKey} ${hasSandbox}`;
-    // Drawn anew only when a step is done, so that a selection in the snippet survives.
+    // Redrawn only when a step is done, so that a selection in the snippet survives.
     if (state !== shown && !element.hidden) fill(element, ...panel(hasKey, hasSandbox, changed));
     shown = state;
   };

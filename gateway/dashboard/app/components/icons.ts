@@ -1,4 +1,4 @@
-/** Line icons on a grid of 16. */
+/** Line icons on a 16-pixel grid. */
 import { svg } from "../dom.ts";
 
 const paths = {
@@ -55,7 +55,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** An icon beside text, or in a button that has a name of its own; assistive technology passes over it. */
+/** An icon, hidden from assistive technology: the text beside it or the button's label names it. */
 export function icon(name: IconName): SVGElement {
   return svg(
     "svg",
@@ -64,7 +64,7 @@ export function icon(name: IconName): SVGElement {
   );
 }
 
-/** The product's mark: a gate. */
+/** The product logo: a gate. */
 export function mark(): SVGElement {
   return svg(
     "svg",

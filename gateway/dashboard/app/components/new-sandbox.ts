@@ -1,4 +1,4 @@
-/** The dialog that makes a sandbox. */
+/** The dialog that creates a sandbox. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
@@ -7,7 +7,7 @@ import { choice, field, focusProblem } from "./field.ts";
 import { resourceFields } from "./resources.ts";
 import { variableRows } from "./variables.ts";
 
-/** Asks for the sandbox's properties; `created` runs as soon as the server has begun to make it. */
+/** Asks for the sandbox's properties. `created` runs as soon as the server has begun to create it. */
 export function openNewSandbox(created: () => void): void {
   const name = field({ label: "Name", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });
   const image = field({

@@ -1,4 +1,4 @@
-/** How much of the machine a sandbox gets. */
+/** Form fields for a sandbox's CPUs, memory and storage. */
 import { h } from "../dom.ts";
 import { type Field, field } from "./field.ts";
 
@@ -13,12 +13,12 @@ type Kind = keyof typeof kinds;
 export interface ResourceFields {
   readonly element: HTMLElement;
   readonly fields: readonly Field[];
-  /** Complains about what is not a number in its range. */
+  /** Shows an error on every field whose value is not a number in its range. */
   check(): void;
   read(): Partial<Record<Kind, number>>;
 }
 
-/** Fields for these resources with these numbers. One without a number may stay empty, and `emptyWords` say what that means. */
+/** Fields for these resources with these initial values. With `emptyWords`, fields may stay empty, and the words say what that means. */
 export function resourceFields(given: { readonly [kind in Kind]?: number | "" }, emptyWords = ""): ResourceFields {
   const all = (Object.entries(given) as [Kind, number | ""][]).map(([kind, value]) => ({ kind, field: numberField(kind, value, emptyWords) }));
   return {
@@ -31,7 +31,7 @@ export function resourceFields(given: { readonly [kind in Kind]?: number | "" },
   };
 }
 
-/** Words in an empty field need the room that the unit has otherwise. */
+/** `emptyWords` take the room of the unit, which then moves into the label. */
 function numberField(kind: Kind, value: number | "", emptyWords: string): Field {
   const { label, unit, min, max } = kinds[kind];
   const attributes = { type: "number", min, max, value, step: 1, inputmode: "numeric", placeholder: emptyWords || undefined };
@@ -42,7 +42,7 @@ function numberField(kind: Kind, value: number | "", emptyWords: string): Field 
 function checkNumber({ input, value: text, complain }: Field, mayBeEmpty: boolean): void {
   const { min, max, validity } = input;
   const value = Number(text);
-  // A field for numbers with something else in it says that it is empty.
+  // A number input that contains something else reports an empty value.
   if (mayBeEmpty && text.trim() === "" && !validity.badInput) return complain();
   const fits = text.trim() !== "" && Number.isInteger(value) && value >= Number(min) && value <= Number(max);
   complain(fits ? "" : `${min} to ${max}`);

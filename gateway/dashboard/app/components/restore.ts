@@ -1,4 +1,4 @@
-/** The dialog that makes a sandbox from a snapshot. */
+/** The dialog that restores a snapshot into a new sandbox. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { maker } from "../api.ts";
@@ -13,7 +13,7 @@ import { variableRows } from "./variables.ts";
 
 const asBefore = "As in the snapshot";
 
-/** Asks for what is to be different, and goes to the new sandbox, which may still be in the making. */
+/** Asks what to change, and goes to the new sandbox, which may still be in creation. */
 export function openRestore({ id, name: snapshotName }: SnapshotInfo): void {
   const name = nameField();
   const resources = resourceFields({ cpus: "", memory: "", storage: "" }, asBefore);

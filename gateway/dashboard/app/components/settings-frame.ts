@@ -1,4 +1,4 @@
-/** The two settings pages share a heading and the way from one to the other. */
+/** The heading and navigation that the two settings pages share. */
 import { type Child, h } from "../dom.ts";
 import { pageHeader } from "./bits.ts";
 

@@ -1,4 +1,4 @@
-/** The frame around the pages: navigation, the account, the theme. */
+/** The frame around the pages: navigation, account and theme. */
 import { type Child, fill, h } from "../dom.ts";
 import { navigate } from "../router.ts";
 import { account, logOut } from "../session.ts";
@@ -20,7 +20,7 @@ const places: readonly (readonly [label: string, href: string, icon: IconName])[
   ["Settings", "/settings/keys", "settings"],
 ];
 
-/** The frame for the account that is logged in. */
+/** Creates the frame for the logged-in account. */
 export function createShell(): Shell {
   const links = places.map(([label, href, name]) => h("a", { class: "nav-link", href }, icon(name), h("span", {}, label)));
   const sidebar = h(
@@ -47,12 +47,12 @@ export function createShell(): Shell {
   return { element, show };
 }
 
-/** The reference is a document of its own, so the browser has to load it. */
+/** The reference is a separate document, so the browser must load it. */
 function referenceLink(): HTMLElement {
   return h("a", { class: "nav-link", href: "/docs", target: "_blank", rel: "noopener" }, icon("docs"), h("span", {}, "API reference"), icon("out"));
 }
 
-/** The choice of colours, for the frame and for pages without one. */
+/** The theme choice, for the frame and for pages without one. */
 export function themeChoice(): HTMLElement {
   const options: (readonly [Theme, Child, string])[] = [
     ["auto", icon("auto"), "As the system"],
@@ -91,7 +91,7 @@ function accountBox(): HTMLElement {
   return h("div", { class: "account" }, words, logOutButton);
 }
 
-/** On narrow screens the sidebar lies over the page, which is out of reach meanwhile. */
+/** On narrow screens the sidebar opens over the page, which is inert meanwhile. */
 export function createDrawer(sidebar: HTMLElement, main: HTMLElement, scrim: HTMLElement): { readonly opener: HTMLElement; close(): void } {
   const set = (open: boolean): void => {
     sidebar.classList.toggle("open", open);

@@ -1,4 +1,4 @@
-/** Taking a snapshot of a sandbox, and a clone. */
+/** The dialogs that take a snapshot of a sandbox and clone it. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { maker } from "../api.ts";
@@ -10,7 +10,7 @@ import { resourceFields } from "./resources.ts";
 
 export const nameField = (): Field => field({ label: "Name", optional: true, attributes: { placeholder: "Chosen for you", maxlength: 63 } });
 
-/** Only what was filled in: the server chooses the rest. */
+/** The fields that were filled in; the server chooses the rest. */
 export function filled<K extends string>(fields: Readonly<Record<K, Field>>): Partial<Record<K, string>> {
   const entries = (Object.entries(fields) as [K, Field][]).map(([key, { value }]) => [key, value.trim()] as const);
   return Object.fromEntries(entries.filter(([, value]) => value !== "")) as Partial<Record<K, string>>;

@@ -1,4 +1,4 @@
-/** Tables whose rows stay the same elements while their contents change, so that focus and selection survive a refresh. */
+/** Tables that keep their row elements when the contents change, so that focus and selection survive a refresh. */
 import type { Pagination } from "../../../../shared/schemas/pages.ts";
 import { type Child, fill, h } from "../dom.ts";
 import { iconButton } from "./button.ts";
@@ -6,7 +6,7 @@ import { iconButton } from "./button.ts";
 export interface Column<T> {
   readonly title: string;
   readonly cell: (item: T) => Child;
-  /** Left out on narrow screens. */
+  /** Hidden on narrow screens. */
   readonly wide?: true;
   readonly align?: "end";
 }
@@ -42,7 +42,7 @@ export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (i
   return { element, show };
 }
 
-/** Which page of how many, with the way to the others; nothing where there is one. */
+/** Page number and navigation; hidden when there is only one page. */
 export function pager(go: (page: number) => void): { readonly element: HTMLElement; show(pagination: Pagination): void } {
   let page = 1;
   const words = h("span", { role: "status" });

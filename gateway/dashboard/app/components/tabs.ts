@@ -1,9 +1,9 @@
-/** Tabs as assistive technology knows them: arrow keys go from one to the next. The address remembers which is open. */
+/** Accessible tabs: arrow keys move between them. The address remembers the open one. */
 import { h, uniqueId } from "../dom.ts";
 
 export interface Panel {
   readonly element: HTMLElement;
-  /** Runs whenever the panel comes into view, and goes out of it. */
+  /** Called whenever the panel is shown or hidden. */
   shown?(): void;
   hidden?(): void;
 }

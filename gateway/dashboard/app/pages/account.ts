@@ -1,4 +1,4 @@
-/** The account: who it is, what it may use, its password. */
+/** The account page: profile, limits and password. */
 import { call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";

@@ -1,4 +1,4 @@
-/** Logging in and signing up. */
+/** The login and sign-up pages. */
 import type { Session } from "../api.ts";
 import { APIError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
@@ -56,7 +56,7 @@ export function signupPage(visit: Visit): View {
   return view;
 }
 
-/** The server does not say whether the address was new; the password shows it. @throws {APIError} */
+/** Logs in after signing up. The server does not reveal whether the address was new, but the login fails if it was not. @throws {APIError} */
 async function logInAfterSignUp(body: { email: string; password: string }): Promise<Session> {
   try {
     return await call<Session>("POST", "/v1/auth/login", { body, anonymous: true });
@@ -83,7 +83,7 @@ function authForm(fields: readonly Field[], label: string, submit: () => Promise
   return form;
 }
 
-/** Without an answer the pages stay as they are; the server has the last word anyway. */
+/** Calls back if sign-up is open, or closed. Without an answer the page stays unchanged; the server enforces the setting anyway. */
 function whenSignUpIs(open: boolean, { signal }: Visit, then: () => void): void {
   call<{ sign_up: boolean }>("GET", "/v1/auth/settings", { signal, anonymous: true }).then(
     ({ sign_up }) => sign_up === open && then(),

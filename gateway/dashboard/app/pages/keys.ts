@@ -1,4 +1,4 @@
-/** API keys: making, seeing and revoking them. */
+/** The page that lists, creates and revokes API keys. */
 import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/keys.ts";
 import { call } from "../api.ts";
 import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
@@ -83,7 +83,7 @@ function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>
   ];
 }
 
-/** On narrow screens the prefix has no column of its own. */
+/** Includes the prefix, which has no separate column on narrow screens. */
 function nameCell({ name, prefix }: ApiKey): HTMLElement {
   return h("div", { class: "two-lines" }, h("span", { class: "strong clip" }, name), h("code", { class: "narrow-only" }, `${prefix}…`));
 }

@@ -1,4 +1,4 @@
-/** Pages that stand for one that cannot be shown. */
+/** Pages shown in place of one that cannot be shown. */
 import type { Account } from "../../../../shared/schemas/accounts.ts";
 import { errorNotice } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
@@ -13,15 +13,15 @@ export function notFoundPage(): View {
   return { title: "Page not found", element: notice("Page not found", ["There is nothing at this address."], way, layout), layout };
 }
 
-/** The account exists, but may not be used. */
+/** Shown for a suspended account. */
 export function suspendedPage(message: string): View {
-  // Loaded anew, because nothing of this session is of use any more.
+  // A full reload, because nothing of this session is usable any more.
   const other = button({ label: "Log in with another account", onClick: () => location.assign("/login") });
   const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", { class: "quiet" }, message)];
   return { title: "Account suspended", element: notice("Account suspended", words, other, "bare"), layout: "bare" };
 }
 
-/** In another tab of this browser somebody else has logged in, whose cookie all calls would go with from now on. */
+/** Shown when another account has logged in in another tab, whose cookie all further calls would carry. */
 export function otherAccountPage(former: Account, now: Account): View {
   const nameOf = ({ email, name }: Account): string => email ?? name;
   const goOn = button({ label: `Go on as ${nameOf(now)}`, kind: "primary", onClick: () => location.assign("/") });

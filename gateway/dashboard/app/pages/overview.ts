@@ -1,4 +1,4 @@
-/** What the account uses now, and what it did in the last hour. */
+/** The overview page: current usage, and activity in the last hour. */
 import type { AccountUsage, KeyUsage } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
 import { chart, type Point } from "../charts.ts";

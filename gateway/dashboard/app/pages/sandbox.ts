@@ -1,4 +1,4 @@
-/** One sandbox: its state, a console, its use, its files, what ran in it. */
+/** The page of one sandbox: state, console, usage, files and logs. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { APIError, call } from "../api.ts";
 import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
@@ -58,7 +58,7 @@ export function sandboxPage(visit: Visit): View {
 
 function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal): Child[] {
   const { id, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
-  // Whoever has gone to another page in the meantime stays there.
+  // Stays where the user is if they have left this page in the meantime.
   const leave = (): void => void (signal.aborted || navigate("/sandboxes"));
   const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete(sandbox, leave) });
   const terminal =

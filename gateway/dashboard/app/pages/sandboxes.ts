@@ -1,4 +1,4 @@
-/** All sandboxes of the account, as they come and go. */
+/** The live list of the account's sandboxes. */
 import type { SandboxInfo, SandboxPage } from "../../../../shared/schemas/sandboxes.ts";
 import { APIError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
@@ -14,7 +14,7 @@ import type { View, Visit } from "../router.ts";
 import { toast } from "../toast.ts";
 
 const everyMs = 5_000;
-/** A sandbox that is being made is ready in a moment. */
+/** Polling interval while a sandbox is being created or deleted. */
 const soonMs = 1_500;
 const pageSize = 20;
 
@@ -48,7 +48,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
     signal,
     work: async () => {
       const answer = await call<SandboxPage>("GET", `/v1/sandboxes/list?page=${page}&page_size=${pageSize}`, { signal });
-      // The last one of the last page may be gone.
+      // The last page may have become empty.
       if (answer.data.length || page === 1) return show(answer);
       page = Math.max(1, answer.pagination.total_pages);
       setTimeout(refresh);
@@ -109,7 +109,7 @@ function nameCell({ id, name }: SandboxInfo): HTMLElement {
   return h("div", { class: "two-lines" }, h("a", { class: "strong clip", href: path }, name), short);
 }
 
-/** The last part of an image's name: the registry matters seldom and is in the tooltip. */
+/** The image's name, shortened for the images of this installation; the full name is in the tooltip. */
 export const imageName = (image: string): string => image.replace(/^localhost\/sandgate\/(\w+):latest$/, "$1");
 
 export const networkWords = (access: string): string => (access === "none" ? "None" : "Outbound");

@@ -1,4 +1,4 @@
-/** All snapshots of the account, where the server has them. */
+/** The list of the account's snapshots, if the server supports them. */
 import type { SnapshotInfo, SnapshotPage } from "../../../../shared/schemas/snapshots.ts";
 import { APIError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, skeleton } from "../components/bits.ts";
@@ -57,10 +57,10 @@ function list({ signal, query }: Visit): HTMLElement {
     work: async () => {
       const answer = await call<SnapshotPage>("GET", `/v1/snapshots/list?page=${page}&page_size=${pageSize}`, { signal });
       const isPastEnd = answer.data.length === 0 && page > 1;
-      // The last one of the last page may be gone.
+      // The last page may have become empty.
       if (isPastEnd) page = Math.max(1, answer.pagination.total_pages);
       if (isPastEnd) return void setTimeout(refresh);
-      // Without links the list is still of use.
+      // The list is useful even without links.
       sources = await existing(answer.data, signal).catch(() => sources);
       show(answer);
     },

@@ -1,4 +1,4 @@
-/** The terminals of a sandbox. With `?session=` one of them, to be watched. */
+/** The terminals of a sandbox. With `?session=`, one session, read-only. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { APIError, call } from "../api.ts";
 import { errorNotice } from "../components/bits.ts";
@@ -14,7 +14,7 @@ export function terminalPage({ params, query, signal }: Visit): View {
   const place = h("div", { class: "terminal-place" });
   const name = h("span", {}, "Sandbox");
   const begin = async (): Promise<void> => {
-    // Only who opens a terminal waits for its emulator, which is larger than all of the pages together.
+    // Loaded only when needed: the emulator is larger than all other pages together.
     const emulator = import("../terminal/workplace.ts").catch(() => Promise.reject(new Error("The terminal could not be loaded.")));
     const [sandbox, { openWorkplace }] = await Promise.all([call<SandboxInfo>("GET", `/v1${path}`, { signal }), emulator]);
     if (signal.aborted) return;

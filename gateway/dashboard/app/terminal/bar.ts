@@ -1,4 +1,4 @@
-/** The line below a terminal: how it is, and what can be done about it. */
+/** The status bar of a terminal, with its actions. */
 import { messageOf } from "../components/bits.ts";
 import { button } from "../components/button.ts";
 import { icon } from "../components/icons.ts";
@@ -12,7 +12,7 @@ export interface BarActions {
   readonly close: () => void;
 }
 
-/** What is to be said of a state; nothing while all is well. */
+/** The bar for a state; undefined while all is well. */
 export function barOf(state: State, actions: BarActions): HTMLElement | undefined {
   switch (state.name) {
     case "opening":

@@ -1,4 +1,4 @@
-/** The terminal's colours, light and dark like the pages around it. */
+/** The terminal's light and dark colours, matching the pages. */
 import type { ITheme } from "@xterm/xterm";
 
 const light: ITheme = {
@@ -59,7 +59,7 @@ const dark: ITheme = {
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-/** Calls back with the colours now and whenever the pages change theirs. */
+/** Calls back with the colours, now and whenever the theme changes. */
 export function followColours(signal: AbortSignal, use: (theme: ITheme) => void): void {
   const apply = (): void => {
     const { theme } = document.documentElement.dataset;

@@ -1,4 +1,4 @@
-/** Starting and joining live sessions as the browser that is logged in: its cookie goes along with the socket. */
+/** Starts and joins live sessions as the logged-in browser, whose cookie is sent with the WebSocket. */
 
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
 import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
@@ -6,24 +6,24 @@ import { detachTimeoutMaxS } from "../../../../shared/stream/session/protocol.ts
 import { APIError, call, ownAddress } from "../api.ts";
 
 declare global {
-  /** The client library runs in Node.js too, and asks whether this is it. */
+  /** The client library also runs in Node.js, and checks for it. */
   var process: { readonly versions?: { readonly node?: string } } | undefined;
 }
 
 const openMs = 20_000;
-/** Beyond the time that a session waits for us, so that it is the server that says that it is gone. */
+/** Longer than any detach timeout, so that the server, not the client, reports that the session is gone. */
 const reattachMs = (detachTimeoutMaxS + 15) * 1_000;
 const terminalName = "xterm-256color";
 
 export interface Listeners {
-  /** Output from one offset up to another is not kept any more. */
+  /** Called when output between two offsets is no longer kept. */
   readonly onGap: (from: number, to: number) => void;
   readonly onConnection: (isConnected: boolean) => void;
-  /** The one who writes has given the terminal another size. */
+  /** Called when the writer has resized the terminal. */
   readonly onResize: (size: TerminalSize) => void;
 }
 
-/** A login shell that lives on for an hour when nobody is connected, or for as long as this server allows. */
+/** Starts a login shell that keeps running without a client for an hour, or for as long as this server allows. */
 export async function startShell(sandboxId: string, size: TerminalSize, listeners: Listeners): Promise<Session> {
   try {
     return await start(sandboxId, size, listeners, detachTimeoutMaxS);
@@ -41,9 +41,9 @@ function start(sandboxId: string, { cols, rows }: TerminalSize, listeners: Liste
 
 export interface Joining {
   readonly sessionId: string;
-  /** Output from this offset on is sent, as far as it is kept. */
+  /** The offset from which output is replayed, as far as it is kept. */
   readonly since: number;
-  /** `watch`: never write; `write`: where nobody else does; `take`: also where somebody else does. */
+  /** `watch`: read only. `write`: write if nobody else does. `take`: take over from the current writer. */
   readonly as: "watch" | "write" | "take";
 }
 
@@ -53,7 +53,7 @@ export function joinShell(sandboxId: string, { sessionId, since, as }: Joining, 
   return Session.open(() => dial(sandboxId), first, { ...listeners, reattachMs, readOnly: as === "watch" });
 }
 
-/** Browsers do not tell why a socket was refused; a call about the same sandbox does, such as that nobody is logged in any more. */
+/** Opens the WebSocket. Browsers hide why a socket was refused, so a plain call on the sandbox finds out, such as a missing login. */
 async function dial(sandboxId: string): ReturnType<typeof openBrowserSocket> {
   const path = `/v1/sandboxes/${encodeURIComponent(sandboxId)}`;
   const url = ownAddress(`${path}/session`);

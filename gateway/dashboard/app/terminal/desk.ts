@@ -1,4 +1,4 @@
-/** The terminals of one sandbox that are open on the page: one is seen, the others go on behind it. */
+/** The open terminals of one sandbox: one is visible, the others keep running behind it. */
 import { h, uniqueId } from "../dom.ts";
 import { barOf } from "./bar.ts";
 import { Live } from "./live.ts";
@@ -13,14 +13,14 @@ interface Place {
 
 export interface DeskOptions {
   readonly sandboxId: string;
-  /** Told whenever another terminal is seen, or the one that is seen has changed. */
+  /** Called when another terminal becomes visible, or the visible one changes. */
   readonly onChange: () => void;
 }
 
 export class Desk {
   readonly tabs = h("div", { class: "terminal-tabs", role: "tablist", "aria-label": "Terminals" });
   readonly panels = h("div", { class: "terminal-panels" });
-  /** One keyboard for all of them. */
+  /** Shared by all terminals. */
   readonly modifiers = new Modifiers();
   readonly #options: DeskOptions;
   readonly #places: Place[] = [];
@@ -32,7 +32,7 @@ export class Desk {
     this.#options = options;
   }
 
-  /** The terminal that is seen. */
+  /** The visible terminal. */
   get seen(): Live | undefined {
     return this.#seen?.live;
   }
@@ -41,25 +41,25 @@ export class Desk {
     return this.#places.flatMap(({ live }) => live.sessionId ?? []);
   }
 
-  /** Opens a new shell and shows it. */
+  /** Starts a new shell and shows it. */
   async start(): Promise<void> {
     const { live } = this.#add();
     await live.start();
   }
 
-  /** Shows a session that runs. */
+  /** Shows a running session. */
   async join(sessionId: string, as: "watch" | "write"): Promise<void> {
     const { live } = this.#add();
     await live.join(sessionId, as);
   }
 
-  /** Starts a shell where one has ended. */
+  /** Replaces the visible terminal with a new shell. */
   async startInstead(): Promise<void> {
     this.close();
     await this.start();
   }
 
-  /** Takes the terminal that is seen off the page; what runs in it goes on. */
+  /** Removes the visible terminal from the page; its session keeps running. */
   close(): void {
     const place = this.#seen;
     if (!place) return;
@@ -74,7 +74,7 @@ export class Desk {
     else this.#options.onChange();
   }
 
-  /** Whether output is said by screen readers. */
+  /** Whether screen readers announce output. */
   set isRead(aloud: boolean) {
     this.#aloud = aloud;
     for (const { live } of this.#places) live.screen.isRead = aloud;
@@ -99,7 +99,7 @@ export class Desk {
       modifiers: this.modifiers,
       onChange: () => this.#changed(place),
       onTitle: (title) => {
-        // Said by a program, which may say anything.
+        // Set by a program, so it may contain anything.
         const words = title.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "").slice(0, 60);
         tab.title = words;
         tab.textContent = words || label;
@@ -127,7 +127,7 @@ export class Desk {
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
     }
-    // First, because a terminal can only be measured where it is seen.
+    // Before `open`, because a terminal can only be measured while it is visible.
     this.#options.onChange();
     place.live.screen.open();
     place.live.screen.terminal.focus();

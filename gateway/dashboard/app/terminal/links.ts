@@ -1,8 +1,8 @@
-/** Links that a program prints. They say anything and lead anywhere, so somebody has to look before one is followed. */
+/** Links printed by programs. Their text may hide where they lead, so the user confirms the address first. */
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 
-/** Shows where a link really leads, and goes there in a window that knows nothing of this one. */
+/** Shows where a link leads, and opens it in a window without access to this one. */
 export function followAfterLooking(address: string): void {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== "https:" && url?.protocol !== "http:") return;

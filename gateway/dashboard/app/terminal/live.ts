@@ -1,4 +1,4 @@
-/** One terminal of the page: what one sees, and the session behind it. */
+/** One terminal of the page: its screen and the session behind it. */
 import { AuthenticationError, PermissionDeniedError } from "../../../../shared/client/errors.ts";
 import type { Session, SessionEnd } from "../../../../shared/client/session/session.ts";
 import { closeReasons } from "../../../../shared/stream/session/protocol.ts";
@@ -7,7 +7,7 @@ import { type Joining, joinShell, type Listeners, startShell } from "./connect.t
 import type { Modifiers } from "./modifiers.ts";
 import { Screen } from "./screen.ts";
 
-/** So long at most a new password's answer, with the new cookie, is on its way. */
+/** How long to wait after a password change for the answer with the new cookie. */
 const newPasswordMs = 1_500;
 
 export type State =
@@ -21,7 +21,7 @@ export interface LiveOptions {
   readonly sandboxId: string;
   readonly label: string;
   readonly modifiers: Modifiers;
-  /** Told of every change; the state is `state`. */
+  /** Called after every change of `state`. */
   readonly onChange: () => void;
   readonly onTitle: (title: string) => void;
   readonly onLeave: () => void;
@@ -34,9 +34,9 @@ export class Live {
   readonly #over = new AbortController();
   #session: Session | undefined;
   #state: State = { name: "opening" };
-  /** Of the first byte that has not come yet. */
+  /** The offset of the next byte of output. */
   #received = 0;
-  /** Does once more what did not work. */
+  /** Repeats the last attempt. */
   #again: () => Promise<void> = () => this.start();
 
   constructor(options: LiveOptions) {
@@ -61,7 +61,7 @@ export class Live {
     return this.#state;
   }
 
-  /** Known once it runs. */
+  /** Undefined until the session runs. */
   get sessionId(): string | undefined {
     return this.#session?.id;
   }
@@ -70,25 +70,25 @@ export class Live {
     return this.#session?.isWriter ?? false;
   }
 
-  /** Whether there is something behind it that goes on. */
+  /** Whether the session is running. */
   get isRunning(): boolean {
     return this.#state.name === "live" || this.#state.name === "reconnecting";
   }
 
-  /** A new shell. To be called when the screen is seen, because the shell is told its size. */
+  /** Starts a new shell. The screen must be visible, because the shell is given its size. */
   start(): Promise<void> {
     this.#again = () => this.start();
     return this.#run((listeners) => startShell(this.#options.sandboxId, this.screen.size, listeners));
   }
 
-  /** A session that runs, from the beginning of what is kept of it, or from where this one has stopped. */
+  /** Joins a running session, from the start of its kept output or from where this terminal stopped. */
   join(sessionId: string, as: Joining["as"]): Promise<void> {
     const { sandboxId } = this.#options;
     this.#again = () => this.join(sessionId, as);
     return this.#run((listeners) => joinShell(sandboxId, { sessionId, since: this.#received, as }, listeners));
   }
 
-  /** Takes the pen from whoever has it. */
+  /** Becomes the writer in place of the current one. */
   async takeOver(): Promise<void> {
     const session = this.#session;
     if (!session) return;
@@ -97,17 +97,17 @@ export class Live {
     await this.join(session.id, "take");
   }
 
-  /** Tries once more what was given up. */
+  /** Tries again to connect. */
   reconnect(): Promise<void> {
     return this.#again();
   }
 
-  /** Ends what runs; its exit still comes. */
+  /** Kills the session; its exit is still reported. */
   kill(): void {
     this.#session?.kill();
   }
 
-  /** Leaves the session, which goes on, and takes the screen away. */
+  /** Detaches from the session, which keeps running, and removes the screen. */
   dispose(): void {
     const session = this.#session;
     this.#session = undefined;
@@ -143,7 +143,7 @@ export class Live {
     void this.#show(session);
   }
 
-  /** Until the end of the session, or of our part in it. */
+  /** Shows output until the session ends or this terminal leaves it. */
   async #show(session: Session): Promise<void> {
     try {
       for await (const { bytes, offset } of session) {
@@ -160,14 +160,14 @@ export class Live {
     }
   }
 
-  /** Whoever has lost the pen goes on watching. */
+  /** Handles the end of the connection. A writer that was replaced continues as a reader. */
   async #stopped(session: Session, error: unknown): Promise<void> {
     if (wasTakenOver(error)) return this.join(session.id, "watch");
     this.#become({ name: "lost", error });
     if (error instanceof AuthenticationError || (error instanceof PermissionDeniedError && error.reason === "suspended")) await this.#logInAgain();
   }
 
-  /** After a new password this browser is logged in as before; otherwise the call that fails leads to the page that says why. */
+  /** Retries once: after a password change the browser has a new session. Otherwise the failing call leads to the page that explains why. */
   async #logInAgain(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, newPasswordMs));
     if (this.#over.signal.aborted || this.#state.name !== "lost") return;
@@ -187,7 +187,7 @@ export class Live {
   }
 }
 
-/** The session goes on, with somebody else at the keyboard. */
+/** Whether another client has become the writer of the session. */
 function wasTakenOver(error: unknown): boolean {
   return error instanceof Error && error.message === closeReasons.takenOver.meaning;
 }

@@ -1,6 +1,6 @@
-/** Styles that a package makes up while it runs, as sheets of the document instead of elements in it. */
+/** Turns style elements that a package creates at run time into adopted style sheets. */
 
-/** What stands for a `<style>` element: its text is the sheet's, and the sheet goes with it. */
+/** A stand-in for a `<style>` element: its text sets the sheet, and removing it removes the sheet. */
 export function madeUpStyle(): HTMLElement {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets.push(sheet);

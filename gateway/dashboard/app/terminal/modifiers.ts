@@ -1,4 +1,4 @@
-/** Ctrl and Alt of the page: held for the next key that is typed. */
+/** The on-screen Ctrl and Alt keys, which apply to the next typed key. */
 
 export type Modifier = "ctrl" | "alt";
 export type Held = Readonly<Record<Modifier, boolean>>;
@@ -13,7 +13,7 @@ export class Modifiers {
     return this.#held;
   }
 
-  /** Calls back now and with every change. */
+  /** Calls back now and after every change. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
     listener();
@@ -23,14 +23,14 @@ export class Modifiers {
     this.#become({ ...this.#held, [modifier]: !this.#held[modifier] });
   }
 
-  /** What is held, for the key that comes now; the next one is free of it. */
+  /** Returns and releases the held modifiers. */
   take(): Held {
     const held = this.#held;
     if (held !== none) this.#become(none);
     return held;
   }
 
-  /** What is typed with what is held. Pasted text and answers of the terminal are more than one key and stay as they are. */
+  /** Applies the held modifiers to one typed key. Longer input, such as pasted text and terminal replies, is left unchanged. */
   apply(data: string): string {
     if (this.#held === none || [...data].length !== 1) return data;
     const { ctrl, alt } = this.take();
@@ -43,7 +43,7 @@ export class Modifiers {
   }
 }
 
-/** The control character of a key: Ctrl clears the upper bits of what stands between @ and _ (and of the small letters). */
+/** The control character of a key: Ctrl clears the upper bits of the characters from @ to _, and of lowercase letters. */
 function control(character: string): string {
   if (character === " ") return "\0";
   if (character === "?") return "\x7f";

@@ -1,4 +1,4 @@
-/** The terminal that one sees: xterm.js with its colours, its clipboard, its keys and its size. */
+/** The visible terminal: xterm.js with colours, clipboard, keys and size. */
 
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
@@ -8,7 +8,7 @@ import { followColours } from "./colours.ts";
 import { followAfterLooking } from "./links.ts";
 import type { Modifiers } from "./modifiers.ts";
 
-/** Output that is with xterm.js at the same time; more is left with the server, and the program waits. */
+/** The most bytes that xterm.js may be processing. Beyond it, output stays on the server and the program waits. */
 const inWorkMax = 128 * 1024;
 const scrollbackLines = 10_000;
 const fontSizePx = 13;
@@ -17,11 +17,11 @@ export interface ScreenOptions {
   readonly label: string;
   readonly signal: AbortSignal;
   readonly modifiers: Modifiers;
-  /** What somebody typed or pasted, or the terminal's answer to a program. */
+  /** Called with typed or pasted text, and with the terminal's replies to programs. */
   readonly onInput: (data: string) => void;
   readonly onBinary: (bytes: Uint8Array) => void;
   readonly onResize: (size: TerminalSize) => void;
-  /** Somebody wants to go on with the keyboard outside of the terminal. */
+  /** Called when the user moves the keyboard focus out of the terminal. */
   readonly onLeave: () => void;
 }
 
@@ -56,7 +56,7 @@ export class Screen {
     signal.addEventListener("abort", () => this.terminal.dispose());
   }
 
-  /** To be called when the element is in the document, and seen. */
+  /** Opens the terminal. The element must be in the document and visible. */
   open(): void {
     if (this.terminal.element) return this.fit();
     const { signal } = this.#options;
@@ -76,26 +76,26 @@ export class Screen {
     return { cols, rows };
   }
 
-  /** Shows what is fitted to somebody else's screen; where ours is smaller, one can scroll. */
+  /** Uses the size of the writer's screen; a smaller screen here scrolls. */
   hold({ cols, rows }: TerminalSize): void {
     this.#isHeld = true;
     this.element.classList.add("held");
     this.terminal.resize(cols, rows);
   }
 
-  /** Goes by the room that there is here again. */
+  /** Fits the terminal to its own element again. */
   release(): void {
     this.#isHeld = false;
     this.element.classList.remove("held");
     this.fit();
   }
 
-  /** As many columns and rows as there is room for. */
+  /** Resizes to as many columns and rows as fit. */
   fit(): void {
     if (!this.#isHeld && this.element.clientWidth > 0 && this.element.clientHeight > 0) this.#fit.fit();
   }
 
-  /** Shows output. Resolves when more can be taken, so that a flood stays with the program that makes it. */
+  /** Shows output. Resolves when there is room for more, so that backpressure reaches the program. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#inWork += bytes.length;
     this.terminal.write(bytes, () => {
@@ -109,17 +109,17 @@ export class Screen {
     }
   }
 
-  /** A line of ours between those of the program. */
+  /** Writes a line of our own into the output. */
   note(words: string): void {
     this.terminal.write(`\r\n\x1b[0;2m${words}\x1b[0m\r\n`);
   }
 
-  /** Nothing will be written where it stands. */
+  /** Hides the cursor, because nothing more will be written. */
   hideCursor(): void {
     this.terminal.write("\x1b[?25l");
   }
 
-  /** Types what the clipboard holds, less what would pretend to be the end of it. */
+  /** Pastes text without escape characters, which could fake the end of a bracketed paste. */
   paste(text: string): void {
     this.terminal.paste(text.replaceAll("\x1b", ""));
   }
@@ -133,7 +133,7 @@ export class Screen {
     this.terminal.options.screenReaderMode = aloud;
   }
 
-  /** Returns false for keys that are not the program's. */
+  /** Handles the page's shortcuts. Returns false for keys that the program must not receive. */
   #takeKey(event: KeyboardEvent): boolean {
     if (event.type !== "keydown" || !event.ctrlKey || !event.shiftKey || event.altKey) return true;
     if (event.code === "KeyV") return false; // The browser pastes.
@@ -149,7 +149,7 @@ export class Screen {
     return false;
   }
 
-  /** Returns whether there was something selected and the browser let us. */
+  /** Copies the selection. Returns false when nothing is selected or the browser refuses. */
   async copy(): Promise<boolean> {
     const text = this.terminal.getSelection();
     if (!text) return false;

@@ -1,4 +1,4 @@
-/** What can be done with the terminal that is seen, and with all of them. */
+/** The toolbar for the visible terminal. */
 import { button, iconButton } from "../components/button.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
@@ -9,7 +9,7 @@ const readerKey = "sandgate.terminal.reader";
 
 export interface Tools {
   readonly element: HTMLElement;
-  /** Fits them to the terminal that is seen. */
+  /** Updates the tools for the visible terminal. */
   show(): void;
 }
 
@@ -46,7 +46,7 @@ export function toolsOf(desk: Desk, address: (sessionId: string) => string, deta
   return { element, show };
 }
 
-/** A switch that the browser remembers. */
+/** The switch for screen reader output, which the browser remembers. */
 function reader(desk: Desk): HTMLButtonElement {
   const set = (on: boolean): void => {
     element.setAttribute("aria-pressed", String(on));
@@ -58,7 +58,7 @@ function reader(desk: Desk): HTMLButtonElement {
     try {
       localStorage.setItem(readerKey, String(on));
     } catch {
-      // Then it holds until the page is left.
+      // Without storage, the choice lasts until the page is left.
     }
   });
   set(remembered());

@@ -1,14 +1,14 @@
-/** Keys that the keyboards of telephones do not have. */
+/** Keys that phone keyboards lack. */
 import { button } from "../components/button.ts";
 import { h } from "../dom.ts";
 import type { Desk } from "./desk.ts";
 import type { Modifier } from "./modifiers.ts";
 
 const plain = { Esc: "\x1b", Tab: "\t", "Ctrl-C": "\x03", "Ctrl-D": "\x04" } as const;
-/** The last letter of each arrow's sequence (ECMA-48 and xterm's control sequences). */
+/** The final letter of each arrow key's sequence (ECMA-48 and xterm's control sequences). */
 const arrows = { "←": ["D", "Left"], "↓": ["B", "Down"], "↑": ["A", "Up"], "→": ["C", "Right"] } as const;
 
-/** They send what they stand for, or are held down for the next key, and leave the focus, and so the keyboard, where it is. */
+/** Keys that send their sequence, or apply to the next key. They do not take the focus, so the on-screen keyboard stays open. */
 export function touchKeys(desk: Desk): HTMLElement {
   const send = (label: keyof typeof plain): HTMLElement => key(label, () => press(desk, plain[label]));
   const arrow = (label: keyof typeof arrows): HTMLElement => key(label, () => press(desk, arrowOf(desk, arrows[label][0])), arrows[label][1]);
@@ -29,7 +29,7 @@ function key(label: string, onClick: () => void, name = label): HTMLButtonElemen
   return element;
 }
 
-/** As the program has asked for them: editors and pagers ask for others than shells. */
+/** The arrow key's sequence in the mode that the program has set: editors and pagers use another than shells. */
 function arrowOf(desk: Desk, letter: string): string {
   const screen = desk.seen?.screen;
   const { alt, ctrl } = desk.modifiers.take();
@@ -38,7 +38,7 @@ function arrowOf(desk: Desk, letter: string): string {
   return screen?.terminal.modes.applicationCursorKeysMode ? `\x1bO${letter}` : `\x1b[${letter}`;
 }
 
-/** Pressed, it holds for the next key, whichever keyboard that is on; pressed again, it does not. */
+/** A modifier that applies to the next key of any keyboard; pressing it again releases it. */
 function hold(desk: Desk, modifier: Modifier, label: string): HTMLButtonElement {
   const element = key(label, () => {
     desk.modifiers.toggle(modifier);

@@ -1,4 +1,4 @@
-/** All that the page of terminals shows once its sandbox is known. */
+/** The content of the terminal page, once its sandbox is loaded. */
 import type { SessionInfo } from "../../../../shared/schemas/sessions.ts";
 import { call } from "../api.ts";
 import { emptyState } from "../components/bits.ts";
@@ -12,12 +12,12 @@ import { touchKeys } from "./touch-keys.ts";
 interface Workplace {
   readonly place: HTMLElement;
   readonly sandboxId: string;
-  /** The session that is only to be watched; all that run, where there is none. */
+  /** The session to watch read-only; null to open all running sessions. */
   readonly watched: string | null;
   readonly signal: AbortSignal;
 }
 
-/** Shows what runs, or starts a shell where nothing does. @throws {APIError} when the server does not tell what runs. */
+/** Opens the running sessions, or starts a shell if there are none. @throws {APIError} when the sessions cannot be listed. */
 export async function openWorkplace({ place, sandboxId, watched, signal }: Workplace): Promise<void> {
   const path = `/sandboxes/${encodeURIComponent(sandboxId)}`;
   const desk = new Desk({ sandboxId, onChange: () => changed() });
@@ -41,7 +41,7 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
   const keys = touchKeys(desk);
   const changed = (): void => {
     const { seen } = desk;
-    // Where nothing can be typed they would only take room away.
+    // Without input, the keys would only take up space.
     keys.hidden = !seen || (seen.state.name === "live" && !seen.isWriter) || seen.state.name === "exited";
     tools.show();
     empty.hidden = desk.seen !== undefined;
@@ -62,7 +62,7 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
   if (sessions.length === 0) await desk.start();
 }
 
-/** Opens what was left running, and says how much that is. */
+/** A button that opens the sessions left running, and shows their number. */
 function moreButton(left: () => Promise<SessionInfo[]>, open: (sessions: readonly SessionInfo[]) => void) {
   const element = button({
     label: "",

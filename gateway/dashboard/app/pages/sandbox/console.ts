@@ -1,4 +1,4 @@
-/** A place to run commands and watch them. */
+/** The console, which runs commands and shows their output. */
 import { button } from "../../components/button.ts";
 import { field, focusProblem } from "../../components/field.ts";
 import type { Panel } from "../../components/tabs.ts";
@@ -7,7 +7,7 @@ import { earlierRuns } from "./earlier.ts";
 import { type Run, startRun } from "./run.ts";
 import type { Execution } from "./stream.ts";
 
-/** Older runs leave the page: each may hold megabytes. */
+/** The most runs on the page; older ones are removed, because each may hold megabytes. */
 const runsMax = 10;
 
 export function consolePanel(id: string, signal: AbortSignal, finished: () => void): Panel {
@@ -20,7 +20,7 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
     while (runs.children.length > runsMax) runs.lastElementChild?.remove();
   };
   let isFilled = false;
-  /** The console works without what ran before; where that cannot be had, the tab of logs says why. */
+  /** Loads earlier runs once. Errors are ignored here; the logs tab shows them. */
   const fillOnce = async (): Promise<void> => {
     if (isFilled) return;
     isFilled = true;
@@ -67,13 +67,13 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
 interface CommandBox {
   readonly element: HTMLElement;
   readonly input: HTMLTextAreaElement;
-  /** Puts the command among those that the arrow keys bring back, and clears the box. */
+  /** Adds the command to the history of the arrow keys, and clears the box. */
   remember(): void;
-  /** Puts commands, oldest first, before those that were run here. */
+  /** Adds commands, oldest first, before those in the history. */
   recall(commands: readonly string[]): void;
 }
 
-/** A box that grows with its command; the arrow keys bring back earlier ones while it holds a single line. */
+/** An input that grows with its command. While it holds a single line, the arrow keys recall earlier commands. */
 function commandBox(): CommandBox {
   const id = uniqueId("command");
   const attributes = {

@@ -1,4 +1,4 @@
-/** Commands that ran before the page was opened, as the log of the sandbox has them. */
+/** Commands from before the page was opened, taken from the sandbox's log. */
 import type { LogEntry, Logs } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { timeAgo } from "../../components/bits.ts";
@@ -9,16 +9,16 @@ import { mark, outcomeOf } from "./outcome.ts";
 import { runHead } from "./run.ts";
 
 const dayMs = 86_400_000;
-/** How soon is looked again for the end of one that still runs. */
+/** Polling interval while one of them is still running. */
 const againMs = 5_000;
 
-/** One command of the log; what is seen of it changes until it has ended. */
+/** One command of the log; its element is updated when it ends. */
 export interface EarlierRun {
   readonly element: HTMLElement;
   readonly command: string;
 }
 
-/** The newest `most` of the last day, newest first. Live sessions are not among them: they are at home in the terminal. */
+/** The newest `most` commands of the last day, newest first, without live sessions, which belong to the terminal. */
 export async function earlierRuns(id: string, most: number, signal: AbortSignal): Promise<EarlierRun[]> {
   const entries = (await read(id, most, signal)).filter(({ source }) => source !== "session");
   const shown = new Map<string, HTMLElement>();
@@ -40,7 +40,7 @@ async function read(id: string, most: number, signal: AbortSignal): Promise<read
   return (await call<Logs>("GET", path, { signal })).logs;
 }
 
-/** Until the last of them has ended, is out of the log's reach, or the page is left. */
+/** Polls until all shown commands have ended or left the log, or the page is left. */
 async function follow(id: string, most: number, shown: ReadonlyMap<string, HTMLElement>, signal: AbortSignal): Promise<void> {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, againMs));
@@ -70,7 +70,7 @@ function show(element: HTMLElement, entry: LogEntry): void {
   element.classList.toggle("silent", !entry.stdout && !entry.stderr && !isRunning(entry));
 }
 
-/** The log keeps the two streams apart, and the beginning of each. */
+/** The logged output. The log keeps the two streams separately, and only the beginning of each. */
 function outputOf({ stdout, stderr, stdout_truncated, stderr_truncated }: LogEntry): HTMLElement {
   const isCut = stdout_truncated || stderr_truncated;
   const cut = h("p", { class: "output-cut", hidden: !isCut }, "Output is cut: the log keeps the first 4 KiB of each stream.");

@@ -1,4 +1,4 @@
-/** Files into the sandbox and out of it. */
+/** Uploads files to the sandbox and downloads them. */
 import { callerHeaders, errorOf, ownAddress, report } from "../../api.ts";
 import { errorNotice } from "../../components/bits.ts";
 import { button, whileBusy } from "../../components/button.ts";
@@ -66,18 +66,18 @@ function downloadCard(id: string, signal: AbortSignal): HTMLElement {
     const query = `path=${encodeURIComponent(path.value)}${archive.input.checked ? "&archive=tar" : ""}`;
     const address = ownAddress(`/v1/sandboxes/${encodeURIComponent(id)}/download?${query}`).href;
     await checkDownload(address, signal);
-    // The browser saves it: files may be larger than the page could hold.
+    // The browser saves the file, which may be larger than the page could hold.
     const link = h("a", { href: address, download: true });
     link.click();
   };
   return formCard("Download", [path.element, archive.element, result, h("div", {}, send)], result, send, submit);
 }
 
-/** The browser would save an error as if it were the file. @throws {APIError} with the server's words. */
+/** Checks before a download, because the browser would save an error as the file. @throws {APIError} with the server's message. */
 async function checkDownload(address: string, signal: AbortSignal): Promise<void> {
   const head = await fetch(address, { method: "HEAD", headers: callerHeaders("HEAD"), signal });
   if (head.ok) return;
-  // Only an answer with a body says what is wrong.
+  // HEAD has no body, so a GET fetches the error message.
   const stop = new AbortController();
   const response = await fetch(address, { headers: callerHeaders("GET"), signal: AbortSignal.any([signal, stop.signal]) });
   if (response.ok) return stop.abort();

@@ -1,4 +1,4 @@
-/** What ran in a sandbox, from here and from everywhere else. */
+/** The executions of a sandbox, started from this page or elsewhere. */
 import type { LogEntry, Logs } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../../components/bits.ts";
@@ -12,7 +12,7 @@ import { toastError } from "../../toast.ts";
 const dayMs = 86_400_000;
 const entriesMax = 100;
 
-/** `changed` says that something new has run. */
+/** Call `changed` after a new execution. */
 export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly changed: () => void } {
   const place = h("div", {}, skeleton());
   const total = h("span", { class: "quiet", role: "status" });
@@ -29,7 +29,7 @@ export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly c
     total.textContent = `${count(answer.total)} in the last 24 hours${answer.total > shown ? `, the newest ${count(shown)} shown` : ""}`;
     const { next_cursor } = answer;
     fill(place, list, next_cursor === undefined ? null : older(() => page(next_cursor)));
-    // The button that was pressed is gone: who came by the keyboard goes on at what it brought.
+    // The pressed button is gone, so keyboard users continue at the first new row.
     if (cursor !== undefined) rows[0]?.querySelector("summary")?.focus();
   };
   const older = (load: () => Promise<void>): HTMLElement =>

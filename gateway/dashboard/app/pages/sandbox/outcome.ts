@@ -1,4 +1,4 @@
-/** How a command went, in words, a sign and a colour: for commands of this page and for those of the log. */
+/** The outcome of a command as words, icon and colour, for commands of this page and of the log. */
 import { type IconName, icon } from "../../components/icons.ts";
 import { h } from "../../dom.ts";
 
@@ -8,7 +8,7 @@ export interface Outcome {
   readonly state: State;
   /** Such as "Failed with exit code 2". */
   readonly words: string;
-  /** Where that says more than the state. */
+  /** Set when it says more than the state. */
   readonly exitCode?: number;
 }
 
@@ -22,7 +22,7 @@ export function exited(code: number): Outcome {
   return code === 0 ? { state: "succeeded", words: "Succeeded with exit code 0" } : { state: "failed", words: `Failed with exit code ${code}`, exitCode: code };
 }
 
-/** As an execution's status and exit code have it. */
+/** The outcome for an execution's status and exit code. */
 export function outcomeOf(status: string, exitCode: number | null, error?: string): Outcome {
   if (status === "running") return running;
   if (status === "timeout") return { state: "timeout", words: "Ended because its time was up" };
@@ -32,7 +32,7 @@ export function outcomeOf(status: string, exitCode: number | null, error?: strin
   return error ? { ...outcome, words: `${outcome.words}: ${error}` } : outcome;
 }
 
-/** What is seen of it while its entry is closed, too. */
+/** The label that is visible even while the entry is closed. */
 export function mark({ state, exitCode }: Outcome): HTMLElement {
   const sign = signs[state];
   const shown = sign ? icon(sign) : h("span", { class: "dot", "aria-hidden": "true" });

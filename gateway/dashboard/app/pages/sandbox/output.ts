@@ -1,14 +1,14 @@
-/** What a command prints, in the page: text only, its last part only, following its end unless somebody scrolled up. */
+/** Shows a command's output as plain text. Keeps only the last part, and follows the end unless the user has scrolled up. */
 import { h } from "../../dom.ts";
 
 type Stream = "stdout" | "stderr";
 
-/** Characters kept in the page. */
+/** The most characters kept in the page. */
 const charactersMax = 2 * 1024 * 1024;
 const flushMs = 40;
 const waitingMax = 512 * 1024;
 const blockMax = 16 * 1024;
-/** A line may go beyond its block's end, but not for ever. */
+/** A line may extend beyond its block's size, but only up to this. */
 const lineMax = 4 * blockMax;
 const nearEndPx = 24;
 
@@ -29,7 +29,7 @@ export class Output {
   #flushed: PromiseWithResolvers<void> | undefined;
   #waitMs = flushMs;
   #last: Block | undefined;
-  /** Whether the end stays in view; over when somebody scrolls up, until the end is reached again. */
+  /** Whether the end stays in view. Cleared by scrolling up, set again by reaching the end. */
   #follows = true;
   #scrolledTo = 0;
   #lineHeight = 0;
@@ -47,7 +47,7 @@ export class Output {
     return this.#size + this.#waitingSize === 0;
   }
 
-  /** Adds text soon, many pieces at once. Resolves later when more is waiting than the page should hold. */
+  /** Queues text for the next flush. Returns a promise for that flush when too much is waiting. */
   add(stream: Stream, text: string): Promise<void> | undefined {
     this.#waiting.push({ stream, text });
     this.#waitingSize += text.length;
@@ -66,15 +66,15 @@ export class Output {
     this.#waitingSize = 0;
     this.#trim();
     this.#showEnd();
-    // Blocks that have come into view may turn out to be higher than their lines are many.
+    // Blocks that came into view may be taller than estimated from their number of lines.
     requestAnimationFrame(() => this.#showEnd());
     this.#flushed?.resolve();
     this.#flushed = undefined;
-    // A page that is busy drawing gets time for everything else.
+    // Leaves a busy page time for everything else.
     this.#waitMs = Math.max(flushMs, 2 * (performance.now() - begun));
   }
 
-  /** Blocks end where a line ends, so that the browser lays out only those that are in view. */
+  /** Appends text in blocks that end at line ends, so that the browser lays out only the visible ones. */
   #append(stream: Stream, text: string): void {
     this.#size += text.length;
     for (let at = 0; at < text.length; ) {
@@ -96,7 +96,7 @@ export class Output {
     this.#scrolledTo = this.#text.scrollTop;
   }
 
-  /** The last block, or a new one when that is full. */
+  /** The last block, or a new one if it is full. */
   #block(): Block {
     const last = this.#last;
     if (last && last.size < (last.endsLine ? blockMax : lineMax)) return last;

@@ -1,4 +1,4 @@
-/** One command that was started in this page: its output, its state, a way to end it. */
+/** One command started in this page: its output, its state, and a button to stop it. */
 
 import type { Line } from "../../../../../shared/client/execution.ts";
 import { messageOf, requestIdOf } from "../../components/bits.ts";
@@ -11,16 +11,16 @@ import { Output } from "./output.ts";
 import { type Execution, runStream } from "./stream.ts";
 
 const tickMs = 100;
-/** A program may end with it as well, but hardly when its time is up. */
+/** The exit code of a timeout. A program may also exit with it, but hardly at the moment of its timeout. */
 const timeoutExitCode = 124;
 
 export interface Run {
   readonly element: HTMLElement;
-  /** Settles when the command has ended, in whatever way; never rejects. */
+  /** Resolves when the command has ended in any way; never rejects. */
   readonly done: Promise<void>;
 }
 
-/** Starts the command at once. It ends with the page. */
+/** Starts the command at once. It is killed when the page is left. */
 export function startRun(id: string, execution: Execution, pageSignal: AbortSignal): Run {
   const stop = new AbortController();
   const output = new Output();
@@ -67,7 +67,7 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   return { element, done: work() };
 }
 
-/** What is seen of a command's entry while it is closed. */
+/** The part of a command's entry that is visible while it is closed. */
 export function runHead(command: string, ...about: HTMLElement[]): HTMLElement {
   return h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, command), ...about);
 }

@@ -1,4 +1,4 @@
-/** A streaming execution as the page reads it: NDJSON, a line at a time, as fast as the page can take it. */
+/** Reads a streaming execution: NDJSON, line by line, at the speed of the page. */
 import { type Line, linesOf } from "../../../../../shared/client/execution.ts";
 import { send } from "../../api.ts";
 
@@ -10,9 +10,9 @@ export interface Execution {
 }
 
 /**
- * Starts a command and hands every chunk to `take`; while that is busy nothing is read, which slows the command.
+ * Starts a command and passes every chunk to `take`. While `take` is busy nothing is read, which slows the command down.
  *
- * @throws {APIError} when it could not be started; an AbortError when `signal` ended it
+ * @throws {APIError} when the command could not be started; an AbortError when `signal` ended it
  */
 export async function runStream(id: string, execution: Execution, signal: AbortSignal, take: (chunk: Line) => Promise<void> | undefined): Promise<void> {
   const { body } = await send("POST", `/v1/sandboxes/${encodeURIComponent(id)}/execute_async`, { body: execution, signal });

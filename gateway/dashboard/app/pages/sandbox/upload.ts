@@ -1,4 +1,4 @@
-/** An upload with its progress, which only XMLHttpRequest tells. */
+/** Uploads with progress, which only XMLHttpRequest reports. */
 import { errorOfAnswer } from "../../../../../shared/client/errors.ts";
 import { callerHeaders, report, unreachable } from "../../api.ts";
 
@@ -7,11 +7,11 @@ export interface Upload {
   readonly path: string;
   readonly file: File;
   readonly signal: AbortSignal;
-  /** Told which share of the file is on its way, from 0 to 1. */
+  /** Called with the sent share of the file, from 0 to 1. */
   readonly onProgress: (share: number) => void;
 }
 
-/** @throws {APIError} with the server's words; {APIConnectionError} when the connection breaks. */
+/** @throws {APIError} with the server's message; {APIConnectionError} when the connection breaks. */
 export function uploadFile({ id, path, file, signal, onProgress }: Upload): Promise<{ path: string; size: number }> {
   const request = new XMLHttpRequest();
   request.open("POST", `/v1/sandboxes/${encodeURIComponent(id)}/upload?path=${encodeURIComponent(path)}`);

@@ -1,4 +1,4 @@
-/** What a sandbox uses, now and over the last hours. */
+/** The resource usage of a sandbox, now and over the last hours. */
 import type { SandboxUsage, UsageSample } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { chart, type Point } from "../../charts.ts";
@@ -11,7 +11,7 @@ import { type Poll, poll } from "../../poll.ts";
 
 const everyMs = 10_000;
 const hourMs = 3_600_000;
-/** More than the chart has pixels for shows nothing more. */
+/** The most points in a chart; more would not be visible. */
 const pointsMax = 240;
 
 type Hours = "1" | "6" | "24";
@@ -74,7 +74,7 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   };
   const load = async (): Promise<void> => {
     const asked = hours;
-    // Only what is new since the last time: a day has thousands of samples.
+    // Loads only new samples: a day has thousands.
     const last = samples.at(-1)?.timestamp;
     const from = last ? new Date(Date.parse(last) + 1) : new Date(Date.now() - Number(asked) * hourMs);
     const path = `/v1/sandboxes/${encodeURIComponent(id)}/status?from=${encodeURIComponent(from.toISOString())}`;
@@ -121,7 +121,7 @@ function figure(title: string, value: string, bar?: HTMLElement): HTMLElement {
 
 const percent = (value: number): string => `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)}%`;
 
-/** Averages of neighbours, as many as a chart can show. */
+/** Averages neighbouring samples down to what a chart can show. */
 function thinned(samples: readonly UsageSample[], pick: (sample: UsageSample) => number): Point[] {
   const size = Math.max(1, Math.ceil(samples.length / pointsMax));
   const points: Point[] = [];

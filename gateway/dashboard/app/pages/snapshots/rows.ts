@@ -1,4 +1,4 @@
-/** What the list says of each snapshot. */
+/** The columns of the list of snapshots. */
 import type { SandboxPage } from "../../../../../shared/schemas/sandboxes.ts";
 import type { SnapshotInfo } from "../../../../../shared/schemas/snapshots.ts";
 import { call } from "../../api.ts";
@@ -10,7 +10,7 @@ import type { Column } from "../../components/table.ts";
 import { h } from "../../dom.ts";
 import { bytes, shortId } from "../../format.ts";
 
-/** Whoever has more sandboxes than are on these pages does without some links. */
+/** The most pages of sandboxes that are searched; with more sandboxes, some links are missing. */
 const pagesMax = 3;
 
 const ways = {
@@ -19,7 +19,7 @@ const ways = {
 } as const;
 
 export interface ShownSnapshot extends SnapshotInfo {
-  /** Whether the sandbox that it was taken of is still there. */
+  /** Whether its source sandbox still exists. */
   readonly has_source: boolean;
 }
 
@@ -34,7 +34,7 @@ export function columns(remove: (snapshot: SnapshotInfo) => void): readonly Colu
   ];
 }
 
-/** Which of the sandboxes that these were taken of are still there. */
+/** The ids of the source sandboxes that still exist. */
 export async function existing(snapshots: readonly SnapshotInfo[], signal: AbortSignal): Promise<ReadonlySet<string>> {
   const wanted = new Set(snapshots.map(({ source_sandbox_id }) => source_sandbox_id));
   const found = new Set<string>();
@@ -46,7 +46,7 @@ export async function existing(snapshots: readonly SnapshotInfo[], signal: Abort
   return found;
 }
 
-/** On narrow screens some columns are left out, and what they say stands here. */
+/** Includes what the columns hidden on narrow screens would show. */
 function nameCell({ id, name, size_bytes, consistency }: SnapshotInfo): HTMLElement {
   const short = h(
     "span",
