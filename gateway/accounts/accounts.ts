@@ -1,4 +1,4 @@
-/** Who may call. */
+/** Accounts and authentication. */
 import type { Base } from "../base.ts";
 import type { Limits } from "../limit/limits.ts";
 import { Authenticator } from "./auth.ts";
@@ -18,7 +18,7 @@ export interface Accounts {
   readonly keyUses: KeyUses;
 }
 
-/** Brings accounts and keys into memory, and makes the first of them. */
+/** Loads accounts and keys into memory, and creates the first account. */
 export async function openAccounts({ config, bus, log, lifecycle }: Base, { rates, failures }: Limits): Promise<Accounts> {
   const records = await openRecords(bus, config, log);
   lifecycle.onStop("records", () => records.stop());

@@ -1,4 +1,4 @@
-/** Who calls: an API key or a logged-in browser, from memory. */
+/** Authenticates callers, by API key or as a logged-in browser, from records in memory. */
 
 import type { Grant, Policy } from "../../shared/bus/contract/gateways.ts";
 import type { Config } from "../../shared/config.ts";
@@ -13,14 +13,14 @@ import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
 
 const minuteMs = 60_000;
-/** To somebody whose browser was logged in before. */
+/** The error for a browser that is no longer logged in. */
 export const loggedOut = (): SandgateError => new SandgateError("unauthorized", "This browser is not logged in any more.");
 export const suspended = (): SandgateError => new SandgateError("forbidden", "This account is suspended.", { reason: "suspended" });
 export const foreignPage = (): SandgateError => new SandgateError("forbidden", "This call must come from Sandgate's own pages.", { reason: "foreign_page" });
 const csrfToken = (): SandgateError => new SandgateError("forbidden", "The x-csrf-token header is missing or wrong.", { reason: "csrf_token" });
 const hashesMax = 10_000;
 
-/** How the requests of somebody with these limits are counted. */
+/** The rate limit policy for these limits. */
 export function policyOf({ requestsPerMinute, burst }: KeyLimits): Policy {
   return { limit: requestsPerMinute, burst, windowMs: minuteMs };
 }
@@ -31,7 +31,7 @@ export class Authenticator {
   readonly #numbers: TierNumbers;
   readonly #publicOrigin: string;
   readonly #hashes = new Map<string, string>();
-  /** Callers by the record that they are made from, as long as that and the account's record are the same. */
+  /** Cached callers by key or session record. Valid as long as the account's record is unchanged too. */
   readonly #callers = new WeakMap<KeyRecord | SessionRecord, Caller>();
 
   constructor(records: Records, sessions: BrowserSessions, config: Config) {
@@ -47,9 +47,9 @@ export class Authenticator {
   }
 
   /**
-   * @param asksWho whether the call asks who is logged in, and so may leave open for whom it is made
+   * @param asksWho whether the call asks who is logged in, and so need not name its account
    * @throws {SandgateError} `unauthorized` with one of three messages; `forbidden` for a suspended account, a forged call,
-   * and one that a page of another account has made.
+   * or a call from a page of another account.
    */
   authenticate(exchange: Exchange, asksWho: boolean): Caller {
     const apiKey = exchange.header("x-api-key") || parameterOf(exchange, "api_key");
@@ -58,7 +58,7 @@ export class Authenticator {
     return caller;
   }
 
-  /** The caller that a session token was made by. @throws {SandgateError} `unauthorized`, `forbidden`. */
+  /** The caller that created a session token. @throws {SandgateError} `unauthorized`, `forbidden`. */
   granted(grant: Grant): Caller {
     const account = this.#records.accounts.get(grant.account_id);
     const key = grant.key_id === undefined ? undefined : [...this.#records.keys.values()].find(({ id }) => id === grant.key_id);
@@ -75,13 +75,13 @@ export class Authenticator {
     };
   }
 
-  /** Whether a browser's caller has logged out, changed the password or waited for too long meanwhile. */
+  /** Whether a browser's session has ended: by logout, password change or expiry. */
   hasLoggedOut({ browser }: { readonly browser?: string | undefined }): boolean {
     return browser !== undefined && !this.#sessions.get(browser);
   }
 
   /**
-   * Refuses a call that a page of another site makes in the name of the browser's user.
+   * Refuses a call that a page of another site makes with the browser's cookie.
    *
    * @throws {SandgateError} `forbidden`.
    */
@@ -93,7 +93,7 @@ export class Authenticator {
   }
 
   #byKey(apiKey: string): Caller {
-    // Looked up by hash: how long that takes tells nothing about any key.
+    // Looked up by hash, so that timing reveals nothing about any key.
     const key = this.#records.keys.get(this.#hashOf(apiKey));
     const account = key && this.#records.accounts.get(key.account_id);
     if (!key || !account) throw new SandgateError("unauthorized", "Invalid API key. Check that it is correct and active.");
@@ -101,13 +101,13 @@ export class Authenticator {
     return this.#callerOf(account, key, { key });
   }
 
-  /** Hashing takes longer than all other steps of a cheap call together, and most calls come with the same few keys. */
+  /** Caches hashes: hashing takes longer than all other steps of a cheap call together, and most calls use the same few keys. */
   #hashOf(apiKey: string): string {
     let hashed = this.#hashes.get(apiKey);
     if (hashed === undefined) {
       hashed = hashKey(apiKey);
       if (this.#hashes.size >= hashesMax) this.#hashes.clear();
-      // Only of keys that there are: others would push them out.
+      // Only for existing keys; invalid ones would evict them.
       if (this.#records.keys.get(hashed)) this.#hashes.set(apiKey, hashed);
     }
     return hashed;
@@ -136,16 +136,16 @@ export class Authenticator {
   }
 }
 
-/** A query parameter of every call; empty when it is not there. */
+/** A query parameter that every call accepts; empty if absent. */
 function parameterOf({ query }: Exchange, name: string): string {
   return query.includes(`${name}=`) ? (new URLSearchParams(query).get(name) ?? "") : "";
 }
 
 /**
- * A browser has one cookie for all of its tabs, and sends that of whoever has logged in last. So a page says for which
- * account it calls: in a header, or in the address of what the browser opens by itself.
+ * A browser shares one cookie between all tabs and sends that of the latest login. So each page names the account it calls
+ * for: in a header, or in the query of URLs that the browser itself opens.
  *
- * @throws {SandgateError} `forbidden` when it is another than the one that is logged in, or is not said.
+ * @throws {SandgateError} `forbidden` when the named account is not the logged-in one, or is missing.
  */
 function refuseOtherAccount(exchange: Exchange, accountId: string, asksWho: boolean): void {
   const named = exchange.header("x-sandgate-account") || parameterOf(exchange, "account");
@@ -158,7 +158,7 @@ function refuseOtherAccount(exchange: Exchange, accountId: string, asksWho: bool
 
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
-/** Whether a page's origin is the host that its call went to: one of ours, since others are refused before. */
+/** Whether a page's origin is the host that its call went to. The host is one of ours: others were refused before. */
 function isAt(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false; // Such as "null", which sandboxed frames send.
   const { protocol, hostname, port } = new URL(origin);

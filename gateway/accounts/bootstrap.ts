@@ -1,4 +1,4 @@
-/** The first account: `admin`, an operator that owns exactly the key that the settings name. */
+/** The first account: `admin`, an operator whose only active key is the one in the settings. */
 import type { Config } from "../../shared/config.ts";
 import { ConfigError } from "../../shared/config.ts";
 import { newId } from "../../shared/util/ids.ts";
@@ -6,11 +6,11 @@ import type { Logger } from "../../shared/util/log.ts";
 import { hashKey, keyPrefix } from "./keys.ts";
 import type { Records } from "./records.ts";
 
-/** Fixed, so that gateways which start at the same time make one account and not several. */
+/** Fixed, so that gateways starting at the same time create only one account. */
 export const adminId = `acct_${"0".repeat(26)}`;
 const keyCharsMin = 20;
 
-/** Makes the account and its key where they are missing; a former key of the settings is revoked. */
+/** Creates the account and its key if they are missing, and revokes former keys. */
 export async function bootstrap(config: Config, { accounts, keys }: Records, log: Logger): Promise<void> {
   const apiKey = config.bootstrapApiKey;
   if (!apiKey) return;

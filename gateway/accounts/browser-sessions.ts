@@ -1,4 +1,4 @@
-/** Logged-in browsers: a random cookie, of which only the hash is stored, until it expires, is ended, or the password changes. */
+/** Sessions of logged-in browsers: a random cookie, stored only as a hash, valid until expiry, logout or password change. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
@@ -9,9 +9,9 @@ import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
 
 const cookieName = "sandgate_session";
-/** Sessions that are over are looked for once in this time and dropped from memory; the server forgets them by itself. */
+/** How often expired sessions are dropped from memory; the NATS server removes them by itself. */
 const sweepMs = 600_000;
-/** Browsers in which one account may be logged in; of more, those that have logged in first are logged out. */
+/** The most browsers in which one account may be logged in; beyond it, the earliest logins end. */
 const browsersMax = 100;
 
 export class BrowserSessions {
@@ -26,7 +26,7 @@ export class BrowserSessions {
     every(sweepMs, log, "sessions of browsers that are over could not be dropped", () => this.#sweep()).unref();
   }
 
-  /** The session of a `Cookie` header, unless it is over, and what it is kept under. */
+  /** The session of a `Cookie` header with its storage id; undefined when it has ended. */
   find(cookieHeader: string): { readonly id: string; readonly session: SessionRecord } | undefined {
     const token = cookieOf(cookieHeader, cookieName);
     if (token === undefined) return undefined;
@@ -35,14 +35,14 @@ export class BrowserSessions {
     return session && { id, session };
   }
 
-  /** Undefined when it is over. */
+  /** The session with this id; undefined when it has ended. */
   get(id: string): SessionRecord | undefined {
     const session = this.#records.sessions.get(id);
     if (!session || session.expires_at_ms <= Date.now()) return undefined;
     return this.#records.logins.get(session.login)?.password_version === session.password_version ? session : undefined;
   }
 
-  /** Logs a browser in. @returns the record, and the `Set-Cookie` header that the browser must get. */
+  /** Logs a browser in. @returns the record, and the `Set-Cookie` header to send. */
   async start(loginKey: string, login: LoginRecord): Promise<{ session: SessionRecord; cookie: string }> {
     await this.#endFirst(login.account_id);
     const token = randomBytes(32).toString("base64url");
@@ -59,7 +59,7 @@ export class BrowserSessions {
     return { session, cookie: this.#cookie(token, Math.floor(this.#lifeMs / 1_000)) };
   }
 
-  /** Logs the browser out. @returns the `Set-Cookie` header that makes it forget. */
+  /** Logs the browser out. @returns the `Set-Cookie` header that clears the cookie. */
   async end(cookieHeader: string): Promise<string> {
     const token = cookieOf(cookieHeader, cookieName);
     if (token !== undefined) await this.#records.sessions.delete(hashKey(token));
@@ -83,7 +83,7 @@ export class BrowserSessions {
   }
 }
 
-/** Whether a call shows the session's own token, which no other site can read. */
+/** Whether a call carries the session's CSRF token, which no other site can read. */
 export function hasCsrfToken(session: SessionRecord, given: string): boolean {
   const [expected, actual] = [Buffer.from(session.csrf_token), Buffer.from(given)];
   return expected.length === actual.length && timingSafeEqual(expected, actual);

@@ -1,4 +1,4 @@
-/** When keys were last used: noted at most once a minute for each key, over all gateways. */
+/** Records when keys were last used, at most once a minute per key across all gateways. */
 
 import type { BucketMirror } from "../../shared/bus/mirror.ts";
 import type { KeyUse } from "../../shared/schemas/records.ts";
@@ -11,7 +11,7 @@ const rememberedMax = 10_000;
 export class KeyUses {
   readonly #uses: BucketMirror<KeyUse>;
   readonly #log: Logger;
-  /** What this gateway has written or is writing. */
+  /** When this gateway last wrote each key's use. */
   readonly #notedAtMs = new Map<string, number>();
 
   constructor(uses: BucketMirror<KeyUse>, log: Logger) {
@@ -19,7 +19,7 @@ export class KeyUses {
     this.#log = log;
   }
 
-  /** The key of the caller is being used. */
+  /** Records a use of the caller's key. */
   note({ key }: Caller): void {
     if (!key) return;
     const now = Date.now();

@@ -1,4 +1,4 @@
-/** The API keys of accounts: made, found, revoked. */
+/** Creates, finds and revokes the API keys of accounts. */
 import { hash as digest, randomBytes } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
 import type { KeyRecord } from "../../shared/schemas/records.ts";
@@ -6,12 +6,12 @@ import { newId } from "../../shared/util/ids.ts";
 import { newestFirst } from "../../shared/util/newest-first.ts";
 import type { Records } from "./records.ts";
 
-/** Revoked keys that an account may leave behind; of more, those that were revoked first are forgotten before their time. */
+/** The most revoked keys kept per account; beyond it, those revoked first are removed early. */
 export const revokedMax = 100;
 /** 36 bytes are 48 characters of base64url. */
 const keyBytes = 36;
 
-/** What is stored instead of a key: its SHA-256 in hex. */
+/** The SHA-256 of a key in hex, which is stored instead of the key. */
 export function hashKey(apiKey: string): string {
   return digest("sha256", apiKey, "hex");
 }
@@ -21,7 +21,7 @@ export function keyPrefix(apiKey: string): string {
   return apiKey.slice(0, 10);
 }
 
-/** All keys of an account, newest first, also the revoked ones. */
+/** All keys of an account, including revoked ones, newest first. */
 export function keysOf({ keys }: Records, accountId: string): KeyRecord[] {
   return newestFirst([...keys.values()].filter((key) => key.account_id === accountId));
 }
@@ -31,9 +31,9 @@ export function isActive({ revoked_at_ms }: KeyRecord): boolean {
 }
 
 /**
- * Makes a key; resolves when it is stored. The key itself is only in the answer.
+ * Creates a key. Resolves when it is stored. The key itself is only in the result.
  *
- * @throws {SandgateError} `conflict` when the account has `activeMax` active keys, counted over all gateways.
+ * @throws {SandgateError} `conflict` when the account has `activeMax` active keys, counted across all gateways.
  */
 export async function createKey(records: Records, accountId: string, name: string, activeMax: number): Promise<{ record: KeyRecord; apiKey: string }> {
   await records.keys.caughtUp();
@@ -51,13 +51,13 @@ export async function createKey(records: Records, accountId: string, name: strin
   return { record, apiKey };
 }
 
-/** Takes a key out of the records, and when it was used. */
+/** Removes a key and its last use from the records. */
 export async function forgetKey(records: Records, hash: string, { id }: KeyRecord): Promise<void> {
   await records.keys.delete(hash);
   if (records.keyUse.get(id)) await records.keyUse.delete(id);
 }
 
-/** Makes room for another revoked one. */
+/** Makes room for another revoked key. */
 async function forgetFirstRevoked(records: Records, accountId: string): Promise<void> {
   const revoked = [...records.keys.entries()].filter(([, key]) => key.account_id === accountId && !isActive(key));
   if (revoked.length < revokedMax) return;
@@ -66,8 +66,8 @@ async function forgetFirstRevoked(records: Records, accountId: string): Promise<
 }
 
 /**
- * Whether a key that was just stored has `activeMax` active ones before it. Of keys that are being made at the same
- * time, by whatever gateways, the server's numbering of its changes tells which came first: every gateway sees the same.
+ * Whether a key that was just stored exceeds `activeMax`. For keys created concurrently, on any gateway, the revision
+ * numbers of the NATS server decide which came first, so every gateway reaches the same result.
  */
 async function isOneTooMany(records: Records, hash: string, accountId: string, before: ReadonlySet<string>, activeMax: number): Promise<boolean> {
   await records.keys.caughtUp();
@@ -77,7 +77,7 @@ async function isOneTooMany(records: Records, hash: string, accountId: string, b
   let earlier = 0;
   for (const other of active) {
     if (other === hash) continue;
-    // What was there before may have a high number only because an operator has changed it since.
+    // Keys that existed before may have a high revision only because an operator changed them since.
     if (before.has(other)) earlier++;
     else if (mine && ((await records.keys.readVersion(other))?.revision ?? Number.POSITIVE_INFINITY) < mine.revision) earlier++;
   }
@@ -92,16 +92,16 @@ const tooMany = (max: number): SandgateError =>
   new SandgateError("conflict", `An account can have at most ${max} active key${max === 1 ? "" : "s"}; revoke one first.`);
 
 /**
- * A key by its id, and the hash that it is stored under.
+ * Finds a key by its id, with the hash under which it is stored.
  *
- * @param accountId keys of other accounts are not found; absent for operators
+ * @param accountId restricts the search to this account; absent for operators
  * @throws {SandgateError} `not_found`
  */
 export async function findKey({ keys }: Records, id: string, accountId?: string): Promise<{ hash: string; key: KeyRecord }> {
   const look = () => [...keys.entries()].find(([, key]) => key.id === id && (accountId === undefined || key.account_id === accountId));
   let found = look();
   if (!found) {
-    // Another gateway may have made it a moment ago.
+    // Another gateway may have just created it.
     await keys.caughtUp();
     found = look();
   }
@@ -109,7 +109,7 @@ export async function findKey({ keys }: Records, id: string, accountId?: string)
   return { hash: found[0], key: found[1] };
 }
 
-/** Ends a key for good; one that was revoked before stays as it is. @throws {SandgateError} `not_found`. */
+/** Revokes a key permanently. An already revoked key is left unchanged. @throws {SandgateError} `not_found`. */
 export async function revokeKey(records: Records, id: string, accountId?: string): Promise<KeyRecord> {
   const { hash } = await findKey(records, id, accountId);
   const stored = await records.keys.change(hash, (key) => (isActive(key) ? { ...key, revoked_at_ms: Date.now() } : key));

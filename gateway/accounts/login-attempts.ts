@@ -1,4 +1,4 @@
-/** Guessing passwords: how often it may be tried, for one account and from one address, over all gateways. */
+/** Limits password guessing, per account and per address, across all gateways. */
 import { hash } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord } from "../../shared/schemas/records.ts";
@@ -10,10 +10,10 @@ import type { Passwords } from "./passwords.ts";
 import type { Records } from "./records.ts";
 
 const windowMs = 300_000;
-/** All addresses together may try an account so many times as often as one: more of them could guess without end. */
+/** All addresses together get this many times the tries of one, so that guessing from many addresses is limited too. */
 const strangersFactor = 10;
 
-/** The key of the login record of an e-mail address, in whatever case it was typed. */
+/** The key of the login record of an e-mail address, case-insensitive. */
 export function loginKeyOf(email: string): string {
   return hash("sha256", email.trim().toLowerCase(), "hex");
 }
@@ -35,19 +35,19 @@ export class LoginAttempts {
   }
 
   /**
-   * The login record that the password belongs to; undefined when it is wrong or there is none, which takes the same time.
-   * A wrong password spends one try of the account from this address, one of all addresses together, and one of the address
-   * for whatever account; the right one gives the account's back. A browser that has logged in before has tries of its own,
-   * so that nobody can lock it out.
+   * Returns the login record if the password is right; undefined if it is wrong or there is no record, in the same time. A
+   * wrong password spends three tries: of the account from this address, of the account from all addresses, and of the
+   * address for any account. The right password gives back the account's tries. A browser that has logged in before has
+   * separate tries, so that nobody can lock it out.
    *
-   * @throws {SandgateError} `rate_limited` when there are no more tries, `unavailable` when too many others log in.
+   * @throws {SandgateError} `rate_limited` when no tries are left, `unavailable` when too many logins are in progress.
    */
   async checkPassword(exchange: Exchange, loginKey: string, password: string): Promise<LoginRecord | undefined> {
     const { rates, records, passwords, failures, config } = this.#parts;
     const address = exchange.address(config.trustProxy);
     const cookies = exchange.header("cookie");
     failures.refuseExhausted(address);
-    // Always asked of the server: a look into memory first would tell by its speed which accounts there are.
+    // Always read from the server: the faster answer from memory would reveal which accounts exist.
     const login = await records.logins.read(loginKey);
     const tries = await takeTries(rates, triesOf(config, loginKey, address, deviceOf(cookies, login)));
     let isWrong = false;
@@ -67,7 +67,7 @@ interface Tries {
   readonly limit: number;
 }
 
-/** What a try is counted under. */
+/** The keys and limits that a try counts against. */
 function triesOf({ loginFailuresPerAccount: limit }: Config, loginKey: string, address: string, device: string | undefined): Tries[] {
   if (device !== undefined) return [{ key: `login:${loginKey}:device:${device}`, limit }];
   return [
@@ -76,7 +76,7 @@ function triesOf({ loginFailuresPerAccount: limit }: Config, loginKey: string, a
   ];
 }
 
-/** Spends one of each. @throws {SandgateError} `rate_limited`, with none spent. */
+/** Spends one try of each. @throws {SandgateError} `rate_limited`, with none spent. */
 async function takeTries(rates: RateLimiter, wanted: readonly Tries[]): Promise<Tries[]> {
   const taken: Tries[] = [];
   for (const one of wanted) {

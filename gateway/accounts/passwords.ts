@@ -1,23 +1,23 @@
-/** Passwords as they are stored: scrypt with a salt of their own, a few computed at a time. */
+/** Password hashing with scrypt and a salt per password. Only a few hashes are computed at a time. */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 
-/** OWASP's advice for scrypt: 32 MiB and about 80 ms for each hash. */
+/** As OWASP advises for scrypt: 32 MiB and about 80 ms per hash. */
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const;
 const saltBytes = 16;
 const hashBytes = 32;
-/** Each takes a thread of the pool that files and names need too. */
+/** Each hash occupies a thread of libuv's pool, which file access and DNS lookups need too. */
 const atOnceMax = 2;
 const waitingMax = 32;
 
 export class Passwords {
   readonly #slots = new Semaphore(atOnceMax);
   #inside = 0;
-  /** Costs as much to verify as any other, and fits no password. */
+  /** Takes as long to verify as any other, and matches no password. */
   readonly #dummy = stored(cost, randomBytes(saltBytes), randomBytes(hashBytes));
 
-  /** The text to store for a password. @throws {SandgateError} `unavailable` when too many others wait. */
+  /** The text to store for a password. @throws {SandgateError} `unavailable` when too many calls are waiting. */
   hash(password: string): Promise<string> {
     return this.#inTurn(async () => {
       const salt = randomBytes(saltBytes);
@@ -26,9 +26,9 @@ export class Passwords {
   }
 
   /**
-   * Whether the password is the one that was stored. Without a stored text the answer is no, and takes as long as any.
+   * Whether the password matches the stored text. Without a stored text the result is false, after the same time.
    *
-   * @throws {SandgateError} `unavailable` when too many others wait.
+   * @throws {SandgateError} `unavailable` when too many calls are waiting.
    */
   verify(password: string, storedText: string = this.#dummy): Promise<boolean> {
     return this.#inTurn(async () => {
@@ -54,7 +54,7 @@ interface Parameters {
   readonly p: number;
 }
 
-/** The same characters, however the keyboard composed them. */
+/** Derives the hash. Unicode is normalized, so that the way a keyboard composes characters does not matter. */
 function derive(password: string, salt: Buffer, { N, r, p }: Parameters, length: number): Promise<Buffer> {
   const options: ScryptOptions = { N, r, p, maxmem: 256 * r * (N + p) };
   return new Promise((resolve, reject) => {
@@ -66,7 +66,7 @@ function stored({ N, r, p }: Parameters, salt: Buffer, hash: Buffer): string {
   return ["scrypt", N, r, p, salt.toString("base64url"), hash.toString("base64url")].join("$");
 }
 
-/** @throws {Error} when the record is damaged: nobody must get in by that. */
+/** @throws {Error} when the record is damaged, so that it never grants access. */
 function parsed(text: string): { parameters: Parameters; salt: Buffer; hash: Buffer } {
   const [, N, r, p, salt = "", hash = ""] = /^scrypt\$(\d+)\$(\d+)\$(\d+)\$([\w-]{16,})\$([\w-]{32,})$/.exec(text) ?? [];
   if (!hash) throw new Error("a stored password is not valid");

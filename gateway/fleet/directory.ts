@@ -1,4 +1,4 @@
-/** The sandboxes of all workers, from the directory in memory. */
+/** The sandboxes of all workers, from the in-memory directory. */
 
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -16,7 +16,7 @@ export class SandboxDirectory {
   readonly #owned = new Owned<SandboxEntry>();
   readonly #entries = new Map<string, SandboxEntry>();
   readonly #ofKey = new Map<string, Set<string>>();
-  /** The sandbox that was made with a reservation. */
+  /** Sandbox ids by the reservation they were created with. */
   readonly #reservations = new Map<string, string>();
 
   constructor(mirror: EntryMirror<SandboxEntry>) {
@@ -30,7 +30,7 @@ export class SandboxDirectory {
     return this.#owned.of(accountId);
   }
 
-  /** How many each account has that has any. */
+  /** The number of sandboxes of each account that has any. */
   countsByAccount(): Iterable<readonly [accountId: string, count: number]> {
     return this.#owned.counts();
   }
@@ -50,9 +50,9 @@ export class SandboxDirectory {
   }
 
   /**
-   * Removes what a worker that is gone has left here, and returns how many sandboxes that was.
+   * Removes the entries of a worker that is gone. Returns the number of sandboxes removed.
    *
-   * @param check is asked before each one and throws when the worker has come back
+   * @param check called before each removal; throws when the worker has come back
    */
   async forgetWorker(workerId: string, check: () => void): Promise<number> {
     await this.caughtUp();
@@ -64,13 +64,13 @@ export class SandboxDirectory {
     return left.length;
   }
 
-  /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
+  /** Adds an entry from a worker's reply, unless the directory already has it or a newer version. */
   noteCreated(entry: SandboxEntry): void {
     const known = this.#mirror.get(entry.id);
     if (!known || known.status === "creating") this.#mirror.note(entry);
   }
 
-  /** Forgets a sandbox that its worker says is gone, before the directory does. */
+  /** Removes a sandbox that its worker reports as gone, before the directory does. */
   noteGone(id: string): void {
     this.#mirror.gone(id);
   }
@@ -80,17 +80,17 @@ export class SandboxDirectory {
     return this.#entries.values();
   }
 
-  /** How many sandboxes a key has made that are not gone. */
+  /** The number of existing sandboxes that a key has created. */
   countOfKey(keyId: string): number {
     return this.#ofKey.get(keyId)?.size ?? 0;
   }
 
-  /** Whether a sandbox is there that was made with this reservation. */
+  /** Whether a sandbox exists that was created with this reservation. */
   hasReservation(id: string): boolean {
     return this.#reservations.has(id);
   }
 
-  /** The sandbox that was made with this reservation, once it is no longer being made or the time is up. */
+  /** The sandbox created with this reservation. Waits until its creation has finished, or until the timeout. */
   async settled(reservationId: string, timeoutMs: number): Promise<SandboxEntry | undefined> {
     await this.caughtUp();
     const find = (): SandboxEntry | undefined => this.#entries.get(this.#reservations.get(reservationId) ?? "");
@@ -98,7 +98,7 @@ export class SandboxDirectory {
     return find();
   }
 
-  /** Resolves when every change that was stored before this call is known here. */
+  /** Resolves when every change stored before this call is known here. */
   caughtUp(): Promise<void> {
     return this.#mirror.caughtUp();
   }

@@ -1,4 +1,4 @@
-/** Calls to workers: which worker, how long, and what it means when it is gone. Nothing is ever sent twice. */
+/** Calls to workers: choice of worker, timeouts, and errors when a worker is gone. A call is never sent twice. */
 
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
@@ -20,12 +20,12 @@ export class Dispatcher {
     this.#settings = settings;
   }
 
-  /** Whether a worker is there. */
+  /** Whether the worker is present. */
   has(id: string): boolean {
     return this.workers().some(({ worker }) => worker.id === id);
   }
 
-  /** The workers that are there now. One that has fallen silent accepts nothing new. */
+  /** The present workers. One that has fallen silent is marked as accepting nothing new. */
   workers(): PresentWorker[] {
     return [...this.#peers.present()].flatMap(({ peer, worker }) => {
       if (!worker) return [];
@@ -33,7 +33,7 @@ export class Dispatcher {
     });
   }
 
-  /** @throws {SandgateError} `unavailable` when the worker is not there. */
+  /** @throws {SandgateError} `unavailable` when the worker is not present. */
   worker(id: string): WorkerRef {
     const found = this.workers().find(({ worker }) => worker.id === id);
     if (!found) throw new PeerGone();
@@ -41,9 +41,9 @@ export class Dispatcher {
   }
 
   /**
-   * Asks one worker and waits for its reply, as long as the contract says.
+   * Calls one worker and waits for its reply, for as long as the contract allows.
    *
-   * @throws {SandgateError} the worker's own error, or `unavailable` as soon as the worker or the bus is gone.
+   * @throws {SandgateError} the worker's error, or `unavailable` as soon as the worker or the bus is gone.
    */
   async call<V extends WorkerVerb>(worker: WorkerRef, verb: V, request: Asked<V>): Promise<Reply<V>> {
     const reply = await this.#peers.whilePresent(worker.peer, askWithin(this.#bus, verb, worker.id, request, this.timeoutOf(verb)));
@@ -57,7 +57,7 @@ export class Dispatcher {
     return this.askFirst(candidates, "create", request);
   }
 
-  /** Asks the first of some workers; the next one only where the one before was certainly never reached. */
+  /** Calls the first candidate. Tries the next one only if the call certainly never reached the previous one. */
   async askFirst<V extends WorkerVerb>(candidates: readonly WorkerRef[], verb: V, request: Asked<V>): Promise<Reply<V>> {
     let unreached: unknown = new SandgateError("unavailable", "no worker is there");
     for (const candidate of candidates) {
@@ -71,13 +71,13 @@ export class Dispatcher {
     throw unreached;
   }
 
-  /** How long an answer is waited for, in milliseconds. */
+  /** How long to wait for a reply, in milliseconds. */
   timeoutOf(verb: WorkerVerb): number {
     return timeoutOf(verb, this.#settings);
   }
 }
 
-/** A worker speaks of what is its own, and of the account that asks. @throws {SandgateError} `internal_error` where it does not. */
+/** Checks that a reply concerns the worker itself and the calling account. @throws {SandgateError} `internal_error` otherwise. */
 function spokenFor<T>(worker: WorkerRef, asked: object, reply: T): T {
   const { account_id } = asked as { readonly account_id?: string };
   const said = reply as { readonly worker_id?: string; readonly account_id?: string };

@@ -1,6 +1,6 @@
 /**
- * The directory entries of all workers by their own id. A worker can write any text under the keys that begin with its id, so an
- * entry counts only under the name that its key has, and an id that is one worker's is never taken over by another.
+ * The directory entries of all workers, by entry id. A worker can write any content under keys that begin with its own id.
+ * So an entry is accepted only if its content matches its key, and an id owned by one worker is never taken over by another.
  */
 
 import { BucketWriter } from "../../shared/bus/kv.ts";
@@ -19,7 +19,7 @@ export class EntryMirror<T extends Entry> {
   readonly #mirror: BucketMirror<T>;
   readonly #log: Logger;
   readonly #entries = new Map<string, T>();
-  /** Ids that several workers had when this process began: nobody can tell any more whose they are. */
+  /** Ids that several workers claimed when this process started, so that their owner is unknown. */
   readonly #contested = new Set<string>();
   readonly #changed = new Set<(id: string, entry: T | undefined) => void>();
 
@@ -41,7 +41,7 @@ export class EntryMirror<T extends Entry> {
     mirror.onChange((key, entry) => this.#take(key, entry));
   }
 
-  /** Opens the bucket and resolves once its present content is in memory. */
+  /** Opens the bucket. Resolves once its current content is in memory. */
   static async watch<T extends Entry>(bus: Bus, name: Bucket, check: Check<T>, log: Logger): Promise<EntryMirror<T>> {
     await renameFormer(await BucketWriter.open(bus, name, check));
     return new EntryMirror(await BucketMirror.watch(bus, name, check, log), log);
@@ -55,7 +55,7 @@ export class EntryMirror<T extends Entry> {
     return this.#entries.values();
   }
 
-  /** From memory, also when the news of it is still on its way. */
+  /** Finds an entry in memory; if it is missing, waits for pending changes first. */
   async find(id: string): Promise<T | undefined> {
     const known = this.#entries.get(id);
     if (known) return known;
@@ -63,17 +63,17 @@ export class EntryMirror<T extends Entry> {
     return this.#entries.get(id);
   }
 
-  /** Calls back on every change; `undefined` means gone. */
+  /** Calls back on every change; `undefined` means removed. */
   onChange(listener: (id: string, entry: T | undefined) => void): void {
     this.#changed.add(listener);
   }
 
-  /** Takes over what the entry's worker has just said, before the watch brings it. */
+  /** Adds an entry that its worker has just reported, before the watch delivers it. */
   note(entry: T): void {
     this.#mirror.note(entryKey(entry.worker_id, entry.id), entry);
   }
 
-  /** Forgets an entry that its worker says is gone, before the watch does. */
+  /** Removes an entry that its worker reports as gone, before the watch does. */
   gone(id: string): void {
     const entry = this.#entries.get(id);
     if (entry) this.#mirror.note(entryKey(entry.worker_id, id), undefined);
@@ -120,7 +120,7 @@ export class EntryMirror<T extends Entry> {
   }
 }
 
-/** Versions before 0.2 named entries by their id alone. Where several gateways do this at once, the first one does it. */
+/** Renames entries from versions before 0.2, whose keys were the id alone. Safe when several gateways do it at once. */
 async function renameFormer<T extends Entry>(bucket: BucketWriter<T>): Promise<void> {
   for (const key of await bucket.keys()) {
     if (key.includes(".")) continue;

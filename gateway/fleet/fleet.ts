@@ -1,4 +1,4 @@
-/** The workers, and what they have. */
+/** The workers, with their sandboxes and snapshots. */
 import { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { makeLayerStore } from "../../shared/bus/storage.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
@@ -14,7 +14,7 @@ export interface Fleet {
   readonly workers: Dispatcher;
   readonly sandboxes: SandboxDirectory;
   readonly snapshots: SnapshotDirectory;
-  /** What the directories are made of, for those who tidy it up. */
+  /** The storage behind the directories, for clean-up tasks. */
   readonly storage: {
     readonly sandboxes: EntryMirror<SandboxEntry>;
     readonly snapshots: EntryMirror<SnapshotEntry>;
@@ -22,7 +22,7 @@ export interface Fleet {
   };
 }
 
-/** Brings the directory into memory. */
+/** Loads the directory into memory. */
 export async function openFleet({ config, bus, peers, log, lifecycle }: Base): Promise<Fleet> {
   await makeLayerStore(bus, config.snapshotArchiveBytesMax);
   const sandboxes = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);

@@ -1,4 +1,4 @@
-/** Removing layers from the store when no snapshot needs them: by gateways alone, since workers may only add. */
+/** Removes layers from the store when no snapshot needs them. Only gateways do so; workers may only add. */
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { LayerRecords } from "../../shared/bus/layer-records.ts";
@@ -6,10 +6,10 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
 
-/** While the server removes pieces it answers nothing else on the connection: gigabytes at once would break it. */
+/** Purged per request: while the server removes pieces, it answers nothing else on the connection, and gigabytes at once would break it. */
 const purgedAtOnce = 16;
 
-/** What of a worker's layers is needed; must see every entry that was written before it is called. */
+/** The layers of a worker that are needed. Must see every entry written before the call. */
 export type InUse = () => Promise<ReadonlySet<string>>;
 
 export class LayerCollector {
@@ -24,12 +24,12 @@ export class LayerCollector {
   }
 
   /**
-   * Removes those of a worker's layers that no snapshot refers to. The worker may be making a snapshot with one of them just
-   * now: it writes its entry first and looks for the layer in the store then. Here the layer is hidden first and asked about
-   * then, so that one of both always notices the other.
+   * Removes a worker's layers that no snapshot refers to. The worker may be taking a snapshot with one of them at this
+   * moment: it writes its entry first and then looks for the layer in the store. This method hides the layer first and then
+   * looks for entries, so that one of the two always notices the other.
    *
    * @returns the layers removed.
-   * @throws {SandgateError} `unavailable`; then it is to be called again.
+   * @throws {SandgateError} `unavailable`; then call it again.
    */
   async collect(workerId: string, layerIds: readonly string[], inUse: InUse): Promise<string[]> {
     const before = await inUse();
@@ -38,21 +38,21 @@ export class LayerCollector {
     const after = hidden.length > 0 ? await inUse() : before;
     const removed = hidden.filter((id) => !after.has(id));
     for (const id of removed) await this.remove(workerId, id);
-    // Also what an earlier call hid and could not finish.
+    // Also unhides layers that an interrupted earlier call has hidden.
     for (const id of layerIds) if (!removed.includes(id)) await this.#records.mark(workerId, id, false);
     return removed;
   }
 
-  /** Removes a layer and whatever an interrupted attempt has left of it. @throws {SandgateError} `unavailable`. */
+  /** Removes a layer, or the remains of one. @throws {SandgateError} `unavailable`. */
   async remove(workerId: string, layerId: string): Promise<void> {
-    // First the record: a layer without its pieces must not be seen.
+    // The record first: a layer without its pieces must not be visible.
     await this.#purge(layerSubjects.record(workerId, layerId));
     await this.#purge(layerSubjects.pieces(workerId, layerId, "*"));
   }
 
   /**
-   * Removes what calls that broke off have left: layers of all workers that no snapshot needs, and the pieces of attempts
-   * that came to nothing. An attempt that may be under way is left alone: its layer is needed and has no record yet.
+   * Removes the remains of interrupted calls: layers of all workers that no snapshot needs, and pieces of failed attempts.
+   * An attempt that may be in progress is left alone: its layer is needed and has no record yet.
    */
   async sweep(snapshots: () => Promise<readonly SnapshotEntry[]>): Promise<void> {
     const inUseBy = async (workerId: string): Promise<ReadonlySet<string>> => neededOf(await snapshots(), workerId);
@@ -68,7 +68,7 @@ export class LayerCollector {
     await this.#sweepFormer(snapshots);
   }
 
-  /** Removes the pieces of all attempts but the one that the record names. */
+  /** Removes the pieces of all attempts except the one that the record names. */
   async #dropAttempts(workerId: string, layerId: string): Promise<void> {
     const found = await this.#records.read(layerSubjects.record(workerId, layerId));
     if (!found) return;
@@ -79,7 +79,7 @@ export class LayerCollector {
     }
   }
 
-  /** What versions before 0.2 stored, which belongs to all workers together. */
+  /** Sweeps layers stored by versions before 0.2, which all workers share. */
   async #sweepFormer(snapshots: () => Promise<readonly SnapshotEntry[]>): Promise<void> {
     const ids = new Set(Object.keys(await this.#records.subjects(layerSubjects.formerPieces("*", "*"))).map((subject) => subject.split(".")[3] ?? ""));
     const inUse = ids.size > 0 ? new Set((await snapshots()).flatMap(needed)) : new Set();

@@ -1,16 +1,16 @@
-/** Pages of the execution log over several workers, and the cursors that go from one to the next. */
+/** Pages of the execution log across several workers, and the cursors between them. */
 
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 
-/** A time, both ends included. */
+/** A period of time, both ends included. */
 export interface Period {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** Where a page goes on: behind an entry, with the times of the page before. */
+/** Where the next page begins: after an entry, in the period of the previous page. */
 export interface Cursor extends Period {
   readonly after: NonNullable<Request<"logs">["after"]>;
 }
@@ -28,8 +28,8 @@ export function parseCursor(text: string): Cursor {
 }
 
 /**
- * The newest entries of all pages, up to the limit. Of a worker whose page was cut short nobody knows what comes next, so
- * that no entry is taken that is older than the last one of such a page.
+ * The newest entries of all pages, up to the limit. If a worker's page was cut short, its next entries are unknown, so no
+ * entry older than the last one of such a page is taken.
  */
 export function mergePages(pages: readonly Reply<"logs">[], limit: number): Reply<"logs"> {
   const all = pages.flatMap(({ logs }) => logs).sort(newestFirst);

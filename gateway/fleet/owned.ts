@@ -1,4 +1,4 @@
-/** What accounts own, by account, so that whatever is asked of one costs what that one has. */
+/** An index of resources by account, so that a query costs only as much as its account owns. */
 import { newestFirst } from "../../shared/util/newest-first.ts";
 
 interface Ownable {
@@ -9,12 +9,12 @@ interface Ownable {
 
 export class Owned<T extends Ownable> {
   readonly #byAccount = new Map<string, Map<string, T>>();
-  /** Made when first asked for, and dropped when something of the account changes. */
+  /** Sorted on first use, and dropped when the account's entries change. */
   readonly #sorted = new Map<string, readonly T[]>();
-  /** Whose it is, which a deletion does not say. */
+  /** The account of each id, which a deletion does not carry. */
   readonly #accountOf = new Map<string, string>();
 
-  /** Takes over a change; `undefined` means gone. */
+  /** Applies a change; `undefined` means removed. */
   set(id: string, entry: T | undefined): void {
     const accountId = entry?.account_id ?? this.#accountOf.get(id);
     if (accountId === undefined) return;
@@ -35,12 +35,12 @@ export class Owned<T extends Ownable> {
     const known = this.#sorted.get(accountId);
     if (known) return known;
     const entries = newestFirst([...(this.#byAccount.get(accountId)?.values() ?? [])]);
-    // An account that has nothing could be asked about under any name.
+    // Empty results are not cached: any account id could be asked for.
     if (entries.length > 0) this.#sorted.set(accountId, entries);
     return entries;
   }
 
-  /** How many each account has that has any. */
+  /** The number of entries of each account that has any. */
   *counts(): Generator<readonly [accountId: string, count: number]> {
     for (const [accountId, own] of this.#byAccount) yield [accountId, own.size];
   }

@@ -1,4 +1,4 @@
-/** Which worker gets a new sandbox. */
+/** Chooses the worker for a new sandbox. */
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
@@ -21,7 +21,7 @@ const notArchived: Readonly<Record<Exclude<ArchiveState, "done">, string>> = {
   local: "archived, by a setting of this installation",
 };
 
-/** Workers that accept sandboxes, best first: most free memory for each sandbox it would then have, least load. */
+/** Workers that accept sandboxes, best first: by free memory per sandbox, counting the new one, and by load. */
 export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
   const score = ({ memory_free_bytes, sandboxes, load_per_cpu }: WorkerPresence): number => memory_free_bytes / (sandboxes + 1) / (1 + load_per_cpu);
   return workers
@@ -31,8 +31,8 @@ export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
 }
 
 /**
- * Workers that can make a sandbox from a snapshot, best first: the one that made it has its layers, any other one must
- * copy them from the object store.
+ * Workers that can restore a snapshot, best first: the worker that took it has its layers; any other must copy them from
+ * the object store.
  *
  * @throws {SandgateError} `unavailable` with the reason when there is none
  */
@@ -44,7 +44,7 @@ export function workersFor({ worker_id, archived }: Pick<SnapshotEntry, "worker_
   throw onlyItsOwn(archived, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
 }
 
-/** Why a snapshot cannot be restored when the worker that took it does not do so. */
+/** The error when the worker that took a snapshot cannot restore it, and no other worker can. */
 export function onlyItsOwn(archived: ArchiveState, state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
   const rest = archived === "done" ? "no other worker has room for another sandbox" : `the snapshot is not ${notArchived[archived]}`;
   return new SandgateError("unavailable", `the worker that took this snapshot ${state}, and ${rest}`);

@@ -1,4 +1,4 @@
-/** The snapshots of all workers, from the directory in memory. */
+/** The snapshots of all workers, from the in-memory directory. */
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
@@ -36,24 +36,24 @@ export class SnapshotDirectory {
     return entry;
   }
 
-  /** What an attempt has made so far; one that is ready comes before those that failed. */
+  /** The snapshot that an attempt has made so far: a ready one before one in creation, before a failed one. */
   byAttempt(attemptId: string): SnapshotEntry | undefined {
     const made = [...this.#mirror.values()].filter((entry) => entry.attempt_id === attemptId && !isDeleted(entry));
     return made.find(({ status }) => status === "ready") ?? made.find(({ status }) => status === "creating") ?? made[0];
   }
 
-  /** Takes over what a worker has just replied, unless the directory has brought it, or newer, already. */
+  /** Adds an entry from a worker's reply, unless the directory already has it or a newer version. */
   note(entry: SnapshotEntry): void {
     const known = this.#mirror.get(entry.id);
     if (!known || known.status === "creating") this.#mirror.note(entry);
   }
 
-  /** Forgets a snapshot that a worker says is gone, before the directory does. */
+  /** Removes a snapshot that a worker reports as gone, before the directory does. */
   gone(id: string): void {
     this.#mirror.gone(id);
   }
 
-  /** Marks the snapshot of a worker that is away as deleted: it drops its files when it is back. False when it was gone already. */
+  /** Marks the snapshot of an absent worker as deleted; the worker drops its files when it returns. False if it was already deleted. */
   async markDeleted(entry: SnapshotEntry): Promise<boolean> {
     let isFirst = false;
     await this.#mirror.change(entry, (now) => {
@@ -63,7 +63,7 @@ export class SnapshotDirectory {
     return isFirst;
   }
 
-  /** Removes from the object store the layers of a deleted snapshot that no other one of its worker needs. */
+  /** Removes the layers of a deleted snapshot from the object store, unless another snapshot of its worker needs them. */
   async dropLayers({ worker_id, manifest }: SnapshotEntry): Promise<void> {
     const inUse = async (): Promise<ReadonlySet<string>> => {
       await this.caughtUp();
@@ -73,7 +73,7 @@ export class SnapshotDirectory {
     await this.#layers.collect(worker_id, ids, inUse);
   }
 
-  /** Resolves when every change that was stored before this call is known here. */
+  /** Resolves when every change stored before this call is known here. */
   caughtUp(): Promise<void> {
     return this.#mirror.caughtUp();
   }

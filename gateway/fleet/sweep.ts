@@ -1,4 +1,4 @@
-/** Now and then removes from JetStream what is of no use any more. One gateway does it for all. */
+/** Periodically removes obsolete data from JetStream. One gateway does it for all. */
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { BucketWriter } from "../../shared/bus/kv.ts";
@@ -8,27 +8,27 @@ import type { EntryMirror } from "./entries.ts";
 import type { LayerCollector } from "./layers.ts";
 
 const everyMs = 3_600_000;
-/** By then everybody has heard of a deletion, or begins anew because the connection was lost. */
+/** By then every gateway has seen a deletion, or reloads everything because it lost the connection. */
 const forgetAfterMs = 1_800_000;
 
 interface Parts {
-  /** Whether this is the gateway that does it. */
+  /** Whether this gateway is the one that sweeps. */
   readonly isMine: () => boolean;
-  /** In which deletions leave marks. */
+  /** The buckets in which deletions leave markers. */
   readonly buckets: readonly Pick<BucketWriter<never>, "forgetDeleted">[];
   readonly snapshots: EntryMirror<SnapshotEntry>;
   readonly layers: LayerCollector;
   readonly log: Logger;
 }
 
-/** Returns what ends it. */
+/** Starts sweeping. Returns a function that stops it. */
 export function startSweeping(parts: Parts): () => void {
   const { isMine, log } = parts;
   const timer = every(everyMs, log, "what is of no use any more could not be removed from the storage", () => (isMine() ? sweep(parts) : undefined));
   return () => clearInterval(timer);
 }
 
-/** @throws {SandgateError} `unavailable`; the next one goes on. */
+/** Sweeps once. @throws {SandgateError} `unavailable`; the next sweep continues. */
 export async function sweep({ buckets, snapshots, layers }: Omit<Parts, "isMine" | "log">, ageMs = forgetAfterMs): Promise<void> {
   for (const bucket of buckets) await bucket.forgetDeleted(ageMs);
   await layers.sweep(async () => {

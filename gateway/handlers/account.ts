@@ -1,4 +1,4 @@
-/** What an account sees and does about itself: its limits, keys and usage. */
+/** The caller's own account: limits, keys and usage. */
 
 import type { Static } from "typebox";
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
@@ -15,14 +15,14 @@ import { rateLimited } from "../limit/rates.ts";
 import { paginate } from "./paginate.ts";
 import { accountView, iso, keyView } from "./views.ts";
 
-/** Each is written to the disk of every NATS server. */
+/** Limits key creation, because each key is written to the disk of every NATS server. */
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
 
-/** The optional parts of the product that this version has, as the web page asks for them. */
+/** The optional features of this version, as reported to the web pages. */
 const features = ["snapshots", "sessions"];
 const keyNameDefault = "API key";
 
-/** Who one is; browsers are also told the token that their changes must carry. */
+/** The caller's account. Browsers also receive the CSRF token that their changes must carry. */
 export function sessionAnswer(context: GatewayContext, account: AccountRecord, session: SessionRecord | undefined): CurrentAccount {
   const token = session ? { csrf_token: session.csrf_token } : {};
   return { account: accountView(context, account), ...token, features, keys_max: context.config.keysPerAccount };
@@ -32,14 +32,14 @@ export function getAccount(context: GatewayContext, { caller }: Call<unknown, un
   return sessionAnswer(context, caller.account, caller.session);
 }
 
-/** Newest first, also the revoked ones. */
+/** All keys, including revoked ones, newest first. */
 export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): ApiKeyPage {
   const keys = keysOf(context.records, account.id);
   const page = paginate(keys, { page_size: ownKeysDefault, ...query }, (key) => keyView(context, account, key));
   return { ...page, active: keys.filter(isActive).length };
 }
 
-/** The only answer that ever shows the key. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
+/** Creates a key; only this answer shows it. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
 export async function makeKey(
   { records, rates, config }: GatewayContext,
   { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>,
@@ -59,7 +59,7 @@ export async function endKey({ records }: GatewayContext, { caller, id }: Call<u
   return { id, message: "API key revoked", revoked_at: iso(revoked_at_ms) };
 }
 
-/** What is used and left of the limits now, and the last hour minute by minute. */
+/** Current usage and remaining limits, and the last hour by minute. */
 export async function getUsage(context: GatewayContext, { caller: { account } }: Call<unknown, unknown>): Promise<AccountUsage> {
   const keys = keysOf(context.records, account.id).filter(isActive);
   const [history, ...allowances] = await Promise.all([
@@ -71,7 +71,7 @@ export async function getUsage(context: GatewayContext, { caller: { account } }:
   return { timestamp: iso(Date.now()), sandboxes, keys: allowances, history };
 }
 
-/** Of a key, or of all browsers of the account together. */
+/** The usage of a key, or of all browsers of the account together. */
 async function allowance({ authenticator, rates, reservations }: GatewayContext, account: AccountRecord, key: KeyRecord | undefined): Promise<KeyUsage> {
   const limits = authenticator.limits(account, key);
   const id = key?.id ?? account.id;

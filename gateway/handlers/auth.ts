@@ -1,4 +1,4 @@
-/** Signing up, logging in and out, and changing the password. */
+/** Sign-up, login, logout and password change. */
 
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
@@ -11,16 +11,16 @@ import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";
 
-/** What the log-in page asks before anybody is logged in. */
+/** The settings that the login page needs. */
 export function authSettings({ config }: GatewayContext): AuthSettings {
   return { sign_up: config.signUp };
 }
 
 /**
- * Makes an account unless the e-mail address has one. The answer is the same and takes as long: who is registered here is
- * nobody else's business. Logging in shows whether it was made.
+ * Creates an account unless the e-mail address has one. Answer and duration are the same in both cases, so that strangers
+ * cannot find out who is registered. Logging in shows whether the account was created.
  *
- * @throws {SandgateError} `forbidden` where signing up is closed, `rate_limited`.
+ * @throws {SandgateError} `forbidden` when sign-up is closed, `rate_limited`.
  */
 export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<Message> {
   const { config, records, passwords, signUps } = context;
@@ -43,7 +43,7 @@ export async function logIn(context: GatewayContext, { exchange, body }: OpenCal
   if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
   exchange.audited = { account: account.id };
   if (account.suspended) throw suspended();
-  // The browser forgets the cookie that it has had, and nobody could end that session any more.
+  // The browser loses its former cookie, and that session could not be ended later.
   if (context.sessions.find(exchange.header("cookie"))) await context.sessions.end(exchange.header("cookie"));
   const { session, cookie } = await context.sessions.start(loginKey, login);
   const cookies = [cookie, knownDevice(exchange.header("cookie"), login, context.config)].filter((one) => one !== undefined);
@@ -57,7 +57,7 @@ export async function logOut({ sessions }: GatewayContext, { exchange }: Call<un
   return { message: "Logged out" };
 }
 
-/** Ends all sessions of the account but the one that it answers with. @throws {SandgateError} `forbidden`. */
+/** Changes the password. All sessions end except the new one in the answer. @throws {SandgateError} `forbidden`. */
 export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<NewPassword> {
   const { records, sessions, passwords } = context;
   const { exchange, caller, body } = call;
@@ -68,7 +68,7 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   if (!login) throw wrongPassword();
   const password = await passwords.hash(body.new_password);
   const changed = await records.logins.change(loginKey, (record) => {
-    // Somebody else was faster, so that the password that was checked is not the current one any more.
+    // A concurrent change was faster, so the checked password is no longer the current one.
     if (record.password !== login.password) throw wrongPassword();
     return { ...record, password, password_version: record.password_version + 1, changed_at_ms: Date.now() };
   });

@@ -1,4 +1,4 @@
-/** Making a sandbox like another one: a snapshot, and a sandbox from it at once. */
+/** Clones a sandbox: takes a snapshot and creates a sandbox from it. */
 
 import type { Static } from "typebox";
 import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
@@ -32,7 +32,7 @@ export async function cloneSandbox(
     accountId: by.account_id,
     wanted: { clone: { sandbox_id: id, snapshot_name, ...wanted } },
     run: (reservationId) =>
-      // The place first: a snapshot that cannot be made use of would stop the sandbox's processes for nothing.
+      // Reserves the place first: a snapshot that could not be used would pause the sandbox's processes for nothing.
       withReservation(context, caller, reservationId, async () => answerWith(await clone(context, { by, caller, reservationId }, id, snapshot_name, wanted))),
     recover: async (attemptId) => {
       const found = await attempted(context, attemptId, wait);
@@ -45,7 +45,7 @@ async function clone(context: GatewayContext, who: RestoreFor, id: string, snaps
   const { by, reservationId: attemptId } = who;
   const source = await context.sandboxes.find(id, by.account_id);
   refuseIfFull(context, source);
-  // There is one already when this goes on with an attempt whose gateway died between the two steps.
+  // The snapshot already exists if this continues an attempt whose gateway died between the two steps.
   const known = context.snapshots.byAttempt(attemptId);
   const snapshot = known?.status === "ready" ? known : await takeSnapshot(context, by, { sandboxId: id, attemptId, name: snapshotName, quick: false });
   try {
@@ -57,13 +57,13 @@ async function clone(context: GatewayContext, who: RestoreFor, id: string, snaps
   }
 }
 
-/** The snapshot of a clone is not archived yet when it is restored, so only the source's worker can do it. */
+/** The snapshot of a clone is not archived yet when it is restored, so only the source's worker can restore it. */
 function refuseIfFull({ workers }: GatewayContext, { worker_id }: SandboxEntry): void {
   const presence = workers.workers().find(({ worker }) => worker.id === worker_id);
   if (presence && !presence.worker.accepts) throw new SandgateError("unavailable", "the worker of this sandbox has no room for another sandbox");
 }
 
-/** Deletes the snapshot of a clone that failed, unless a sandbox may have come of it after all. */
+/** Deletes the snapshot of a failed clone, unless a sandbox may have been created after all. */
 async function dropUnused(context: GatewayContext, { by, reservationId }: RestoreFor, snapshot: SnapshotEntry): Promise<void> {
   try {
     await context.sandboxes.caughtUp();
@@ -73,7 +73,7 @@ async function dropUnused(context: GatewayContext, { by, reservationId }: Restor
   }
 }
 
-/** What an attempt has made after all. A snapshot alone is kept for `clone` to go on with. */
+/** The result of an earlier attempt, if it is complete. A snapshot alone is kept for `clone` to continue with. */
 async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Made | undefined> {
   const snapshot = await attemptedSnapshot(context, attemptId);
   const sandbox = await context.sandboxes.settled(attemptId, wait ? context.workers.timeoutOf("restore") : 0);

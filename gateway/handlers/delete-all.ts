@@ -1,11 +1,11 @@
-/** Deleting everything of one kind. */
+/** Deletes all resources of one kind. */
 import { SandgateError } from "../../shared/errors.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 
 const deletesAtOnce = 8;
 
-/** Deletes a few at a time; one that cannot be deleted holds up no other and is named in the answer. */
+/** Deletes a few at a time. A failure does not stop the others and is listed in the answer. */
 export async function deleteAll<T extends { readonly id: string }>(
   kind: "sandbox" | "snapshot",
   items: readonly T[],

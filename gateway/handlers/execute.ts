@@ -1,4 +1,4 @@
-/** execute and execute_async: one stream from the worker, kept until its end or passed on as it comes. */
+/** execute and execute_async: a stream from the worker, collected until its end or passed on as it arrives. */
 
 import type { Static } from "typebox";
 import { messageChecker } from "../../shared/bus/checks.ts";
@@ -17,9 +17,9 @@ import { withStream } from "./streams.ts";
 
 const timeoutDefaultS = 30;
 const contentType = "application/json; charset=utf-8";
-/** A result below this size is left to the socket whole. */
+/** A result below this size is sent in one piece. */
 const resultBytesAtOnce = 64 * 1024;
-/** A stream whose command has written nothing for this long begins with an empty chunk. */
+/** If the command writes nothing for this long, the stream begins with an empty chunk. */
 const quietMs = 50;
 
 const checkEnd = messageChecker(commandCalls.execute.stream.end, "the end of an execution");
@@ -39,13 +39,13 @@ export async function execute(context: GatewayContext, call: Call<unknown, Stati
   return answered;
 }
 
-/** A result as JSON text, to be made piece by piece. */
+/** A result as JSON text, generated piece by piece. */
 interface Result {
   readonly bytes: number;
   readonly pieces: Iterable<string>;
 }
 
-/** A large result goes out at the client's speed, its memory counted until then, and is never whole in memory as JSON. */
+/** Sends a large result at the client's speed. Its memory is counted until then, and the whole JSON is never in memory. */
 async function sendResult({ config }: GatewayContext, exchange: Exchange, { bytes, pieces }: Result): Promise<void> {
   if (bytes < resultBytesAtOnce) return exchange.send(200, contentType, [...pieces].join(""));
   const writer = new BodyWriter(exchange, { contentType, totalBytes: bytes, stallMs: config.streamStallMs });
@@ -67,11 +67,11 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
 interface How {
   readonly source: "sync" | "stream";
   readonly timeoutMs: number;
-  /** Output of each kind that is kept; absent: all. */
+  /** Bytes kept of each output stream; all if absent. */
   readonly keepBytes?: number;
 }
 
-/** Asks the worker to run the command. @param follow called when it runs, with what it writes */
+/** Asks the worker to run the command. @param follow called when it runs, with its output stream */
 async function run(
   context: GatewayContext,
   { exchange, by, id, body }: Call<unknown, Static<typeof ExecuteAsyncBody>>,
@@ -103,7 +103,7 @@ async function writeLines(stream: Stream, writer: BodyWriter): Promise<void> {
   try {
     const lines = stream.read();
     const first = lines.next();
-    // uWS sends the headers with the first byte of the body: a client must not wait for those of a quiet command.
+    // uWS sends the headers with the first byte of the body, and a client must not wait for them while a command is quiet.
     if ((await within(first, quietMs)) === undefined) await writer.write(ndjson({ stdout: "" }));
     let next = await first;
     for (; !next.done; next = await lines.next()) await writer.write(next.value);
@@ -115,7 +115,7 @@ async function writeLines(stream: Stream, writer: BodyWriter): Promise<void> {
   writer.end();
 }
 
-/** Exactly one of an exit code and an error ends a stream; a reason for being killed comes before the exit code. */
+/** A stream ends with either an exit code or an error. A reason for a kill comes before the exit code. */
 function lastLines(end: ExecutionEnd): Uint8Array[] {
   if (end.status === "error") return [ndjson({ error: end.error ?? "the execution failed", code: end.code ?? "internal_error", reason: end.reason })];
   const reason = end.error ? [ndjson({ stderr: `sandgate: ${end.error}\n` })] : [];
@@ -124,7 +124,7 @@ function lastLines(end: ExecutionEnd): Uint8Array[] {
 
 const ndjson = (value: object): Uint8Array => Buffer.from(jsonLine(value));
 
-/** The members of the answer in their order: those before the output, the output, those after it. */
+/** Generates the answer with its members in order: those before the output, the output, those after it. */
 function resultOf(id: string, end: ExecutionEnd, output: OutputCollector): Result {
   const before = `${JSON.stringify({ id, status: end.status, exit_code: end.exit_code }).slice(0, -1)},"stdout":"`;
   const between = '","stderr":"';

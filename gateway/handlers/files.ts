@@ -1,4 +1,4 @@
-/** upload, download and stat: bytes pass through, at the speed of the slower side. */
+/** upload, download and stat. Bytes are passed through at the speed of the slower side. */
 
 import type { Static } from "typebox";
 import { messageChecker } from "../../shared/bus/checks.ts";
@@ -13,7 +13,7 @@ import { openMultipart } from "../http/multipart.ts";
 import { BodyWriter } from "../http/writer.ts";
 import { withStream } from "./streams.ts";
 
-/** What a multipart form may hold beside the file. */
+/** The most bytes that a multipart form may have besides the file. */
 const formBytesMax = 64 * 1024;
 const chunkBytesMax = 64 * 1024;
 
@@ -22,7 +22,7 @@ const checkTargetFields = checker(UploadTarget);
 
 interface FileSource {
   readonly bytes: AsyncIterable<Buffer>;
-  /** Where the file goes; known for certain only when all bytes were read. */
+  /** The destination of the file; final only when all bytes have been read. */
   readonly target: () => Promise<UploadTarget>;
 }
 
@@ -37,7 +37,7 @@ export async function upload(context: GatewayContext, call: Call<Static<typeof U
   return withStream(context, exchange, worker, async (stream) => {
     const size_hint = Math.min(exchange.body.length ?? 0, bytesMax);
     await context.workers.call(worker, "upload", { ...by, sandbox_id: entry.id, to: stream.target, size_hint });
-    // What breaks on our side is thrown before the worker says what it makes of it.
+    // An error on this side is thrown before the worker reports its consequence.
     const [{ path }, end] = await Promise.all([sendFile(source, stream, bytesMax, tooLarge), stream.readEach()]);
     const { size, files } = checkDone(end);
     return { message: files === undefined ? "File uploaded" : "Archive unpacked", path, size, ...(files === undefined ? {} : { files }) };
@@ -51,7 +51,7 @@ function checkTarget(fields: unknown): UploadTarget {
   return target;
 }
 
-/** The body as a file: multipart, or the bytes themselves with `?path=`. @throws {SandgateError} `invalid_request`. */
+/** Opens the body as a file: multipart, or raw bytes with `?path=`. @throws {SandgateError} `invalid_request`. */
 async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, unknown>): Promise<FileSource> {
   const contentType = exchange.header("content-type");
   const type = contentType.split(";")[0]?.trim().toLowerCase();
@@ -67,14 +67,14 @@ async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, 
   return { bytes: exchange.body.chunks(), target: async () => target };
 }
 
-/** What the address and the form say of the file. @throws {SandgateError} `invalid_request` where both say the same. */
+/** Merges query parameters and form fields. @throws {SandgateError} `invalid_request` for a name that is in both. */
 function together(query: Static<typeof UploadQuery>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
   const twice = Object.keys(fields).find((name) => Object.hasOwn(query, name));
   if (twice) throw new SandgateError("invalid_request", `${twice} must come only once: in the form, or as a query parameter`);
   return { ...query, ...fields };
 }
 
-/** While nothing is read from it, a connection does not tell that its client is gone: only the stream's stall ends such an upload. */
+/** Sends the file. A paused connection does not reveal that its client is gone; then only the stream's stall timeout ends the upload. */
 async function sendFile(source: FileSource, stream: Stream, bytesMax: number, tooLarge: SandgateError): Promise<UploadTarget> {
   let size = 0;
   try {
@@ -130,7 +130,7 @@ async function sendDownload(
   }
 }
 
-/** RFC 6266: the name in ASCII for old clients, in UTF-8 for the others. */
+/** `Content-Disposition` by RFC 6266: the name in ASCII for old clients, in UTF-8 for the others. */
 function disposition({ path, archive }: Static<typeof DownloadQuery>): string {
   const name = (path.replace(/\/+$/, "").split("/").at(-1) || "root") + (archive ? ".tar" : "");
   const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");

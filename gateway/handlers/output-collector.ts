@@ -1,7 +1,7 @@
-/** Keeps the output of a synchronous execution, within memory that all of them share. */
+/** Collects the output of a synchronous execution, within a memory budget that all executions share. */
 import type { Semaphore } from "../../shared/util/mutex.ts";
 
-/** Output up to this size is held without asking for room. */
+/** Output up to this size needs no reservation. */
 const freeBytes = 64 * 1024;
 
 type Stream = "stdout" | "stderr";
@@ -9,30 +9,30 @@ type Stream = "stdout" | "stderr";
 export class OutputCollector {
   readonly #memory: Semaphore;
   readonly #bytesMax: number;
-  /** As the command has written it: as JSON, or as a string, it may take many times the memory. */
+  /** Raw bytes, because JSON or strings may take many times the memory. */
   readonly #chunks: Readonly<Record<Stream, Buffer[]>> = { stdout: [], stderr: [] };
   readonly #jsonBytes: Record<Stream, number> = { stdout: 0, stderr: 0 };
   #bytes = 0;
   #release: (() => void) | undefined;
 
-  /** @param bytesMax reserved whole once the output is not small, so that nobody who holds a part waits for more. */
+  /** @param bytesMax reserved in full once the output exceeds `freeBytes`, so that no holder of a part ever waits for more. */
   constructor(memory: Semaphore, bytesMax: number) {
     this.#memory = memory;
     this.#bytesMax = bytesMax;
   }
 
-  /** Bytes of what `json` yields. */
+  /** The number of bytes that `json` yields. */
   jsonBytes(stream: Stream): number {
     return this.#jsonBytes[stream];
   }
 
-  /** One of the streams as the inside of a JSON string, piece by piece. */
+  /** The content of a JSON string with one of the streams, piece by piece. */
   *json(stream: Stream): Generator<string> {
-    // No character is cut in two by the worker, so the pieces are as good as the whole.
+    // The worker never splits a character, so pieces can be decoded separately.
     for (const chunk of this.#chunks[stream]) yield escaped(chunk.toString("utf8"));
   }
 
-  /** Takes one or more NDJSON lines; waits while there is no room, which holds the command back. */
+  /** Adds one or more NDJSON lines. Waits while there is no room, which slows the command down. */
   async add(lines: Uint8Array): Promise<void> {
     this.#bytes += lines.length;
     if (this.#bytes > freeBytes) this.#release ??= await this.#memory.acquire(this.#bytesMax);

@@ -1,4 +1,4 @@
-/** Making a sandbox from a snapshot. */
+/** Creates a sandbox from a snapshot. */
 
 import type { Static } from "typebox";
 import type { Manifest, SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
@@ -14,19 +14,19 @@ import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 const bytesPerGB = 1024 ** 3;
 
-/** What a caller says of the new sandbox; what is undefined is as the snapshot has it. */
+/** The caller's settings for the new sandbox; undefined ones are taken from the snapshot. */
 export interface SandboxWanted {
   readonly name: string | undefined;
   readonly image: string | undefined;
   readonly cpu: number | undefined;
   readonly memory: number | undefined;
   readonly storage?: number | undefined;
-  /** Over those of the snapshot. */
+  /** Added to those of the snapshot, and overriding them. */
   readonly env_vars?: Readonly<Record<string, string>> | undefined;
   readonly wait: boolean;
 }
 
-/** On whose behalf, and in which reserved place. */
+/** The caller, and the reservation for the new sandbox. */
 export interface RestoreFor {
   readonly by: By;
   readonly caller: Caller;
@@ -61,9 +61,9 @@ export async function restoreSnapshot(
 }
 
 /**
- * Has a worker that can get at the snapshot's layers make a sandbox of them.
+ * Has a worker that can access the snapshot's layers create a sandbox from them.
  *
- * @throws {SandgateError} `unavailable` when there is no such worker, `unprocessable`, else as for a new sandbox
+ * @throws {SandgateError} `unavailable` when there is no such worker, `unprocessable`, otherwise as for a new sandbox
  */
 export async function restore(
   context: GatewayContext,
@@ -85,7 +85,7 @@ export async function restore(
   }
 }
 
-/** The snapshot's settings with those of the caller over them. */
+/** The snapshot's settings, overridden by those of the caller. */
 export function settingsOf(manifest: Manifest, wanted: Pick<SandboxWanted, "cpu" | "memory" | "storage" | "env_vars">) {
   return {
     cpu: wanted.cpu ?? manifest.cpu,
@@ -95,7 +95,7 @@ export function settingsOf(manifest: Manifest, wanted: Pick<SandboxWanted, "cpu"
   };
 }
 
-/** Layers count for the storage of a sandbox, and it could not make them smaller. @throws {SandgateError} `unprocessable`. */
+/** Refuses storage smaller than the layers, which count towards it and cannot shrink. @throws {SandgateError} `unprocessable`. */
 export function refuseTooSmall({ layers }: Pick<Manifest, "layers">, storageGB: number): void {
   const usedBytes = layers.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   if (storageGB * bytesPerGB >= usedBytes) return;

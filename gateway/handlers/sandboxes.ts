@@ -18,14 +18,14 @@ import { takeSnapshot } from "./snapshots.ts";
 const pageSizeMax = 1_000;
 const foundMax = 100;
 
-/** A sandbox as every response shows it. */
+/** A sandbox as responses show it. */
 export function present(entry: SandboxEntry): SandboxInfo {
   const { id, name, status, image, created_at_ms, cpu, memory, storage, network, error } = entry;
   const created_at = new Date(created_at_ms).toISOString();
   return { id, name, status, image, created_at, cpu, memory, storage, disk_size: storage, network: { access: network }, ...(error ? { error } : {}) };
 }
 
-// Entries never change, only get replaced, so the JSON of each is made once.
+// Entries are immutable, so the JSON of each is generated once.
 const jsonOf = new WeakMap<SandboxEntry, string>();
 
 /** A sandbox as responses show it, as JSON text. */
@@ -70,12 +70,12 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
   });
 }
 
-/** Before anything is made; where an image is to be had, and whether that place is allowed, the worker finds out. @throws {SandgateError} `unprocessable`. */
+/** Refuses an invalid image early. The worker checks where it comes from and whether that is allowed. @throws {SandgateError} `unprocessable`. */
 export function refuseBadImage({ config }: GatewayContext, image: string | undefined): void {
   if (image !== undefined) wantedImage(image, config);
 }
 
-/** Makes a sandbox in a place that is reserved until it is there. @throws {SandgateError} also `sandbox_limit_reached`. */
+/** Creates a sandbox with a reservation that lasts until it exists. @throws {SandgateError} also `sandbox_limit_reached`. */
 export async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
   const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
   try {
@@ -83,7 +83,7 @@ export async function withReservation<T>({ reservations }: GatewayContext, calle
     void reservation.settle();
     return made;
   } catch (error) {
-    // Before the answer: whoever reads it may ask for another sandbox at once.
+    // Settled before the answer is sent: the client may create another sandbox at once.
     await reservation.settle();
     throw error;
   }
@@ -95,7 +95,7 @@ export function listSandboxes(context: GatewayContext, { caller, query }: Call<S
 
 const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating";
 
-// A list is made anew when one of its sandboxes changes; until then its pages are the same bytes.
+// A list is replaced when one of its sandboxes changes; until then its pages can be cached.
 const pagesOf = new WeakMap<readonly SandboxEntry[], Map<number, JsonText<SandboxPage>>>();
 const pagesKeptMax = 16;
 
@@ -114,7 +114,7 @@ function pageOf(list: readonly SandboxEntry[], query: PageQuery): JsonText<Sandb
   return body;
 }
 
-/** Those that a name may mean; more of them than this nobody wants to choose from. */
+/** The sandboxes that a name may refer to, at most `foundMax`. */
 export function findSandboxes(context: GatewayContext, { caller, query }: Call<Static<typeof FindQuery>, unknown>): FoundSandboxes {
   const { name } = query;
   const isMeant = (entry: SandboxEntry): boolean => entry.name === name || entry.id.startsWith(name) || entry.id.startsWith(`sb_${name}`);
@@ -140,12 +140,12 @@ export async function deleteAllSandboxes(context: GatewayContext, { by }: Call<u
   return await deleteAll("sandbox", context.sandboxes.ofAccount(by.account_id), (entry) => deleteOne(context, by, entry));
 }
 
-/** Ends and removes a sandbox. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
+/** Deletes a sandbox. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
 export async function deleteOne(context: GatewayContext, by: By, entry: SandboxEntry): Promise<void> {
   try {
     await context.workers.call(context.workers.worker(entry.worker_id), "delete", { ...by, sandbox_id: entry.id });
   } catch (error) {
-    // The owner does not know it: our memory was behind.
+    // The worker does not know the sandbox, so our directory was out of date.
     if (error instanceof SandgateError && error.code === "not_found") context.sandboxes.noteGone(entry.id);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Live sessions: the WebSocket, tokens for it, and which sessions there are. */
+/** Live sessions: the WebSocket, its tokens, and the list of sessions. */
 
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
@@ -10,12 +10,12 @@ import { type Answered, answered } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
 
-/** Makes a WebSocket of the request. What is wrong is said before, as to any other call. */
+/** Upgrades the request to a WebSocket. Errors before the upgrade are answered like those of any other call. */
 export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<Answered> {
   const { protocols } = exchange;
   if (!protocols) throw new SandgateError("invalid_request", "this call must be a WebSocket upgrade");
   if (!protocols.includes(subprotocol)) throw new SandgateError("invalid_request", `the WebSocket must offer the subprotocol ${subprotocol}`);
-  // Browsers add their cookie to connections that any page opens, and always say which page that is.
+  // Browsers send their cookie with WebSockets opened by any page, but always name the page's origin.
   if (caller.session && !exchange.header("origin")) throw foreignPage();
   if (caller.session) context.authenticator.refuseForeignPage(exchange);
   if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox", { reason: "token_scope" });
@@ -28,7 +28,7 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   return answered;
 }
 
-/** A token for one WebSocket of a sandbox. */
+/** Creates a token for one WebSocket of a sandbox. */
 export async function makeSessionToken(context: GatewayContext, call: Call<unknown, Static<typeof SessionTokenBody>>): Promise<SessionToken> {
   const { caller, by, id, body } = call;
   await context.sandboxes.find(id, by.account_id);

@@ -1,4 +1,4 @@
-/** Snapshots: take, list, get, delete, delete-all. What is made from them is in restore.ts and clone.ts. */
+/** Snapshots: take, list, get, delete, delete-all. Restoring and cloning are in restore.ts and clone.ts. */
 
 import type { Static } from "typebox";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
@@ -16,7 +16,7 @@ import { iso } from "./views.ts";
 
 const pollMs = 100;
 
-/** A snapshot as every response shows it. */
+/** A snapshot as responses show it. */
 export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
   const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, memory } = entry;
   return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
@@ -42,19 +42,19 @@ export async function createSnapshot(
   });
 }
 
-/** What a snapshot is taken of, and how. */
+/** Which sandbox to snapshot, and how. */
 interface SnapshotWanted {
   readonly sandboxId: string;
   readonly attemptId: string;
-  /** The worker makes one when it is undefined. */
+  /** If undefined, the worker chooses one. */
   readonly name: string | undefined;
   readonly quick: boolean;
 }
 
 /**
- * Has the sandbox's worker take a snapshot; it is ready and durable when this resolves.
+ * Has the sandbox's worker take a snapshot. The snapshot is ready and durable when this resolves.
  *
- * @throws {SandgateError} `not_found`, `conflict` when the sandbox does not run, `insufficient_storage`, `unavailable`
+ * @throws {SandgateError} `not_found`, `conflict` when the sandbox is not running, `insufficient_storage`, `unavailable`
  */
 export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId, attemptId, name, quick }: SnapshotWanted): Promise<SnapshotEntry> {
   const { worker_id } = await context.sandboxes.find(sandboxId, by.account_id);
@@ -65,9 +65,9 @@ export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId,
 }
 
 /**
- * The snapshot that an attempt has made after all, once it is ready.
+ * The snapshot that an earlier attempt has made, once it is ready.
  *
- * @throws {SandgateError} `unavailable` while nobody can say whether it will be
+ * @throws {SandgateError} `unavailable` while it is unknown whether it will be
  */
 export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, attemptId: string): Promise<SnapshotEntry | undefined> {
   await snapshots.caughtUp();
@@ -78,7 +78,7 @@ export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, 
   return entry?.status === "ready" ? entry : undefined;
 }
 
-/** Those that can be restored, newest first. */
+/** The snapshots that can be restored, newest first. */
 export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): SnapshotPage {
   const ready = snapshots.ofAccount(caller.account.id).filter(({ status }) => status === "ready");
   return paginate(ready, query, presentSnapshot);
@@ -99,14 +99,14 @@ export async function deleteAllSnapshots(context: GatewayContext, { by }: Call<u
 }
 
 /**
- * Deletes a snapshot. Where its worker is gone it is marked, and the worker drops its copy when it is back.
+ * Deletes a snapshot. If its worker is gone, the entry is only marked, and the worker drops its copy when it returns.
  *
- * @throws {SandgateError} `not_found` when somebody else was faster, `conflict` while it is being taken, `unavailable`
+ * @throws {SandgateError} `not_found` when another call was faster, `conflict` while it is being taken, `unavailable`
  */
 export async function removeSnapshot(context: GatewayContext, by: By, entry: SnapshotEntry): Promise<void> {
   const { snapshots, log } = context;
   await removeWhereItIs(context, by, entry);
-  // What stays in the object store costs space and nothing else; the client does not wait for it.
+  // The client does not wait for this: remains in the object store only cost space.
   void snapshots.dropLayers(entry).catch((err) => log.warn({ err, snapshot: entry.id }, "the layers of a snapshot could not be removed from the object store"));
 }
 
@@ -118,9 +118,9 @@ async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, e
       return snapshots.gone(id);
     }
   } catch (error) {
-    // The worker does not know it: our memory was behind.
+    // The worker does not know the snapshot, so our directory was out of date.
     if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);
-    // It was certainly not asked.
+    // Only NoResponder proves that the call never reached the worker.
     if (!(error instanceof NoResponder)) throw error;
   }
   if (!(await snapshots.markDeleted(entry))) throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });

@@ -1,4 +1,4 @@
-/** Streams with workers on behalf of a call: they end with it, whatever becomes of it. */
+/** Streams to workers on behalf of a call. They always end with the call. */
 
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
@@ -7,12 +7,12 @@ import type { WorkerRef } from "../fleet/placement.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /**
- * Opens a stream for as long as it is used.
+ * Opens a stream for the duration of `use`.
  *
- * @throws what `use` throws; why the client does not want the answer any more
+ * @throws what `use` throws, or the reason why the response is no longer wanted
  */
 export async function withStream<T>({ hub, config }: GatewayContext, exchange: Exchange, worker: WorkerRef, use: (stream: Stream) => Promise<T>): Promise<T> {
-  // A cancellation that the worker gets before the call itself would be in vain.
+  // The worker would ignore a cancellation that arrives before the call itself.
   if (exchange.unwanted) throw exchange.unwanted;
   const stream = Stream.open(hub, worker.peer, { windowBytes: config.streamWindowBytes, stallMs: config.streamStallMs });
   exchange.onAbort((reason) => stream.cancel(reason));

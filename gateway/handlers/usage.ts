@@ -1,4 +1,4 @@
-/** status (with history) and logs. */
+/** Sandbox status with history, and logs. */
 
 import type { Static } from "typebox";
 import { type LogEntry, logsPageBytesMax } from "../../shared/bus/contract/commands.ts";
@@ -12,7 +12,7 @@ import { cursorText, mergePages, type Period, parseCursor } from "../fleet/log-p
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-/** Several workers share the bytes of a page; each has room for a few entries at least. */
+/** Workers share the bytes of a page; each gets at least this, for a few entries. */
 const shareBytesMin = 128 * 1024;
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
@@ -30,12 +30,12 @@ export async function sandboxStatus(context: GatewayContext, { by, id, query }: 
   };
 }
 
-/** Every worker keeps the log of what ran on it; pages of all are merged into one. */
+/** Merges the log pages of all workers, each of which keeps the log of its own executions. */
 export async function sandboxLogs(context: GatewayContext, { by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<Logs> {
   const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
   const { fromMs, toMs } = period(query, hourMs, cursor);
   const { sandbox_id, limit = logsDefault } = query;
-  // What cannot be a sandbox has run nothing.
+  // An invalid sandbox id cannot have executions.
   const workers = sandbox_id === undefined || isId("sandbox", sandbox_id) ? context.workers.workers() : [];
   const bytes_max = Math.floor(Math.max(logsPageBytesMax / Math.max(1, workers.length), shareBytesMin));
   const call = { ...by, sandbox_id, from_ms: fromMs, to_ms: toMs, after: cursor?.after, limit, bytes_max };
@@ -56,7 +56,7 @@ function present({ account_id: _account, started_at_ms, command_bytes, stdout_tr
   };
 }
 
-/** @param before where a page goes on, with the same times */
+/** @param before the period of the previous page, if this continues it */
 function period(query: { from?: string; to?: string }, defaultMs: number, before?: Period): Period {
   const toMs = instant("to", query.to) ?? before?.toMs ?? Date.now();
   const fromMs = instant("from", query.from) ?? before?.fromMs ?? Math.max(0, toMs - defaultMs);
@@ -64,7 +64,7 @@ function period(query: { from?: string; to?: string }, defaultMs: number, before
   return { fromMs, toMs };
 }
 
-/** A time without a zone is meant as UTC, as all times of the API are. */
+/** A time without a zone is taken as UTC, like all times of the API. */
 function instant(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const atMs = Date.parse(/T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) || !text.includes("T") ? text : `${text}Z`);

@@ -1,4 +1,4 @@
-/** How often something may fail from one address. Counted on each gateway alone: a flood of bad calls must not reach the bus. */
+/** Limits failures per address. Counted on each gateway separately, so that a flood of bad calls does not reach the bus. */
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import { TokenBucket } from "./bucket.ts";
 import { rateLimited } from "./rates.ts";
@@ -8,22 +8,22 @@ const addressesMax = 50_000;
 export class AddressLimit {
   readonly #policy: Policy;
   readonly #what: string;
-  /** Oldest first, so that the first is the one to forget. */
+  /** Least recently used first, so that the first is the one to evict. */
   readonly #buckets = new Map<string, TokenBucket>();
 
-  /** @param what begins the message of the refusal. */
+  /** @param what the beginning of the error message. */
   constructor(limit: number, windowMs: number, what: string) {
     this.#policy = { limit, burst: limit, windowMs };
     this.#what = what;
   }
 
-  /** Spends nothing. @throws {SandgateError} `rate_limited` when this address has no more tries. */
+  /** Checks without spending a try. @throws {SandgateError} `rate_limited` when this address has no tries left. */
   refuseExhausted(address: string): void {
     const level = this.#buckets.get(networkOf(address))?.level(this.#policy, performance.now());
     if (level?.remaining === 0) throw rateLimited(this.#what, level);
   }
 
-  /** @throws {SandgateError} `rate_limited` when this address has no more tries. */
+  /** Spends a try. @throws {SandgateError} `rate_limited` when this address has none left. */
   take(address: string): void {
     const now = performance.now();
     const name = networkOf(address);
@@ -35,12 +35,12 @@ export class AddressLimit {
   }
 }
 
-/** An IPv6 client has a whole /64 of addresses to itself. */
+/** The unit that is limited: an IPv4 address, or an IPv6 /64 network, because one client can use all of its addresses. */
 export function networkOf(address: string): string {
   if (!address.includes(":") || address.includes(".")) return address;
   const [before = "", after] = address.split("::", 2);
   const groups = before === "" ? [] : before.split(":");
-  // `::` stands for as many zeros as are missing to eight groups.
+  // `::` stands for the zero groups that are missing from eight.
   if (after !== undefined) while (groups.length + after.split(":").filter(Boolean).length < 8) groups.push("0");
   return groups
     .slice(0, 4)

@@ -1,6 +1,6 @@
 /**
- * A token bucket whose tokens come back one by one, each a whole window after it was spent. So no window of time,
- * wherever it begins, sees more than `limit` calls, and a client that asks without a pause gets exactly that many.
+ * A token bucket whose tokens return one by one, each a full window after it was spent. So no window of time, wherever it
+ * begins, has more than `limit` calls, and a client that calls continuously gets exactly that many.
  */
 
 import type { Counted, Policy } from "../../shared/bus/contract/gateways.ts";
@@ -8,11 +8,11 @@ import type { Counted, Policy } from "../../shared/bus/contract/gateways.ts";
 /** What a bucket has left. */
 export interface Level {
   readonly remaining: number;
-  /** When there is more: until the next token comes back. 0 when the bucket is full. */
+  /** Milliseconds until the next token returns; 0 when the bucket is full. */
   readonly nextMs: number;
 }
 
-/** Spent tokens on their way to another process: how long until they come back, how many, and their prepayment or 0. */
+/** Spent tokens, for transfer to another process: time until they return, count, and prepayment id or 0. */
 export type Spent = Counted["spent"];
 
 interface Entry {
@@ -23,30 +23,30 @@ interface Entry {
   count: number;
   /** Whether later tokens may be counted with these. */
   readonly open: boolean;
-  /** Under which unused ones may be given back; else 0. */
+  /** The id under which unused tokens may be given back; 0 if none. */
   readonly prepayment: number;
 }
 
-/** Tokens spent within this many milliseconds come back together, with the last of them: it bounds the entries of busy keys. */
+/** Tokens spent within this many milliseconds return together with the last of them, which bounds the entries of busy keys. */
 const slotMs = 20;
-/** So that a token which is there to the last digit but one is not missed. */
+/** Tolerance, so that a token is not missed through floating-point rounding. */
 const roundingError = 1e-6;
 
 export class TokenBucket {
-  /** By the time at which they come back. */
+  /** Ordered by the time at which the tokens return. */
   #entries: Entry[] = [];
   #first = 0;
   #spent = 0;
-  /** What is left of the burst, for policies where that is less than the limit. */
+  /** The burst tokens left, for policies whose burst is below the limit. */
   #burst = { left: Number.POSITIVE_INFINITY, atMs: 0 };
 
-  /** Whether nothing is spent, so that it is the same as a new one. */
+  /** Whether nothing is spent, so that the bucket equals a new one. */
   isFull(nowMs: number): boolean {
     this.#expire(nowMs);
     return this.#spent === 0;
   }
 
-  /** Spends up to `want` tokens and returns how many there were. */
+  /** Spends up to `want` tokens. Returns the number spent. */
   take(policy: Policy, want: number, nowMs: number): number {
     const count = Math.min(want, this.#available(policy, nowMs));
     if (count > 0) this.#spend(count, nowMs + policy.windowMs, 0);
@@ -54,8 +54,8 @@ export class TokenBucket {
   }
 
   /**
-   * Spends tokens that somebody will use within `useMs`, and only comes back a window after that.
-   * Returns the name under which unused ones are given back, here or to the process that goes on with this bucket.
+   * Spends tokens that another process may use within `useMs`; they return a window after that. Returns the id under which
+   * unused tokens are given back, to this bucket or to the process that has taken it over.
    */
   prepay(policy: Policy, count: number, nowMs: number, useMs: number): number {
     const prepayment = Math.random();
@@ -64,7 +64,7 @@ export class TokenBucket {
     return prepayment;
   }
 
-  /** Gives back unused tokens: those of a prepayment, or without a name those that were spent last by `take`. */
+  /** Gives back unused tokens: those of a prepayment, or otherwise the ones last spent by `take`. */
   giveBack(count: number, prepayment = 0): void {
     let rest = count;
     for (let at = this.#entries.length - 1; at >= this.#first && rest > 0; at--) {
@@ -83,19 +83,19 @@ export class TokenBucket {
     return { remaining, nextMs: this.#spent === 0 ? 0 : Math.max(1, this.#nextMs(policy, nowMs, remaining)) };
   }
 
-  /** The spent tokens, for the process that goes on with this bucket. */
+  /** The spent tokens, for the process that takes over this bucket. */
   export(nowMs: number): Spent {
     this.#expire(nowMs);
     return this.#entries.slice(this.#first).flatMap(({ backAtMs, count, prepayment }) => (count > 0 ? [[backAtMs - nowMs, count, prepayment] as const] : []));
   }
 
-  /** What is left of the burst; undefined as long as the policy has none of its own. */
+  /** The burst tokens left; undefined if the policy has no separate burst. */
   exportBurst(nowMs: number): Counted["burst"] {
     const { left, atMs } = this.#burst;
     return Number.isFinite(left) ? { left, agoMs: nowMs - atMs } : undefined;
   }
 
-  /** Goes on with what another process has spent. */
+  /** Adds what another process has spent. */
   import(spent: Spent, nowMs: number, burst?: Counted["burst"]): void {
     const others = spent.map(([inMs, count, prepayment]) => ({ backAtMs: nowMs + inMs, slotMs: nowMs + inMs, count, open: false, prepayment }));
     this.#entries = [...this.#entries.slice(this.#first), ...others].sort((a, b) => a.backAtMs - b.backAtMs);
@@ -113,7 +113,7 @@ export class TokenBucket {
     return Math.max(0, Math.min(left, this.#burstTokens));
   }
 
-  /** Whole tokens of the burst. */
+  /** Whole burst tokens. */
   get #burstTokens(): number {
     return Math.floor(this.#burst.left + roundingError);
   }
@@ -122,7 +122,7 @@ export class TokenBucket {
     const open = prepayment === 0;
     this.#spent += count;
     this.#burst.left -= count;
-    // Behind it are only prepayments, which come back later.
+    // Only prepayments, which return later, come after it.
     let at = this.#entries.length;
     while (at > this.#first && (this.#entries[at - 1] as Entry).backAtMs > backAtMs) at--;
     const last = at > this.#first ? this.#entries[at - 1] : undefined;
@@ -147,7 +147,7 @@ export class TokenBucket {
     }
   }
 
-  /** Until there is one token more than now; 0 when there are no more at once. */
+  /** Milliseconds until one more token is available than now; 0 if the bucket already has as many as it can. */
   #nextMs({ limit, burst, windowMs }: Policy, nowMs: number, remaining: number): number {
     const windowNextMs = this.#backMs(this.#spent - limit + remaining + 1, nowMs);
     if (burst >= limit || remaining >= burst) return windowNextMs;
@@ -155,7 +155,7 @@ export class TokenBucket {
     return Math.max(windowNextMs, burstNextMs);
   }
 
-  /** Until so many tokens have come back. */
+  /** Milliseconds until this many tokens have returned. */
   #backMs(count: number, nowMs: number): number {
     let missing = count;
     for (let at = this.#first; at < this.#entries.length && missing > 0; at++) {

@@ -1,8 +1,7 @@
 /**
- * `Idempotency-Key`: a call that makes something is carried out once, however often it is sent. What the first one
- * answered is kept for a day in JetStream, so it does not matter which gateway gets the repetition, or whether the
- * first gateway still lives. A call whose gateway died in the middle is looked for by the id of its attempt, which
- * the thing that it made carries.
+ * `Idempotency-Key`: a call that creates something is carried out once, however often it is sent. The first answer is
+ * kept in JetStream for a day, so a repeated call may reach any gateway, even after the first one has died. If a gateway
+ * dies during a call, the result is found by the id of the attempt, which the created resource carries.
  */
 
 import { createHash } from "node:crypto";
@@ -19,10 +18,10 @@ import type { Answer, JsonText } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 export const IdempotencyRecord = Type.Object({
-  /** SHA-256 of what was asked for. */
+  /** SHA-256 of the request. */
   fingerprint: Type.String(),
   attempt_id: Type.String(),
-  /** The gateway that works on it; empty when it gave up without knowing what became of it. */
+  /** The gateway that works on it; empty when it gave up without knowing the outcome. */
   peer: Type.String(),
   answer: Type.Optional(Type.Object({ status: Type.Integer(), body: Type.String() })),
 });
@@ -31,24 +30,24 @@ export type IdempotencyRecord = Static<typeof IdempotencyRecord>;
 /** How long an answer is kept. */
 export const idempotencyMs = 86_400_000;
 
-/** As it is kept; what is made is always answered with 201. */
+/** A stored answer. A created resource is always answered with 201. */
 type Kept = NonNullable<IdempotencyRecord["answer"]>;
 const kept = (made: unknown): Kept => ({ status: 201, body: JSON.stringify(made) });
 
-/** A call that can be sent again. */
+/** A call that can be repeated safely. */
 export interface Task<A> {
   readonly accountId: string;
-  /** What is asked for, without what differs from one sending to the next. */
+  /** The request, without the parts that differ between repetitions. */
   readonly wanted: object;
-  /** Carries it out; what it makes must carry the id of the attempt. */
+  /** Carries out the call. The created resource must carry the id of the attempt. */
   run(attemptId: string): Promise<A>;
-  /** The answer of an attempt that nobody finished, if it made something after all. */
+  /** The answer of an unfinished attempt, if it created something after all. */
   recover(attemptId: string): Promise<A | undefined>;
 }
 
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 const pollMs = 200;
-/** What a gateway sent off just before it died has arrived after this time. */
+/** By then, messages that a gateway sent just before it died have arrived. */
 const arrivalMs = 1_000;
 
 export class Idempotency {
@@ -63,15 +62,15 @@ export class Idempotency {
     this.#bucket = bucket;
   }
 
-  /** Whether this gateway works on the attempt. */
+  /** Whether this gateway is working on the attempt. */
   isWorkingOn(attemptId: string): boolean {
     return this.#working.has(attemptId);
   }
 
   /**
-   * Answers with what the task makes, or with what it made when the same call was sent before.
+   * Runs the task, or returns its stored answer if the same call was sent before.
    *
-   * @throws {SandgateError} `invalid_request` for a bad key, `idempotency_conflict` for another call under the same key.
+   * @throws {SandgateError} `invalid_request` for a bad key, `idempotency_conflict` for a different call with the same key.
    */
   async answer<A>(exchange: Exchange, task: Task<A>): Promise<Answer<A>> {
     const key = exchange.header("idempotency-key");
@@ -112,14 +111,14 @@ export class Idempotency {
       return answer;
     } catch (thrown) {
       const error = SandgateError.from(thrown);
-      // Nothing was made, so the same call may be tried again; or nobody knows, so it must be looked for first.
+      // Either nothing was created and the call may be retried, or the outcome is unknown and must be recovered first.
       const isKnown = error.code !== "unavailable" && error.code !== "internal_error";
       await (isKnown ? this.#bucket.delete(name) : this.#bucket.put(name, { ...record, peer: "" })).catch(() => {});
       throw thrown;
     }
   }
 
-  /** Goes on with an attempt that nobody works on any more; undefined when somebody else was faster to do so. */
+  /** Continues an abandoned attempt; undefined when another call was faster. */
   async #finish(
     name: string,
     left: Versioned<IdempotencyRecord>,
@@ -141,7 +140,7 @@ export class Idempotency {
     }
   }
 
-  /** Whether the gateway of an attempt still works on it. */
+  /** Whether the gateway of an attempt is still working on it. */
   async #isAlive({ peer, attempt_id }: IdempotencyRecord): Promise<boolean> {
     if (peer === "") return false;
     if (peer === this.#peers.peer) return this.#working.has(attempt_id);
@@ -156,7 +155,7 @@ export class Idempotency {
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** The same text for the same content, whatever the order of its fields. */
+/** JSON that does not depend on the order of fields. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";

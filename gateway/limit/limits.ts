@@ -1,4 +1,4 @@
-/** What is counted for keys and addresses, and what is carried out only once. */
+/** Rate limits, reservations and idempotency. */
 import { BucketWriter } from "../../shared/bus/kv.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
@@ -20,7 +20,7 @@ export interface Limits {
   readonly idempotency: Idempotency;
   /** Failed authentications, by key, cookie or password. */
   readonly failures: AddressLimit;
-  /** Accounts made. */
+  /** Created accounts. */
   readonly signUps: AddressLimit;
   /** Bytes that synchronous executions with large outputs may hold. */
   readonly outputMemory: Semaphore;

@@ -1,9 +1,8 @@
 /**
  * Which gateway counts for a key, and what it has counted. Every key has one owner among the live gateways, found by
- * rendezvous hashing, so that all agree without asking and few keys move when a gateway comes or goes. A gateway that
- * becomes the owner of a key asks the others what they know of it; one that leaves, or learns of a gateway that owns
- * the key now, tells that by itself, so that nothing is lost where gateways hear of each other late. Only what a
- * gateway that died had counted is forgotten.
+ * rendezvous hashing, so that all agree without communication and few keys move when a gateway joins or leaves. A new
+ * owner asks the others for what they have counted. A gateway that leaves, or that learns of a new owner, sends its counts
+ * unasked, so that nothing is lost when gateways learn of each other late. Only the counts of a gateway that dies are lost.
  */
 import { hash } from "node:crypto";
 import { ask, tell } from "../../shared/bus/calls.ts";
@@ -18,24 +17,24 @@ import { SingleFlight } from "../../shared/util/mutex.ts";
 import { TokenBucket } from "./bucket.ts";
 import { Shares } from "./shares.ts";
 
-/** A reservation that has not become a sandbox yet. */
+/** A reservation whose sandbox does not exist yet. */
 export interface Pending {
   readonly id: string;
-  /** The gateway that makes the sandbox. */
+  /** The gateway that is creating the sandbox. */
   readonly peer: string;
   readonly atMs: number;
 }
 
-/** What the owner of a key has counted. */
+/** The counts of a key's owner. */
 export interface KeyState {
   readonly bucket: TokenBucket;
   readonly pending: Map<string, Pending>;
-  /** Whether others have counted before, so that there may be sandboxes that have not been heard of here yet. */
+  /** Whether other gateways counted before, so that there may be sandboxes not yet known here. */
   inherited: boolean;
   usedAtMs: number;
 }
 
-/** How long a key's callers wait for what others have counted; what is told later than that is added when it comes. */
+/** How long callers of a key wait for the counts of other gateways. Later replies are added when they arrive. */
 const takeoverMs = 500;
 const sweepMs = 60_000;
 const idleMs = 600_000;
@@ -50,9 +49,9 @@ export class Ownership {
   readonly #owners = new Map<string, string>();
   #ownersVersion = -1;
   #leaving = false;
-  /** The reservations that this gateway has asked for, by their ids; what is not granted is nobody's place yet. */
+  /** The reservations that this gateway has requested, by id. Those not granted take up no place yet. */
   readonly held = new Map<string, { readonly key: string; granted: boolean }>();
-  /** What this gateway has let through without the owners of keys. */
+  /** What this gateway has admitted without reaching the owners of keys. */
   readonly shares = new Shares();
   readonly #timer: NodeJS.Timeout;
 
@@ -69,7 +68,7 @@ export class Ownership {
     return this.#peers.peer;
   }
 
-  /** The live gateways, this one included unless it is leaving. */
+  /** The live gateways, including this one unless it is leaving. */
   gateways(): string[] {
     const others = [...this.#peers.present()].flatMap(({ peer, gateway }) => (gateway ? [peer] : []));
     return this.#leaving && others.length > 0 ? others : [...others, this.self];
@@ -88,7 +87,7 @@ export class Ownership {
     return owner;
   }
 
-  /** What has been counted for a key that this gateway owns; from memory, or asked of the others once. */
+  /** The counts of a key that this gateway owns: from memory, or requested from the others once. */
   state(key: string): KeyState | Promise<KeyState> {
     const known = this.#states.get(key);
     if (known) {
@@ -99,27 +98,27 @@ export class Ownership {
     return this.#takeovers.run(key, () => this.#takeOver(key));
   }
 
-  /** What has been counted for a key here, if anything. */
+  /** The counts of a key in memory, if any. */
   find(key: string): KeyState | undefined {
     return this.#states.get(key);
   }
 
-  /** All states, for those who watch over reservations. */
+  /** The counts of all keys in memory. */
   states(): IterableIterator<[string, KeyState]> {
     return this.#states.entries();
   }
 
-  /** Gives away what was counted for a key, because another gateway owns it now. */
+  /** Hands over the counts of a key to its new owner. */
   handOver(key: string): Counted {
     return this.#giveAway(key);
   }
 
-  /** Goes on with what another gateway has counted. */
+  /** Adds the counts of another gateway. */
   adopt({ key, state }: Request<"adopt">): void {
     this.#keep(key, [state]);
   }
 
-  /** Tells the next owners what was counted here. To be called before the others hear that this gateway leaves. */
+  /** Sends all counts to their next owners. Must be called before this gateway announces that it leaves. */
   leave(): void {
     this.#leaving = true;
     this.#owners.clear();
@@ -131,7 +130,7 @@ export class Ownership {
   async #takeOver(key: string): Promise<KeyState> {
     const others = this.gateways().filter((peer) => peer !== this.self);
     const told = await Promise.all(others.map((peer) => this.#askWhatWasCounted(peer, key)));
-    // Others may have come meanwhile. Those who wait for this state count in it first.
+    // Other gateways may have joined meanwhile. Callers that wait for this state count in it first.
     if (this.ownerOf(key) !== this.self) setImmediate(() => this.#passOn());
     return this.#keep(
       key,
@@ -139,7 +138,7 @@ export class Ownership {
     );
   }
 
-  /** Whoever is asked forgets it with the answer. */
+  /** Requests a gateway's counts, which it drops when it replies. */
   async #askWhatWasCounted(peer: string, key: string): Promise<Counted | undefined> {
     let isLate = false;
     const asked = ask(this.#bus, "takeover", peer, { key }).then(
@@ -155,7 +154,7 @@ export class Ownership {
     return told ?? undefined;
   }
 
-  /** Adds what others have counted, and what this gateway has done as one that does not count, to what is counted here. */
+  /** Merges the counts of others, and what this gateway admitted before it was the owner, into the local state. */
   #keep(key: string, told: readonly Counted[]): KeyState {
     const now = performance.now();
     const known = this.#states.get(key);
@@ -170,7 +169,7 @@ export class Ownership {
     return state;
   }
 
-  /** What is known of a key here, which is forgotten with this. */
+  /** Returns and drops the counts of a key. */
   #giveAway(key: string): Counted {
     const now = performance.now();
     const state = this.#states.get(key);
@@ -182,7 +181,7 @@ export class Ownership {
     return { spent, ...(burst ? { burst } : {}), pending };
   }
 
-  /** Gives the owners what is counted here for keys that are not this gateway's (any more). */
+  /** Sends the counts of keys that this gateway does not own (any more) to their owners. */
   #passOn(): void {
     for (const key of [...this.#states.keys()]) {
       const owner = this.ownerOf(key);

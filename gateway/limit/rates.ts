@@ -1,7 +1,7 @@
 /**
- * Request rates, exact over all gateways: the owner of a key counts in memory; another gateway asks the owner, which
- * gives a busy one some tokens in advance. An owner that does not answer is replaced by an even share of the limit,
- * which the next one that answers is told of.
+ * Request rates, exact across all gateways. The owner of a key counts in memory; other gateways ask the owner, which
+ * leases tokens in advance to a busy gateway. If the owner does not answer, a gateway admits an even share of the limit,
+ * and reports it to the next owner that answers.
  */
 
 import { ask, tell } from "../../shared/bus/calls.ts";
@@ -12,7 +12,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Level, TokenBucket } from "./bucket.ts";
 import type { KeyState, Ownership } from "./ownership.ts";
 
-/** Whether a call may go on, and what is left for the next ones. */
+/** Whether a call may proceed, and what is left. */
 export interface Verdict extends Level {
   readonly granted: boolean;
 }
@@ -22,17 +22,17 @@ interface Lease extends Level {
   readonly untilMs: number;
 }
 
-/** The calls of one key that wait for its owner. */
+/** Calls of one key that wait for its owner. */
 interface Asking {
   readonly policy: Policy;
   readonly waiting: ((verdict: Verdict) => void)[];
 }
 
-/** How long tokens may be used that were given in advance; what is left of them then goes back. */
+/** How long leased tokens may be used; unused ones are then given back. */
 export const leaseMs = 500;
-/** An owner that did not answer is not asked again for this long. */
+/** How long an owner that did not answer is not asked again. */
 const silenceMs = 1_000;
-/** A lease is at most this part of what is left, divided by the number of gateways. */
+/** A lease is at most the remaining tokens divided by this and by the number of gateways. */
 const leasePart = 8;
 
 export class RateLimiter {
@@ -47,7 +47,7 @@ export class RateLimiter {
     this.#ownership = ownership;
   }
 
-  /** Spends one token of the key. At once on the key's owner and within a lease, else after one round trip. */
+  /** Spends one token of the key: synchronously on the key's owner or within a lease, otherwise after one round trip. */
   take(key: string, policy: Policy): Verdict | Promise<Verdict> {
     const owner = this.#ownership.ownerOf(key);
     if (owner === this.#ownership.self) {
@@ -63,26 +63,26 @@ export class RateLimiter {
     return { remaining: remaining + (this.#leases.get(key)?.left ?? 0), nextMs: next_ms };
   }
 
-  /** Gives back a token that was taken a moment ago and not used. */
+  /** Gives back a token that was just taken and not used. */
   async giveBack(key: string): Promise<void> {
     const owner = this.#ownership.ownerOf(key);
     if (owner === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(1);
     else tell(this.#bus, "return", owner, { key, count: 1 });
   }
 
-  /** Answers another gateway that takes this one for the key's owner. */
+  /** Answers a gateway that considers this one the key's owner. */
   answerTake({ key, want, policy, by }: Request<"take">): Taken | Promise<Taken> | { moved_to: string } {
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== by) return { moved_to: owner };
     return this.#takeHere(key, policy, want);
   }
 
-  /** Takes back tokens that another gateway did not use. */
+  /** Takes back unused tokens from another gateway. */
   async takeBack({ key, count, prepayment }: Request<"return">): Promise<void> {
     if (this.#ownership.ownerOf(key) === this.#ownership.self) (await this.#ownership.state(key)).bucket.giveBack(count, prepayment);
   }
 
-  /** Without waiting where the state is known: meanwhile it could be given to another gateway. */
+  /** Synchronous if the state is in memory: during a wait it could be handed over to another gateway. */
   #takeHere(key: string, policy: Policy, want: number): Taken | Promise<Taken> {
     const state = this.#ownership.state(key);
     return state instanceof Promise ? state.then((later) => this.#spend(later, policy, want)) : this.#spend(state, policy, want);
@@ -116,7 +116,7 @@ export class RateLimiter {
     });
   }
 
-  /** Asks for all that wait now; those that come meanwhile are the next question, unless the answer brings enough for them. */
+  /** Asks for all waiting calls at once. Calls that arrive meanwhile are asked for next, unless the reply leases enough tokens. */
   async #askFor(key: string, asking: Asking): Promise<void> {
     while (asking.waiting.length > 0) {
       const waiting = asking.waiting.splice(0);
@@ -137,7 +137,7 @@ export class RateLimiter {
     this.#asking.delete(key);
   }
 
-  /** Until then the owner keeps the tokens for this gateway, so the time counts from when it was asked. */
+  /** Stores a lease. The owner reserves the tokens from the time of the request, so `untilMs` counts from then. */
   #keepLease(key: string, { prepaid, prepayment, remaining, next_ms }: Taken, untilMs: number): void {
     const lease: Lease = { left: prepaid, untilMs, remaining, nextMs: next_ms };
     this.#leases.set(key, lease);
@@ -149,7 +149,7 @@ export class RateLimiter {
     }, leaseMs);
   }
 
-  /** Never fails: without the owner, this gateway's share of the limit counts. */
+  /** Takes tokens from the owner. Never fails: without the owner, this gateway's share of the limit applies. */
   async #taken(key: string, policy: Policy, want: number): Promise<Taken> {
     let owner = this.#ownership.ownerOf(key);
     for (let hop = 0; hop < 2; hop++) {
@@ -188,7 +188,7 @@ function takeOne(bucket: TokenBucket, policy: Policy): Verdict {
   return { granted, remaining, nextMs };
 }
 
-/** The answer to a call beyond the rate. */
+/** The error for a call over the rate limit. */
 export function rateLimited(what: string, { nextMs }: Level): SandgateError {
   const retryAfterS = Math.max(1, Math.ceil(nextMs / 1_000));
   return new SandgateError("rate_limited", `${what}; try again in ${retryAfterS} second${retryAfterS === 1 ? "" : "s"}`, { retryAfterS });

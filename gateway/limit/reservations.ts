@@ -1,7 +1,7 @@
 /**
- * Sandboxes at the same time, exact over all gateways: before a sandbox is made, its place is reserved with the owner
- * of the key. A reservation ends when its sandbox is in the directory, when the gateway says that it was not made,
- * or when the gateway that held it is gone.
+ * The limit of concurrent sandboxes, exact across all gateways. Before a sandbox is created, its place is reserved with the
+ * owner of the key. A reservation ends when its sandbox is in the directory, when the gateway reports that it was not
+ * created, or when the gateway that held it is gone.
  */
 
 import { ask, askWithin } from "../../shared/bus/calls.ts";
@@ -16,19 +16,19 @@ import { pause } from "../../shared/waiting.ts";
 import type { SandboxDirectory } from "../fleet/directory.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 
-/** The right to make one sandbox. */
+/** The right to create one sandbox. */
 export interface Reservation {
   readonly id: string;
-  /** To be called when the sandbox is there, or certainly never will be. Resolves when the place is counted accordingly. */
+  /** Call it when the sandbox exists, or certainly never will. Resolves when the place is counted accordingly. */
   settle(): Promise<void>;
 }
 
-/** How long gateways may need to agree on the owner, and that to answer: one that died is known to be gone after some seconds. */
+/** How long finding the owner and its answer may take. Covers the seconds until a dead gateway is known to be gone. */
 const reserveMs = 10_000;
 const hopsAtOnce = 3;
 const askAgainMs = 100;
 const sweepMs = 1_000;
-/** Younger reservations are not looked at: their sandbox is still on its way to the worker. */
+/** Younger reservations are not checked: their call may still be on its way to the worker. */
 const doubtMs = 2_000;
 
 export class Reservations {
@@ -53,7 +53,7 @@ export class Reservations {
     clearInterval(this.#timer);
   }
 
-  /** How many places of the key are taken, as far as this gateway knows. */
+  /** The number of sandboxes of the key that this gateway knows of. */
   used(key: string): number {
     return this.#directory.countOfKey(key);
   }
@@ -77,7 +77,7 @@ export class Reservations {
     return { id, settle: () => this.#settle(key, id) };
   }
 
-  /** Answers another gateway that takes this one for the key's owner. */
+  /** Answers a gateway that considers this one the key's owner. */
   async answerReserve({ key, id, peer, limit }: Request<"reserve">): Promise<Reply<"reserve">> {
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== peer) return { moved_to: owner };
@@ -85,13 +85,13 @@ export class Reservations {
     return granted === undefined ? { moved_to: this.#ownership.ownerOf(key) } : { granted };
   }
 
-  /** Another gateway is done with a reservation. */
+  /** Settles a reservation for another gateway. */
   async answerSettle({ key, id }: Request<"settle">): Promise<object> {
     await this.#settleHere(key, id);
     return {};
   }
 
-  /** Whether this gateway still works on the reservation. */
+  /** Whether this gateway is still working on the reservation. */
   holds(id: string): boolean {
     return this.#ownership.held.has(id);
   }
@@ -115,7 +115,7 @@ export class Reservations {
     throw new SandgateError("unavailable", "the gateways are changing places; try again");
   }
 
-  /** Undefined when nobody listens there, or nobody does any more: what a gateway that is gone has reserved is nobody's place. */
+  /** Undefined when the owner does not exist or is gone: what it has reserved then no longer counts. */
   async #askOwner(owner: string, question: Asked<"reserve">, timeoutMs: number): Promise<Reply<"reserve"> | undefined> {
     try {
       return await this.#peers.whilePresent(owner, askWithin(this.#bus, "reserve", owner, question, timeoutMs));
@@ -125,7 +125,7 @@ export class Reservations {
     }
   }
 
-  /** Undefined when another gateway has become the owner meanwhile. */
+  /** Reserves as the owner; undefined when another gateway has become the owner meanwhile. */
   async #reserveHere(key: string, pending: Pending, limit: number): Promise<boolean | undefined> {
     const state = await this.#ownership.state(key);
     if (state.inherited) {
@@ -134,7 +134,7 @@ export class Reservations {
     }
     let isFull = this.#taken(key, state, pending.id) >= limit;
     if (isFull) {
-      // What was deleted a moment ago may not have been heard of yet.
+      // Recent deletions may not be known here yet.
       await this.#directory.caughtUp();
       isFull = this.#taken(key, state, pending.id) >= limit;
     }
@@ -143,7 +143,7 @@ export class Reservations {
     return !isFull;
   }
 
-  /** The places that others than this reservation have, which may be asked for again where the answer was lost. */
+  /** The places taken, without this reservation, which may be requested again after a lost reply. */
   #taken(key: string, { pending }: KeyState, asking: string): number {
     let count = this.#directory.countOfKey(key);
     for (const id of pending.keys()) if (id !== asking && !this.#directory.hasReservation(id)) count++;
@@ -161,9 +161,9 @@ export class Reservations {
     }
   }
 
-  /** The sandbox, if it was made, must be counted before its reservation is not. */
+  /** Ends a reservation, but only after its sandbox, if any, is in the directory and counted. */
   async #settleHere(key: string, id: string): Promise<void> {
-    // Never taken from its owner for this: that finds out by itself.
+    // Another owner is not asked for its state: it finds out by itself.
     const isOwner = this.#ownership.ownerOf(key) === this.#ownership.self;
     const state = isOwner ? await this.#ownership.state(key) : this.#ownership.find(key);
     if (!state?.pending.has(id)) return;
@@ -175,7 +175,7 @@ export class Reservations {
     }
   }
 
-  /** Ends reservations that nobody works on any more: their gateway died, or its word about them was lost. */
+  /** Ends abandoned reservations: their gateway died, or its message was lost. */
   async #sweep(): Promise<void> {
     const before = performance.now() - doubtMs;
     for (const [key, { pending }] of this.#ownership.states()) {
@@ -194,7 +194,7 @@ export class Reservations {
     try {
       return (await ask(this.#bus, "held", peer, { ids })).ids;
     } catch {
-      return ids; // It may be busy; if it is gone, its silence will say so.
+      return ids; // The gateway may be busy. If it is gone, missed heartbeats will show it.
     }
   }
 }

@@ -1,11 +1,11 @@
-/** What a gateway lets through by itself while it cannot reach the owner of a key: an even share of the limit. */
+/** Admits calls while the owner of a key is unreachable: an even share of the limit per gateway. */
 
 import type { Policy, Taken } from "../../shared/bus/contract/gateways.ts";
 import { type Spent, TokenBucket } from "./bucket.ts";
 
 interface Share {
   readonly bucket: TokenBucket;
-  /** The same tokens, until the owner is told of them. */
+  /** The tokens that have not been reported to the owner yet. */
   untold: TokenBucket;
 }
 
@@ -26,7 +26,7 @@ export class Shares {
     return { granted, remaining, next_ms: Math.max(1, nextMs), prepaid: 0, prepayment: 0 };
   }
 
-  /** What was let through since this was asked last. */
+  /** What was admitted since the last call. */
   tell(key: string): Spent {
     const share = this.#shares.get(key);
     if (!share) return [];
