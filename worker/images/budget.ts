@@ -1,16 +1,16 @@
-/** Which images go when there is no room for all. */
+/** Decides which images to remove when there is no room for all. */
 import { localRegistry } from "../../shared/util/image.ts";
 import type { StoredImage } from "../runtime/podman/images.ts";
 
-/** Whether an image came from a registry, and nobody has given it a name of this machine since: it can be had again. */
+/** Whether an image came from a registry and has no local name since, so that it can be pulled again. */
 export function isPulled({ names, digests, formerNames }: Pick<StoredImage, "names" | "digests" | "formerNames">): boolean {
   const all = [...names, ...digests, ...formerNames];
   return all.length > 0 && !all.some((name) => name.startsWith(`${localRegistry}/`));
 }
 
 /**
- * The images to remove so that the rest takes at most `bytesMax`, those not used for longest first; all that may go when
- * that is not enough.
+ * The images to remove so that the rest takes at most `bytesMax`, least recently used first. If that cannot be reached, all
+ * that may go.
  */
 export function surplus<T extends Pick<StoredImage, "sizeBytes">>(
   images: readonly T[],

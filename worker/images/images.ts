@@ -1,6 +1,6 @@
 /**
- * The images of a worker: which one a caller means, fetched when it is not here, kept while it is needed, and removed when
- * there are too many. Everything else knows images by their ids.
+ * The images of a worker: resolves the image that a caller names, pulls it when missing, keeps it while it is needed, and
+ * removes images when there are too many. All other code refers to images by id.
  */
 
 import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
@@ -23,7 +23,7 @@ interface Parts {
   readonly puller: ImagePull;
   readonly workerId: string;
   readonly log: Logger;
-  /** The images without which sandboxes and snapshots of this worker could not be mounted again. */
+  /** The images that this worker's sandboxes and snapshots need in order to be mounted again. */
   readonly needed: () => ReadonlySet<string>;
 }
 
@@ -40,22 +40,22 @@ export class Images {
     this.#uses = new ImageUses(parts.config.storageDir);
   }
 
-  /** Takes up what a former process of this worker has left. */
+  /** Takes over what an earlier process of this worker left. */
   async start(): Promise<void> {
     const { store, puller, workerId, needed, config, log } = this.#parts;
     await puller.removeAbandoned();
     this.#held = new Set(await store.held(workerId));
     for (const id of [...needed(), ...(config.defaultImageId ? [config.defaultImageId] : [])]) {
-      await this.hold(id).catch((err) => log.debug({ err, image: id }, "an image that is needed is not here"));
+      await this.hold(id).catch((err) => log.debug({ err, image: id }, "an image in use is not on this worker"));
     }
     await this.#removeFormerDefaults().catch((err) => log.warn({ err }, "default images of earlier versions could not be removed"));
   }
 
   /**
-   * Runs a task with the id of the image that a caller means, which is here and stays here as long as the task takes.
+   * Runs a task with the id of the image that a caller names. The image is present, and stays so while the task runs.
    *
-   * @throws {SandgateError} `unprocessable` with the reason when it cannot be had, `unavailable` without the default image,
-   *   `insufficient_storage`
+   * @throws {SandgateError} `unprocessable`, with the reason, when the image is not available; `unavailable` without the default
+   *   image; `insufficient_storage`
    */
   async use<T>(image: string, task: (id: string) => Promise<T>): Promise<T> {
     const wanted = wantedImage(image, this.#parts.config);
@@ -72,7 +72,7 @@ export class Images {
     }
   }
 
-  /** The layers of an image that is here; it is kept for this worker from now on. @throws {ImageGone} */
+  /** The layers of a present image, which is kept for this worker from now on. @throws {ImageGone} */
   async kept(id: string): Promise<ImageLayers> {
     const unpin = this.#pins.add(id);
     try {
@@ -83,10 +83,10 @@ export class Images {
     }
   }
 
-  /** Keeps an image as long as sandboxes or snapshots of this worker need it, whoever else may want its room. @throws {ImageGone} */
+  /** Keeps an image for as long as this worker's sandboxes or snapshots need it, even if others want the room. @throws {ImageGone} */
   async hold(id: string): Promise<void> {
     const { config, store, workerId } = this.#parts;
-    // A name of this machine keeps it already.
+    // An image with a local name is never removed for room.
     const isKept = id === config.defaultImageId && config.defaultImage.startsWith(`${localRegistry}/`);
     if (isKept) return;
     await this.#turns.run(id, async () => {
@@ -96,7 +96,7 @@ export class Images {
     });
   }
 
-  /** What is in the storage, for operators. */
+  /** The images in the storage, for operators. */
   async list(): Promise<ImageEntry[]> {
     await this.#release();
     const { config, store } = this.#parts;
@@ -111,7 +111,7 @@ export class Images {
     }));
   }
 
-  /** Removes an image that nothing needs. @throws {SandgateError} `not_found`, `conflict` */
+  /** Removes an unused image. @throws {SandgateError} `not_found`, `conflict` */
   async remove(id: string): Promise<void> {
     await this.#turns.run("remove", async () => {
       await this.#release();
@@ -122,7 +122,7 @@ export class Images {
     });
   }
 
-  /** Those that a later one has taken the name from. */
+  /** Removes earlier default images, whose name a later one has taken. */
   async #removeFormerDefaults(): Promise<void> {
     const { store, config, log } = this.#parts;
     if (!config.defaultImageId) return;
@@ -155,7 +155,7 @@ export class Images {
     }
   }
 
-  /** By its whole name and nothing less, which Podman itself would complete. */
+  /** Finds an image by its exact full name; Podman itself would also complete partial names. */
   async #find(wanted: ImageReference): Promise<StoredImage | undefined> {
     const name = nameOf(wanted);
     return (await this.#parts.store.list()).find(({ names, digests }) => names.includes(name) || digests.includes(name));
@@ -181,14 +181,14 @@ export class Images {
     }
   }
 
-  /** A pull that is ended for its size may have stored its image a moment before. */
+  /** Removes an image that may have been stored just before its pull was aborted for its size. */
   async #dropRefused(wanted: ImageReference): Promise<void> {
     const stored = await this.#find(wanted);
-    // One that is here under another name as well was here before.
+    // An image that also has another name was here before.
     if (stored && stored.names.length <= 1 && !this.#parts.needed().has(stored.id) && !this.#pins.has(stored.id)) await this.#removeUnused(stored);
   }
 
-  /** Makes room for an image that has just been pulled, or removes it. @throws {SandgateError} `insufficient_storage` */
+  /** Makes room for an image that was just pulled, or removes that image. @throws {SandgateError} `insufficient_storage` */
   async #makeRoom(newId: string): Promise<void> {
     const { config, store, log } = this.#parts;
     await this.#uses.note(newId);
@@ -204,14 +204,14 @@ export class Images {
     for (const image of fits ? going : []) {
       if (this.#isUsed(image) || !(await this.#removeUnused(image))) continue;
       bytes -= image.sizeBytes;
-      log.info({ event: "image_removed", image: image.id, names: image.names, bytes: image.sizeBytes }, "an image made room for another one");
+      log.info({ event: "image_removed", image: image.id, names: image.names, bytes: image.sizeBytes }, "an image was removed to make room for another");
     }
     if (bytes <= config.imagesBytesMax || latest === undefined) return;
     await this.#removeUnused(latest);
-    throw new SandgateError("insufficient_storage", isHopeless ? tooLarge(config) : "there is no room for another image: those that are here are in use");
+    throw new SandgateError("insufficient_storage", isHopeless ? tooLarge(config) : "there is no room for another image: the present ones are in use");
   }
 
-  /** @returns false when a container has it */
+  /** @returns false when a container uses the image */
   async #removeUnused(image: StoredImage): Promise<boolean> {
     const isRemoved = await this.#parts.store.remove(image);
     if (isRemoved) await this.#uses.forget(image.id);
@@ -223,7 +223,7 @@ export class Images {
     return isPinned || containers > 0 || id === this.#parts.config.defaultImageId || this.#parts.needed().has(id);
   }
 
-  /** Lets go what nothing of this worker needs any more. */
+  /** Releases images that nothing on this worker needs any more. */
   async #release(): Promise<void> {
     const { store, workerId, needed, config } = this.#parts;
     const isFree = (id: string): boolean => !needed().has(id) && !this.#pins.has(id) && id !== config.defaultImageId;

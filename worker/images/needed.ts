@@ -1,10 +1,10 @@
-/** Images that Podman does not know to be in use, though files of sandboxes lie over them or will do so again. */
+/** Images in use that Podman does not know about, because the files of sandboxes lie, or will lie, over them. */
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "../snapshots/registry.ts";
 
 /**
- * @param parts.mounted the images below the files of restored sandboxes, by the id of the sandbox
- * @param parts.inArchive whether the archive also has the images of archived snapshots
+ * @param parts.mounted the images below the files of restored sandboxes, by sandbox id
+ * @param parts.inArchive whether the archive also holds the images of archived snapshots
  */
 export function imagesNeeded(parts: { sandboxes: Sandboxes; snapshots: Snapshots; mounted: ReadonlyMap<string, string>; inArchive: boolean }): Set<string> {
   const ofSandboxes = [...parts.sandboxes.all()].map(({ record }) => record.root?.base.id);

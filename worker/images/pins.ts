@@ -1,4 +1,4 @@
-/** Names and ids of images that something is being done with, so that nobody removes them meanwhile. */
+/** Names and ids of images that are being worked with and must not be removed meanwhile. */
 export class Pins {
   readonly #counts = new Map<string, number>();
 

@@ -1,4 +1,4 @@
-/** When images were used last: the times of empty files beside Podman's storage, so that all workers that share it see them. */
+/** When images were last used: the times of empty files beside Podman's storage, visible to all workers that share it. */
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -15,7 +15,7 @@ export class ImageUses {
     await utimes(this.#fileOf(id), now, now).catch(() => writeFile(this.#fileOf(id), ""));
   }
 
-  /** Milliseconds since 1970, by id. */
+  /** Milliseconds since 1970, by image id. */
   async all(): Promise<ReadonlyMap<string, number>> {
     const ids = await readdir(this.#dir).catch(() => []);
     const times = await Promise.all(ids.map(async (id) => [id, (await stat(this.#fileOf(id)).catch(() => undefined))?.mtimeMs ?? 0] as const));

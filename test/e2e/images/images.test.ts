@@ -130,7 +130,7 @@ test("an image with a sandbox, under the files of a restored one, or under a sna
   expectOk(await calls.delete(first.id));
   const inUse = await Promise.all([running, restored, kept].map(async (image) => (await find(image))?.in_use));
   assert.deepEqual(inUse, [true, true, true]);
-  expectError(await create(whole(another)), "insufficient_storage", "there is no room for another image: those that are here are in use");
+  expectError(await create(whole(another)), "insufficient_storage", "there is no room for another image: the present ones are in use");
   assert.equal(await find(another), undefined);
   for (const image of [running, restored, kept]) expectError(await remove(image.id), "conflict", "the image is in use");
   // Podman itself keeps them, whoever asks.
