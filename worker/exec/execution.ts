@@ -1,4 +1,4 @@
-/** One command from its start to its end: output out, limits and cancellation in, exactly one outcome. */
+/** One command from start to end: streams its output, applies limits and cancellation, and has exactly one outcome. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
@@ -12,7 +12,7 @@ import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import type { OutputStream } from "./output.ts";
 
-/** Exit codes as the API defines them. */
+/** Exit codes as defined by the API. */
 const exitCodes = { timeout: 124, error: -1 } as const;
 const sigkillExitCode = 137;
 
@@ -69,7 +69,7 @@ export class Execution implements Activity {
           return exited;
         },
       );
-      // The command itself may be gone before what it started.
+      // The command itself may end before the processes it started.
       await this.#killed;
       return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
     } catch (error) {
@@ -87,7 +87,7 @@ export class Execution implements Activity {
   #halt(stop: Stop): void {
     if (this.#stop) return;
     this.#stop = stop;
-    this.#killed = this.#command.kill().catch((err) => this.#log.error({ err }, "a command could not be ended"));
+    this.#killed = this.#command.kill().catch((err) => this.#log.error({ err }, "a command could not be killed"));
   }
 
   async #pump(pipe: PipeReader, output: OutputStream): Promise<void> {
@@ -121,7 +121,7 @@ export class Execution implements Activity {
   }
 }
 
-/** How often the kernel has killed in this container for want of memory; 0 where it has no cgroup v2 of its own. */
+/** How often the kernel's OOM killer struck in this container; 0 if it has no cgroup v2 of its own. */
 function oomKills(container: Container): number {
   if (!container.cgroup) return 0;
   try {

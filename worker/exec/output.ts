@@ -1,12 +1,12 @@
-/** What becomes of a command's output: NDJSON lines for the client, a short preview for the log. */
+/** Turns a command's output into NDJSON lines for the client and a short preview for the log. */
 import { StringDecoder } from "node:string_decoder";
 
-/** Bytes of each stream that the execution log keeps. */
+/** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
 
 export type StreamName = "stdout" | "stderr";
 
-/** One of a command's two streams, decoded without cutting a character in two. */
+/** One of a command's two output streams, decoded without splitting characters. */
 export class OutputStream {
   readonly #name: StreamName;
   readonly #keepBytes: number;
@@ -15,7 +15,7 @@ export class OutputStream {
   /** Bytes the command wrote. */
   bytes = 0;
 
-  /** @param keepBytes bytes that are passed on; what comes after is counted and dropped. */
+  /** @param keepBytes bytes to pass on; any beyond are counted and dropped. */
   constructor(name: StreamName, keepBytes: number) {
     this.#name = name;
     this.#keepBytes = keepBytes;
@@ -33,7 +33,7 @@ export class OutputStream {
     return this.bytes > previewBytesMax;
   }
 
-  /** The NDJSON line for a chunk, or undefined when it holds no whole character or is beyond what is kept. */
+  /** The NDJSON line for a chunk, or undefined when the chunk completes no character or lies beyond the limit. */
   take(chunk: Buffer): Buffer | undefined {
     const kept = chunk.subarray(0, Math.max(0, this.#keepBytes - this.bytes));
     this.bytes += chunk.length;
@@ -41,7 +41,7 @@ export class OutputStream {
     return kept.length > 0 ? this.#line(this.#decoder.write(kept)) : undefined;
   }
 
-  /** The line for bytes at the end that make no whole character. What was cut off by us is no broken character. */
+  /** The line for trailing bytes that form no whole character. A character cut by our own limit does not count as broken. */
   flush(): Buffer | undefined {
     return this.truncated ? undefined : this.#line(this.#decoder.end());
   }
@@ -51,12 +51,12 @@ export class OutputStream {
   }
 }
 
-/** The beginning of what a command wrote. */
+/** The beginning of a command's output. */
 export class Preview {
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
 
-  /** Whether something was left out. */
+  /** Whether some output was left out. */
   truncated = false;
 
   add(chunk: Buffer): void {
