@@ -8,8 +8,8 @@ import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
 
-// The file is opened once; its size is that of the opened file and exactly as many bytes are sent. Files that the kernel
-// makes up when they are read (proc, sysfs, control groups, message queues) have no size, or not the one that they say.
+// The file is opened once. Its size is that of the opened file, and exactly that many bytes are sent. Files that the kernel
+// generates on reading (proc, sysfs, cgroups, message queues) report no size or a wrong one.
 const sendFile = `
 [ -e "$1" ] || exit 44
 [ -d "$1" ] && exit 21
@@ -38,9 +38,9 @@ exec tar -cf - "$name"
 const openTimeoutMs = 10_000;
 
 export interface Download {
-  /** Bytes to come, where it is known before. */
+  /** The number of bytes to come, if known in advance. */
   readonly size: number | undefined;
-  /** Sends everything, and resolves with the stream's summary; rejects when it could not be sent whole. A stream that breaks ends it. */
+  /** Sends everything and resolves with the stream's summary. Rejects when not all could be sent. A broken stream ends it. */
   send(stream: Stream): Promise<object>;
 }
 
@@ -65,7 +65,7 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   };
 }
 
-/** What the program says first. A file that becomes a named pipe just before it is opened would keep it for ever. */
+/** The first line that the program prints. It has a timeout, because opening a file just replaced by a named pipe would hang. */
 async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<string> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]);
   return stoppedBy(
@@ -78,7 +78,7 @@ async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<str
 async function sendAll(tool: RunningCommand, stream: Stream, path: string): Promise<object> {
   const run = () => Promise.all([tool.exited, textOf(tool.stderr), stream.pump(tool.stdout)]);
   const [exitCode, stderr] = await stream.whileOpen(() => void tool.kill(), run);
-  // tar says 1 when a file changed while it was read, which is no reason to withhold the archive.
+  // tar exits with 1 when a file changed while being read, which is no reason to withhold the archive.
   if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
   return {};
 }

@@ -8,7 +8,7 @@ import type { PipeReader } from "../runtime/process/pipes.ts";
 
 const textBytesMax = 8 * 1024;
 
-/** Exit codes by which our programs say what is wrong. */
+/** Exit codes by which our programs report what is wrong. */
 const faults: Record<number, (path: string) => SandgateError> = {
   17: (path) => new SandgateError("unprocessable", `the path is not a regular file: ${path}`, { reason: "exists" }),
   20: (path) => new SandgateError("unprocessable", `a part of the path is not a directory: ${path}`, { reason: "not_a_directory" }),
@@ -34,14 +34,14 @@ export async function startTool(
   return tool;
 }
 
-/** Runs a shell program to its end and returns what it prints. @throws {SandgateError} for the exit codes above and for a full disk. */
+/** Runs a shell program to its end and returns its output. @throws {SandgateError} for the exit codes above and for a full disk. */
 export async function runTool(oci: OciRuntime, container: Container, program: string, args: readonly string[], path: string): Promise<string> {
   const { exitCode, stdout, stderr } = await endOf(await startTool(oci, container, program, args, "none"));
   if (exitCode !== 0) throw toolFault(exitCode, stderr, path);
   return stdout;
 }
 
-/** How a program without input ends, and the beginning of what it has printed. */
+/** Waits for a program without input; returns its exit code and the beginning of its output. */
 export async function endOf(tool: RunningCommand): Promise<{ exitCode: number; stdout: string; stderr: string }> {
   try {
     const [exitCode, stderr, stdout] = await Promise.all([tool.exited, textOf(tool.stderr), textOf(tool.stdout)]);
@@ -52,7 +52,7 @@ export async function endOf(tool: RunningCommand): Promise<{ exitCode: number; s
   }
 }
 
-/** What the exit code and the messages of a program mean for the caller. */
+/** The caller's error for a program's exit code and messages. */
 export function toolFault(exitCode: number, stderr: string, path: string): SandgateError {
   const known = missingProgram(stderr, shell) ?? faults[exitCode]?.(path);
   if (known) return known;
@@ -74,7 +74,7 @@ export async function textOf(pipe: PipeReader): Promise<string> {
   return text;
 }
 
-/** Reads one line and leaves the pipe to be read on. */
+/** Reads one line and leaves the rest of the pipe unread. */
 export async function lineOf(pipe: PipeReader): Promise<string> {
   let text = "";
   for (let chunk = await pipe.next(); chunk; chunk = await pipe.next()) {

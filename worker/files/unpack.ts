@@ -1,4 +1,4 @@
-/** Unpacks an archive that lies in a sandbox, by the sandbox's own `tar`. */
+/** Unpacks an archive inside a sandbox with the sandbox's own `tar`. */
 import { stoppedBy } from "../../shared/abort.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -8,7 +8,7 @@ import { endOf, startTool, toolFault } from "./tool.ts";
 const failedExitCode = 45;
 const reasonCharsMax = 200;
 
-// $1 the archive, $2 the folder; says how much was in it.
+// $1 the archive, $2 the folder; prints the number of entries.
 const program = `
 [ -e "$2" ] && ! [ -d "$2" ] && exit 20
 command -v tar >/dev/null || { echo "tar: not found" >&2; exit 127; }
@@ -17,8 +17,8 @@ rm -f -- "$1" "$1.list"
 `;
 
 /**
- * @param signal ends it
- * @returns how many files and folders there were
+ * @param signal aborts unpacking
+ * @returns the number of files and folders in the archive
  * @throws {SandgateError} `unprocessable`, `insufficient_storage`, the reason of the signal.
  */
 export async function unpack(oci: OciRuntime, container: Container, archive: string, folder: string, signal: AbortSignal): Promise<number> {

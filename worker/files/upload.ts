@@ -1,4 +1,4 @@
-/** Receives a file: into a temporary file in the sandbox first, to its place only when it is complete. */
+/** Receives a file into a temporary file in the sandbox, and moves it into place only once it is complete. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
@@ -19,7 +19,7 @@ const checkEnd = messageChecker(fileCalls.upload.stream.sent, "the end of an upl
 const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
 const discard = 'rm -f -- "$1" "$1.list"';
 const discardAll = "rm -f -- /tmp/.sandgate-upload-*";
-// $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename on one file system.
+// $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename within one file system.
 const place = `
 [ -d "$2" ] && exit 21
 [ -e "$2" ] && ! [ -f "$2" ] && exit 17
@@ -30,16 +30,16 @@ chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:
 mv -f -- "\${dir:-/}/$4" "$2"
 `;
 
-/** How the names of an upload's own files begin, wherever they are. */
+/** The prefix of all files that an upload creates for itself. */
 export const temporaryNameOf = (id: string): string => `.sandgate-upload-${id}`;
 
 export interface UploadJob {
   readonly oci: OciRuntime;
   readonly container: Container;
   readonly id: string;
-  /** Brings the file. It breaks when nobody waits for the outcome any more, or the sandbox must take no more. */
+  /** Carries the file. It breaks when nobody waits for the outcome any more, or when the sandbox must accept no more. */
   readonly stream: Stream;
-  /** Called with every chunk's size before it is written; throws when it must not be. */
+  /** Called with every chunk's size before it is written; throws when it must not be written. */
   readonly account: (bytes: number) => void;
 }
 
@@ -52,7 +52,7 @@ export async function discardLeftovers(oci: OciRuntime, container: Container): P
   await runTool(oci, container, discardAll, [], "/tmp");
 }
 
-/** Takes the stream to its end and returns the size of the file. On failure the old file stays; of an archive, what was unpacked before. */
+/** Reads the stream to its end and returns the file's size. On failure an old file stays; of an archive, what was already unpacked. */
 export async function takeUpload(job: UploadJob): Promise<UploadDone> {
   const name = temporaryNameOf(job.id);
   const temporary = `/tmp/${name}`;
@@ -76,10 +76,10 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   const written = tool.exited.then(async (code) => {
     if (code !== 0) throw toolFault(code, await stderr, temporary);
   });
-  // A program that ends early ends the stream, whose reader then sees why.
+  // A program that ends early fails the stream, so that its reader learns why.
   written.catch((error: unknown) => job.stream.fail(SandgateError.from(error)));
   try {
-    // A program that was stopped from within the sandbox takes no bytes and so would never see the stream's end.
+    // A program stopped from inside the sandbox takes no bytes, so feeding it would never notice that the stream has ended.
     const result = await job.stream.whileOpen(
       () => void tool.kill(),
       () => feed(job, tool),
@@ -87,7 +87,7 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
     await written;
     return result;
   } catch (error) {
-    // Before the kill, whose exit code would be told as the reason.
+    // Before the kill, whose exit code would otherwise be reported as the reason.
     job.stream.fail(SandgateError.from(error));
     await tool.kill();
     throw error;
@@ -100,7 +100,7 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
 async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: UploadTarget; size: number }> {
   const stdin = tool.stdin;
   if (!stdin) throw new SandgateError("internal_error", "the file could not be written");
-  // A write after the program has ended raises this; how the program ended is what counts.
+  // Raised by a write after the program has ended. What counts is how the program ended.
   stdin.on("error", () => {});
   let size = 0;
   const end = await job.stream.readEach(async (chunk) => {
@@ -112,7 +112,7 @@ async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: Upload
   return { end: checkEnd(end), size };
 }
 
-/** Resolves when the stream takes more, or never will. */
+/** Resolves when the stream accepts more, or never will. */
 function drained(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed) return resolve();
