@@ -1,4 +1,4 @@
-/** One client of a session, as the worker sees it: a stream in both directions with the gateway that has its socket. */
+/** One client of a session as the worker sees it: a stream in both directions to the gateway that holds its socket. */
 
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { SessionNotice } from "../../shared/bus/contract/sessions.ts";
@@ -11,14 +11,14 @@ import { type closeReasons, windowBytes } from "../../shared/stream/session/prot
 import { Stream } from "../../shared/stream/stream.ts";
 import type { OutputRing } from "./ring.ts";
 
-/** What comes from the client; `closed` once, whoever ended it. */
+/** What arrives from the client. `closed` comes once, whichever side ended it. */
 export interface AttachmentEvents {
   message(from: Attachment, message: ClientMessage): void;
   input(from: Attachment, bytes: Uint8Array): void;
   closed(from: Attachment): void;
 }
 
-/** Output that a client was not sent, because it was not kept any more. */
+/** Output that a client missed because it was no longer kept. */
 interface Gap {
   readonly from: number;
   readonly bytes: number;
@@ -28,7 +28,7 @@ export class Attachment implements StreamListener {
   readonly #stream: Stream;
   readonly #events: AttachmentEvents;
   #hasLeft = false;
-  /** Of the byte that is sent next. */
+  /** Offset of the next byte to send. */
   #cursor = 0;
   #acknowledged = 0;
   #gaps: Gap[] = [];
@@ -42,18 +42,18 @@ export class Attachment implements StreamListener {
     return this.#stream.isOver;
   }
 
-  /** Output from this offset on is sent from now on. */
+  /** Sends output from this offset on. */
   startAt(offset: number): void {
     this.#cursor = offset;
     this.#acknowledged = offset;
   }
 
-  /** Whether everything in the ring fits into the client's window, and more. */
+  /** Whether the client's window has room for more than everything in the ring. */
   hasRoom(ring: OutputRing): boolean {
     return windowBytes - this.#inFlight() > ring.end - this.#cursor;
   }
 
-  /** Sends what the window lets through. @returns whether the client has been sent everything. */
+  /** Sends as much as the window allows. @returns whether the client has been sent everything. */
   sendFrom(ring: OutputRing): boolean {
     for (let room = windowBytes - this.#inFlight(); room > 0 && this.#cursor < ring.end && !this.closed; room = windowBytes - this.#inFlight()) {
       if (this.#cursor < ring.start) this.#skipTo(ring.start);
@@ -64,7 +64,7 @@ export class Attachment implements StreamListener {
     return this.#cursor >= ring.end;
   }
 
-  /** The client has taken everything before this offset. @throws {SandgateError} `invalid_request` for what was never sent. */
+  /** The client has received everything before this offset. @throws {SandgateError} `invalid_request` if it was never sent. */
   acknowledge(offset: number): void {
     if (offset > this.#cursor) throw new SandgateError("invalid_request", "ack: this offset was not sent yet");
     if (offset <= this.#acknowledged) return;
@@ -76,19 +76,19 @@ export class Attachment implements StreamListener {
     this.#stream.say(notice);
   }
 
-  /** The last thing that the client is told. */
+  /** Sends the client's last notice. */
   finish(notice: SessionNotice): void {
     this.#stream.end(notice);
     this.leave();
   }
 
-  /** Ends it because of an error, or with a reason that says more than the error's code. */
+  /** Ends it with an error, or with a reason that says more than the error's code. */
   fail(error: Pick<SandgateError, "code" | "message" | "reason">, closing?: keyof typeof closeReasons): void {
     const reasons = { ...(error.reason ? { error_reason: error.reason } : {}), ...(closing ? { reason: closing } : {}) };
     this.finish({ type: "closed", code: error.code, message: error.message, ...reasons });
   }
 
-  /** Leaves without a word. */
+  /** Leaves without a notice. */
   leave(): void {
     this.#stream.close();
     if (this.#hasLeft) return;
@@ -101,7 +101,7 @@ export class Attachment implements StreamListener {
   }
 
   message(message: unknown): void {
-    // Its gateway has checked it.
+    // The gateway has checked the message.
     this.#events.message(this, message as ClientMessage);
   }
 
@@ -109,12 +109,12 @@ export class Attachment implements StreamListener {
     this.leave();
   }
 
-  /** The client has gone, or the bus, over which it attaches again. */
+  /** The client is gone, or the bus is; in the latter case the client will attach again. */
   broken(): void {
     this.leave();
   }
 
-  /** Bytes sent and not acknowledged. */
+  /** Bytes sent but not acknowledged. */
   #inFlight(): number {
     return this.#gaps.reduce((sum, { bytes }) => sum - bytes, this.#cursor - this.#acknowledged);
   }

@@ -1,9 +1,9 @@
 /**
- * The clients of a session, and the end of its output that is kept for them.
+ * The clients of a session, and the recent output kept for them.
  *
- * Output is taken at the pace of the quickest client: as long as one of them has room for it, so that a single client
- * loses nothing, and a slow one never holds up the others but is told of a gap when it falls behind what is kept. With
- * nobody there output is taken and kept as far as there is room.
+ * Output is read at the pace of the fastest client: as long as one of them has room. So a single client loses nothing, and a
+ * slow one never holds up the others; it is told of a gap when it falls behind the kept output. Without clients, all output
+ * is read, and the ring keeps the latest.
  */
 
 import type { ClosedNotice, SessionNotice } from "../../shared/bus/contract/sessions.ts";
@@ -12,10 +12,10 @@ import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 import type { Attachment } from "./attachment.ts";
 import { OutputRing } from "./ring.ts";
 
-/** Output is sent at the latest when so much has come together; before, once in each turn of the event loop. */
+/** Output is sent once this much has accumulated, and otherwise once per turn of the event loop. */
 const sendBytes = 64 * 1024;
 
-/** The last thing that clients are told: how the command ended, or that nobody knows. */
+/** The last notice to clients: how the command ended, or that this is unknown. */
 export type Outcome = ExitMessage | ClosedNotice;
 
 export class Audience {
@@ -27,7 +27,7 @@ export class Audience {
   #room: PromiseWithResolvers<void> | undefined;
   #isLast = false;
 
-  /** @param ringBytes output that is kept. */
+  /** @param ringBytes how much output to keep. */
   constructor(ringBytes: number) {
     this.#ring = new OutputRing(ringBytes);
   }
@@ -40,12 +40,12 @@ export class Audience {
     return this.#outcome;
   }
 
-  /** Offset of the first byte that is kept. */
+  /** Offset of the first byte kept. */
   get start(): number {
     return this.#ring.start;
   }
 
-  /** Offset of the byte that comes next. */
+  /** Offset of the next byte. */
   get end(): number {
     return this.#ring.end;
   }
@@ -59,7 +59,7 @@ export class Audience {
     this.#makeRoom();
   }
 
-  /** From now on a client gets the output from this offset on, which must be one that is kept. */
+  /** Starts sending a client the output from this offset on, which must still be kept. */
   serve(attachment: Attachment, offset: number): void {
     attachment.startAt(offset);
     this.#sendTo(attachment);
@@ -73,7 +73,7 @@ export class Audience {
     this.#makeRoom();
   }
 
-  /** All but one. */
+  /** Notifies all clients except one. */
   tell(notice: SessionNotice, but: Attachment | undefined): void {
     for (const attachment of this.#attachments) if (attachment !== but) attachment.tell(notice);
   }
@@ -84,7 +84,7 @@ export class Audience {
     else this.#sending ??= setImmediate(() => this.#send());
   }
 
-  /** Resolves when output may be taken. */
+  /** Resolves when output may be read. */
   async untilRoom(): Promise<void> {
     while (!this.#isLast && this.size > 0 && ![...this.#attachments].some((attachment) => attachment.hasRoom(this.#ring))) {
       this.#room ??= Promise.withResolvers<void>();
@@ -92,13 +92,13 @@ export class Audience {
     }
   }
 
-  /** What is still to come is little: no more than was on its way when everything that could write was killed. It is taken at once. */
+  /** Stops waiting for room: everything that could write was killed, so only the little that was on its way remains. */
   takeLast(): void {
     this.#isLast = true;
     this.#makeRoom();
   }
 
-  /** No more output comes. Clients are told after what there is of it, of a loss at once. The first call counts. */
+  /** Ends the output. Clients are told once they have received it all, or at once if the session was lost. Only the first call counts. */
   close(outcome: Outcome): void {
     if (this.#outcome) return;
     this.#outcome = outcome;

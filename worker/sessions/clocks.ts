@@ -1,17 +1,17 @@
-/** The times of a session: how long it may take, may be idle, and may be without a client. */
+/** The time limits of a session: how long it may run, be idle, and be without a client. */
 import { StallClock } from "../../shared/waiting.ts";
 import type { Stop } from "./end.ts";
 
 export interface ClockEvents {
-  /** A time is over while the command runs. */
+  /** A limit was reached while the command runs. */
   stop(stop: Stop): void;
-  /** Nobody was there for so long. */
+  /** No client was attached for `detachMs`. */
   alone(detachMs: number): void;
 }
 
 export interface Times {
   readonly detachMs: number;
-  /** Without input and output for this long it is ended; 0: never. */
+  /** The session ends after this long without input and output; 0: never. */
   readonly idleMs: number;
   readonly timeoutMs: number | undefined;
 }
@@ -30,7 +30,7 @@ export class SessionClocks {
     this.#idle = new StallClock(idleMs, () => events.stop({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` }));
   }
 
-  /** The command runs. */
+  /** The command has started. */
   start(): void {
     const { idleMs, timeoutMs } = this.#times;
     if (idleMs > 0) this.#idle.start();
@@ -39,7 +39,7 @@ export class SessionClocks {
     this.#timeout = setTimeout(() => this.#events.stop(late), timeoutMs);
   }
 
-  /** Input or output has come. */
+  /** Input or output has arrived. */
   traffic(): void {
     this.#idle.progress();
   }
@@ -55,7 +55,7 @@ export class SessionClocks {
     clearTimeout(this.#detached);
     const { detachMs } = this.#times;
     this.#detached = setTimeout(() => this.#events.alone(detachMs), detachMs);
-    // A worker stops by itself: nothing waits for this.
+    // This timer must not keep a stopping worker alive.
     this.#detached.unref();
   }
 

@@ -5,31 +5,31 @@ import { signalOfExitCode } from "../../shared/stream/session/protocol.ts";
 
 const timeoutExitCode = 124;
 
-/** As the log has it. */
+/** The end as logged. */
 export interface SessionEnd {
   readonly status: Exclude<ExecutionStatus, "running">;
   readonly exitCode: number;
   readonly error: string | undefined;
 }
 
-/** Why it is being ended by us. */
+/** Why the worker ends the session. */
 export interface Stop {
   readonly kind: "asked" | "timeout" | "limit";
   readonly reason: string;
 }
 
-/** @param exitCode the command's own */
+/** @param exitCode the command's own exit code */
 export function endOf(exitCode: number, stop: Stop | undefined): SessionEnd {
   const isLate = stop?.kind === "timeout";
   return { status: isLate ? "timeout" : "completed", exitCode: isLate ? timeoutExitCode : exitCode, error: stop?.reason };
 }
 
-/** What its clients are told at last. @param ownExitCode the command's own; undefined `command` for an interactive shell */
+/** The last message to clients. @param ownExitCode the command's own @param command undefined for an interactive shell */
 export function exitMessage(ownExitCode: number, stop: Stop | undefined, command: string | undefined): ExitMessage {
   const { status, exitCode } = endOf(ownExitCode, stop);
-  // The exit code of an interactive shell is that of its last command, so only for a command it tells of a signal.
+  // An interactive shell exits with the code of its last command, so only a command's exit code can stand for a signal.
   const signal = status === "completed" && (command !== undefined || stop) ? signalOfExitCode(exitCode) : undefined;
-  // Whoever asked for the end knows why.
+  // A client that asked for the end knows the reason.
   const reason = stop && stop.kind !== "asked" ? { reason: stop.reason } : {};
   return { type: "exit", exit_code: exitCode, ...(signal ? { signal } : {}), ...reason };
 }

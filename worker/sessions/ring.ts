@@ -1,9 +1,9 @@
-/** The last output of a session, both channels in the order in which it was read. */
+/** The most recent output of a session, both channels in the order in which they were read. */
 import type { OutputFrame } from "../../shared/stream/session/frames.ts";
 import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 
 const firstBytes = 4 * 1024;
-/** Changes from one channel to the other that are kept; a program that changes with every byte loses old output sooner. */
+/** The most channel runs kept; a program that switches with every byte loses old output sooner. */
 const runsMax = 16 * 1024;
 
 /** Consecutive bytes of one channel. */
@@ -16,23 +16,23 @@ export class OutputRing {
   readonly #bytesMax: number;
   #buffer: Buffer;
   #runs: Run[] = [];
-  /** Runs at the beginning that are forgotten; taken out together once they are the half. */
+  /** Forgotten runs at the beginning; they are removed together once they exceed half of all. */
   #forgotten = 0;
   #start = 0;
   #end = 0;
 
-  /** @param bytesMax what is kept at most; memory is taken as it is needed. */
+  /** @param bytesMax the most output kept; memory is allocated as needed. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
     this.#buffer = Buffer.allocUnsafeSlow(Math.min(firstBytes, bytesMax));
   }
 
-  /** Offset of the first byte that is kept. */
+  /** Offset of the first byte kept. */
   get start(): number {
     return this.#start;
   }
 
-  /** Offset of the byte that comes next. */
+  /** Offset of the next byte. */
   get end(): number {
     return this.#end;
   }
@@ -40,7 +40,7 @@ export class OutputRing {
   append(channel: OutputChannel, bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     if (this.#runs.at(-1)?.channel !== channel) this.#runs.push({ channel, from: this.#end });
-    // Of more than is kept at all, only the end.
+    // Of a chunk larger than the ring, only the end is kept.
     const kept = bytes.subarray(Math.max(0, bytes.length - this.#bytesMax));
     this.#grow(this.#end - this.#start + kept.length);
     const size = this.#buffer.length;
@@ -53,7 +53,7 @@ export class OutputRing {
     if (this.#runs.length - this.#forgotten > runsMax) this.#forget((this.#runs[this.#runs.length - runsMax] as Run).from);
   }
 
-  /** Bytes from an offset on that lie together, which must be one that is kept; valid until the next `append`. */
+  /** Contiguous bytes from a kept offset on; valid until the next `append`. */
   read(offset: number, bytesMax: number): OutputFrame {
     const index = this.#runAt(offset);
     const runEnd = this.#runs[index + 1]?.from ?? this.#end;
@@ -62,7 +62,7 @@ export class OutputRing {
     return { channel: (this.#runs[index] as Run).channel, offset, bytes: this.#buffer.subarray(at, at + length) };
   }
 
-  /** The run that holds an offset. */
+  /** The index of the run that holds an offset. */
   #runAt(offset: number): number {
     let [low, high] = [this.#forgotten, this.#runs.length - 1];
     while (low < high) {

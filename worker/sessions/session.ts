@@ -1,4 +1,4 @@
-/** A live session: one command, its clients, of whom one may write, and the time that it outlives them. */
+/** A live session: one command, its clients, at most one of which may write, and how long it outlives them. */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
@@ -17,22 +17,22 @@ import { type ClockEvents, SessionClocks } from "./clocks.ts";
 import { endOf, exitMessage, type SessionEnd, type Stop } from "./end.ts";
 import { InputCount } from "./input-count.ts";
 
-/** Clients of one session at the same time. */
+/** The most clients of one session at a time. */
 const attachmentsMax = 64;
 
 export interface SessionSettings {
   readonly ringBytes: number;
   readonly detachMs: number;
-  /** Without input and output for this long it is ended; 0: never. */
+  /** The session ends after this long without input and output; 0: never. */
   readonly idleMs: number;
 }
 
 export interface SessionEvents {
-  /** The command has ended, and all of its output was read. */
+  /** The command has ended and all its output was read. */
   ended(session: Session, end: SessionEnd): void;
   /** Nobody can attach any more. */
   gone(session: Session): void;
-  /** Something broke that is nobody's fault but ours. */
+  /** An internal error occurred. */
   failed(session: Session, error: unknown): void;
 }
 
@@ -49,11 +49,11 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
   readonly #events: SessionEvents;
   readonly #audience: Audience;
   #writer: Attachment | undefined;
-  /** Of its terminal; undefined without one. */
+  /** The terminal's size; undefined without a terminal. */
   #size: Size | undefined;
   #command: Interactive | undefined;
   #state: SessionState = "starting";
-  /** The first reason for which it is being ended. */
+  /** The first reason for which the session is being ended. */
   #stop: Stop | undefined;
   #killed: Promise<void> | undefined;
   readonly #input = new InputCount();
@@ -69,7 +69,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#clocks = new SessionClocks({ ...settings, timeoutMs: call.timeout_ms }, this);
   }
 
-  /** Whether its clients were told how it ended, or that nobody knows. */
+  /** Whether its clients were told how it ended, or that this is unknown. */
   get ended(): boolean {
     return this.#state === "ended" || this.#state === "lost";
   }
@@ -78,15 +78,15 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     return this.#audience.size;
   }
 
-  /** Whether it has a command that runs, or clients that have not taken all of its output. */
+  /** Whether its command runs, or some clients have not received all of its output. */
   get isBusy(): boolean {
     return !this.ended || this.#audience.size > 0;
   }
 
-  /** The command runs: its first client, unless that has gone meanwhile, is told and gets its output. */
+  /** The command has started. Its first client, unless gone by now, is told and gets the output. */
   run(command: Interactive, first: Attachment): void {
     this.#command = command;
-    // Nobody but this client could know the session.
+    // Only this client could know about the session.
     if (first.closed) this.killFor("its client went away before it had started");
     this.#become("started");
     this.#welcome(first, 0);
@@ -94,7 +94,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#clocks.start();
   }
 
-  /** The client that starts the session; it hears nothing before `run`. */
+  /** The client that starts the session; it receives nothing before `run`. */
   attachFirst(target: StreamTarget): Attachment {
     const attachment = new Attachment(this.#hub, target, this);
     this.#audience.add(attachment);
@@ -115,12 +115,12 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#welcome(attachment, since);
   }
 
-  /** Ends it without an exit code. */
+  /** Ends the session without an exit code. */
   abort(reason: SandgateError): void {
     this.#lose(reason);
   }
 
-  /** Ends its processes as a limit would: the exit code is that of a killed command, the reason goes with it. */
+  /** Kills its processes as a limit would: the exit code is that of a killed command, and the reason is reported with it. */
   killFor(reason: string): void {
     this.stop({ kind: "limit", reason });
   }
@@ -131,13 +131,13 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#become("stop");
   }
 
-  /** Nobody has attached for so long: the command is ended, or its last output is dropped. */
+  /** No client has attached for `detachMs`: ends the command, or drops the last output. */
   alone(detachMs: number): void {
     if (this.ended) this.#events.gone(this);
     else this.killFor(`nobody was attached for ${detachMs / 1_000} s`);
   }
 
-  /** The command was given so much of its input. */
+  /** The command took `bytes` of its input. */
   taken(bytes: number): void {
     const offset = this.#input.take(bytes);
     if (offset !== undefined) this.#writer?.tell({ type: "input_ack", offset });
@@ -208,12 +208,12 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#audience.serve(attachment, offset);
   }
 
-  /** To the end of the command and of its output. */
+  /** Follows the command and its output to the end. */
   async #follow(command: Interactive): Promise<void> {
     let exitCode = sigkillExitCode;
     try {
       [exitCode] = await Promise.all([command.exited, ...command.outputs.map((output) => this.#read(output))]);
-      // The command itself may be gone before what it started.
+      // The command itself may end before the processes it started.
       await this.#killed;
       this.#audience.close(exitMessage(exitCode, this.#stop, this.call.command));
     } catch (error) {

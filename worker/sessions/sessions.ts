@@ -1,4 +1,4 @@
-/** The live sessions of this worker: how many there may be, who finds them, what is logged of them. */
+/** The live sessions of this worker: their limits, lookup and log entries. */
 
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
@@ -15,10 +15,10 @@ import type { SessionEnd } from "./end.ts";
 import { Session } from "./session.ts";
 import { summaryOf } from "./summary.ts";
 
-/** Sessions of one sandbox that have ended and are kept for clients that attach again; older ones give way. */
+/** Ended sessions per sandbox that are kept for clients that attach again; the oldest go first. */
 const endedMax = 32;
 
-/** Commands of sessions that are being started at the same time; more wait for their turn. */
+/** Session commands started at the same time; further ones wait. */
 const startsAtOnce = 8;
 
 interface Parts {
@@ -43,12 +43,12 @@ export class Sessions {
     this.#parts = parts;
   }
 
-  /** How many have a command that runs. */
+  /** How many sessions have a running command. */
   get running(): number {
     return [...this.#kept.values()].filter(({ session }) => !session.ended).length;
   }
 
-  /** A session that counts from now on. @throws {SandgateError} `rate_limited`. */
+  /** Opens a session, which counts from now on. @throws {SandgateError} `rate_limited`. */
   open(sandbox: LiveSandbox, call: Request<"sessionStart">): Session {
     this.#refuseTooMany(call);
     const { config, hub } = this.#parts;
@@ -63,7 +63,7 @@ export class Sessions {
     return session;
   }
 
-  /** Forgets one that could not be started; the log says why. */
+  /** Forgets a session that could not be started, and logs why. */
   async discard(session: Session, sandbox: LiveSandbox, reason: SandgateError): Promise<void> {
     this.#kept.delete(session.call.session_id);
     sandbox.activities.delete(session);
@@ -74,18 +74,18 @@ export class Sessions {
   find(sessionId: string, sandboxId: string): Session {
     const kept = this.#kept.get(sessionId);
     if (kept?.session.call.sandbox_id !== sandboxId) {
-      throw new SandgateError("not_found", `Session not found: ${sessionId}. It has ended, or its worker was started anew.`, { reason: "no_such_session" });
+      throw new SandgateError("not_found", `Session not found: ${sessionId}. It has ended, or its worker was restarted.`, { reason: "no_such_session" });
     }
     return kept.session;
   }
 
-  /** Those of a sandbox, newest first. */
+  /** The sessions of a sandbox, newest first. */
   ofSandbox(sandboxId: string): SessionSummary[] {
     const summaries = [...this.#kept.values()].flatMap(({ session }) => (session.call.sandbox_id === sandboxId ? [summaryOf(session)] : []));
     return summaries.reverse();
   }
 
-  /** Writes the session to the log of what ran. */
+  /** Writes the session to the execution log. */
   async note(session: Session, end?: SessionEnd): Promise<void> {
     const { store, log } = this.#parts;
     await store.log.put(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
@@ -115,7 +115,7 @@ export class Sessions {
   }
 }
 
-/** As the log of executions shows a session without a command. */
+/** Stands for the command of a session without one in the execution log. */
 const loginShell = "login shell";
 
 function entryOf({ call, createdAtMs, stdout, stderr }: Session, end: SessionEnd | undefined): LogEntry {

@@ -9,7 +9,7 @@ export function summaryOf({ call, createdAtMs, clients, ended }: Session): Sessi
   return { session_id, ...shown(command), tty: terminal !== undefined, created_at_ms: createdAtMs, attached: clients, status };
 }
 
-/** Because many long commands are more than an answer may have: the beginning, and the length where that is not all. */
+/** Only the beginning of a long command, with its full length, because many long commands would not fit into one answer. */
 function shown(command: string | undefined): Pick<SessionSummary, "command" | "command_bytes"> {
   if (command === undefined) return { command: null };
   const bytes = Buffer.from(command);

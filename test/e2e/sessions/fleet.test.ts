@@ -169,7 +169,7 @@ test("a worker that is killed takes its sessions with it, and whoever attaches i
   const late = await until("the worker", () => connect(api, id).catch(() => undefined));
   late.send({ type: "attach", session_id: client.id });
   assert.equal((await late.closed()).code, 4404);
-  assert.match(late.error?.message ?? "", /its worker was started anew/);
+  assert.match(late.error?.message ?? "", /its worker was restarted/);
   const { body } = await api.call<{ logs: Record<string, unknown>[] }>("GET", `/v1/sandboxes/logs?sandbox_id=${id}`);
   const entry = body.logs.find(({ execution_id }) => execution_id === client.id);
   assert.deepEqual([entry?.status, entry?.error], ["error", "the worker restarted while the command ran"]);
