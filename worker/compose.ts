@@ -1,4 +1,4 @@
-/** What a worker is made of, built in layers: each builder uses what those above it have made. */
+/** Builds a worker in layers: each builder uses what the ones above it have built. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { workerAccess } from "../shared/bus/access.ts";
@@ -41,10 +41,10 @@ import { Urgent } from "./urgent.ts";
 import { Disks } from "./usage/disks.ts";
 import { UsageMonitor } from "./usage/monitor.ts";
 
-/** How long a piece of an archive waits for starts and snapshots; the rate that is always left is 1 MiB a second. */
+/** The longest that a piece of an archive waits for starts and snapshots, which always leaves a rate of 1 MiB a second. */
 const archiveWaitMsMax = 500;
 
-/** What everything else stands on. */
+/** What everything else is built on. */
 export interface Ground {
   readonly config: Config;
   readonly log: Logger;
@@ -55,7 +55,7 @@ export interface Ground {
   readonly host: Host;
 }
 
-/** The records on disk. Opened before the connections, so that it is closed after them. */
+/** Opens the records on disk. Done before the connections, so that the records are closed after them. */
 export async function openDisk({ config, log, shutdown, dataDir }: Ground) {
   const disks = new Disks(config);
   const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
@@ -67,7 +67,7 @@ export async function openDisk({ config, log, shutdown, dataDir }: Ground) {
   return { disks, store, isLost, settled };
 }
 
-/** The connections to NATS: one for calls, one for the directory, and one on which bulk delays nothing else. */
+/** Connects to NATS: one connection for calls, one for the directory, and one for bulk data, which must not delay the others. */
 export async function connect({ config, log, shutdown, workerId }: Ground) {
   const access = workerAccess(config, workerId);
   const open = async (purpose: "worker" | "storage" | "archive"): Promise<Bus> => {
@@ -83,7 +83,7 @@ export async function connect({ config, log, shutdown, workerId }: Ground) {
 
 type Disk = Awaited<ReturnType<typeof openDisk>>;
 
-/** Sandboxes and snapshots by their records, and their entries in the directory, from which damaged records are made anew. */
+/** Loads sandboxes and snapshots from their records, and opens their directory entries, from which damaged records are rebuilt. */
 export async function openRecords({ log, workerId }: Ground, disk: Disk, storage: Bus) {
   const { store, isLost } = disk;
   const entries = {
@@ -94,7 +94,7 @@ export async function openRecords({ log, workerId }: Ground, disk: Disk, storage
   return { ...disk, sandboxes: new Sandboxes(store, entries.sandboxes), snapshots: new Snapshots(store, entries.snapshots) };
 }
 
-/** The ways to this host's containers. */
+/** Opens the interfaces to this host's containers. */
 export async function openRuntime({ config, log, workerId, dataDir, host }: Ground) {
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
@@ -107,7 +107,7 @@ export async function openRuntime({ config, log, workerId, dataDir, host }: Grou
 type Records = Awaited<ReturnType<typeof openRecords>>;
 type Runtime = Awaited<ReturnType<typeof openRuntime>>;
 
-/** The files that sandboxes are made from: images, layers of snapshots, and the archive of both. @param signal ends the fetching of layers */
+/** Opens what sandbox files are made from: images, snapshot layers, and the archive of both. @param signal aborts fetching layers */
 export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, signal: AbortSignal) {
   const { config, log, shutdown, workerId, dataDir } = ground;
   const { sandboxes, snapshots } = records;
@@ -137,14 +137,14 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
 
 type Files = Awaited<ReturnType<typeof openFiles>>;
 
-/** What makes sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
+/** Builds what creates sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
 export function makeSandboxes(ground: Ground, hub: StreamHub, records: Records, runtime: Runtime, files: Files, isServing: () => boolean) {
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
   const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, atOnce: config.createsAtOnce });
   const usage = new UsageMonitor({ ...ground, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
-  // Twice the memory that a call must leave free, and room beside the sandboxes.
+  // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>
     usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
   const pool = new WarmPool({

@@ -1,9 +1,9 @@
-/** What a worker counts of its work since it was started. Gateways hear it with every heartbeat and tell Prometheus. */
+/** What a worker has counted since its start. Sent to the gateways with every heartbeat, for Prometheus. */
 
 import type { WorkerMetrics } from "../shared/bus/heartbeat.ts";
 import { Histogram } from "../shared/util/histogram.ts";
 
-/** Why a worker refuses what it could do at other times. */
+/** Why a worker refuses work that it could do at other times. */
 export const refusals = ["cordoned", "draining", "sandboxes", "memory", "disk", "commands", "sessions"] as const;
 export type Refusal = (typeof refusals)[number];
 
@@ -14,15 +14,15 @@ export class Counters {
   executions = 0;
   sessions = 0;
   snapshots = 0;
-  /** The longest time that a sandbox stood still for a snapshot. */
+  /** The longest pause of a sandbox for a snapshot. */
   pauseMsMax = 0;
   poolHits = 0;
   poolMisses = 0;
-  /** From the call to the sandbox that runs. */
+  /** Seconds from the call until the sandbox runs. */
   readonly creates = new Histogram();
-  /** From the call to the command that runs. */
+  /** Seconds from the call until the command runs. */
   readonly starts = new Histogram();
-  /** From the command's start to its end. */
+  /** Seconds from the command's start to its end. */
   readonly runs = new Histogram();
   readonly pauses = new Histogram();
   readonly #refused = Object.fromEntries(refusals.map((reason) => [reason, 0])) as Record<Refusal, number>;
@@ -37,7 +37,7 @@ export class Counters {
     this.pauseMsMax = Math.max(this.pauseMsMax, milliseconds);
   }
 
-  /** @param poolSize containers that wait to be taken. */
+  /** @param poolSize containers waiting in the pool. */
   metrics(poolSize: number): WorkerMetrics {
     return {
       create: this.creates.observed,

@@ -1,4 +1,4 @@
-/** The end of a worker: no new calls, running commands get their time, then an explicit end. Sessions are not waited for: a shell has no end. */
+/** Drains a worker: no new calls, time for running commands, then an explicit end. It does not wait for sessions: a shell has no end. */
 
 import { SandgateError } from "../shared/errors.ts";
 import { until } from "../shared/waiting.ts";
@@ -7,7 +7,7 @@ import type { WorkerContext } from "./context.ts";
 const pollMs = 50;
 const endMs = 2_000;
 
-/** Resolves when nothing runs any more and, where that is asked for, the sandboxes are stopped. */
+/** Resolves when nothing runs any more and, if configured, the sandboxes are stopped. */
 export async function drain(context: WorkerContext): Promise<void> {
   context.phase.drain();
   context.peers.beat();
@@ -15,7 +15,7 @@ export async function drain(context: WorkerContext): Promise<void> {
   const reason = new SandgateError("unavailable", "the worker is shutting down");
   for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);
   await idle(context, endMs);
-  // A snapshot that still goes on fails; its sandbox must not stand still for as long as this worker is away.
+  // A snapshot still in progress fails; its sandbox must not stay frozen while this worker is away.
   context.oci.standstills.thawAll();
   context.hub.abortAll(reason);
   await context.pool.stop();

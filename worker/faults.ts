@@ -1,4 +1,4 @@
-/** Dying at a named point, so that tests can see what a crash there leaves behind. Armed by a setting, else nothing. */
+/** Lets tests kill the process at a named point, to see what a crash there leaves behind. Off unless configured. */
 
 import { existsSync, readFileSync } from "node:fs";
 
@@ -18,12 +18,12 @@ export type FaultPoint = (typeof faultPoints)[number];
 
 let file = "";
 
-/** From now on the process dies when it comes to the point that this file names then. */
+/** From now on, the process dies at whichever point this file names when it gets there. */
 export function armFaults(path: string): void {
   file = path;
 }
 
-/** A point at which a test may let the process die, as `kill -9` would. */
+/** A point at which a test may kill the process, as `kill -9` would. */
 export function faultPoint(point: FaultPoint): void {
   if (file && existsSync(file) && readFileSync(file, "utf8") === point) process.kill(process.pid, "SIGKILL");
 }

@@ -1,11 +1,11 @@
-/** The worker's id: set, or made once and kept, so that its sandboxes are found again after a restart. */
+/** The worker's id: configured, or generated once and kept, so that its sandboxes are found again after a restart. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../shared/config.ts";
 import { ConfigError } from "../shared/config.ts";
 import { newId } from "../shared/util/ids.ts";
 
-/** @throws {ConfigError} when the id could not be part of a NATS subject. */
+/** @throws {ConfigError} when the id cannot be part of a NATS subject. */
 export function workerIdentity(config: Config, dataDir: string): string {
   const file = join(dataDir, "worker-id");
   if (config.workerId) {

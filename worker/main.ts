@@ -1,4 +1,4 @@
-/** Starts a worker: probe the host, open the records, make records and containers agree, then answer calls. */
+/** Starts a worker: probes the host, opens the records, reconciles them with the containers, then answers calls. */
 import { mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ import type { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 
-/** EX_CONFIG of sysexits.h: starting again would fail in the same way. */
+/** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
 
 async function main(): Promise<void> {
@@ -55,10 +55,10 @@ async function main(): Promise<void> {
   phase.serve();
   work.pool.start();
   buses.peers.start(() => describeWorker(context));
-  // Calls reach this process from here on. Without a connection they do so as soon as there is one.
+  // From here on calls reach this process. Without a connection they do as soon as there is one.
   await buses.bus.whileConnected(() => buses.bus.connection.flush()).catch((err) => log.debug({ err }, "the bus is away"));
   log.info({ event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: ground.host.checks } }, "the worker is ready");
-  // What was compiled for this start is there for the next one, also when this process is killed.
+  // Keeps the code compiled in this start for the next one, even if this process is killed.
   flushCompileCache();
 }
 
@@ -78,11 +78,11 @@ async function layGround(): Promise<Ground> {
   return { config, log, shutdown, workerId, dataDir, host };
 }
 
-/** Makes records, files and containers agree with what the last process has left. */
+/** Reconciles records, files and containers with what the previous process left. */
 async function takeUp(context: WorkerContext, settled: () => void, roots: Roots): Promise<void> {
   const { workerId, sandboxes, images, log } = context;
   const killed = await untilAbandonedEnd(workerId);
-  if (killed > 0) log.warn({ event: "programs_killed", programs: killed }, "podman commands of the last process did not end and were killed");
+  if (killed > 0) log.warn({ event: "programs_killed", programs: killed }, "podman commands of the previous process did not end and were killed");
   await thawSources(context);
   await images.start();
   await reconcile(context);

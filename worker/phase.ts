@@ -1,4 +1,4 @@
-/** Whether the worker takes calls: not before its records agree with what runs, and not once it was asked to stop. */
+/** Whether the worker takes calls: only after its records agree with what runs, and not once it was told to stop. */
 import { SandgateError } from "../shared/errors.ts";
 
 export class Phase {
@@ -12,7 +12,7 @@ export class Phase {
     this.#now = "serving";
   }
 
-  /** From now on new work is refused; what runs is finished. */
+  /** From now on new work is refused; running work is finished. */
   drain(): void {
     this.#now = "draining";
   }

@@ -1,4 +1,4 @@
-/** What this worker tells the gateways about itself with every heartbeat. */
+/** What this worker reports to the gateways with every heartbeat. */
 import type { Presence } from "../shared/bus/heartbeat.ts";
 import type { WorkerContext } from "./context.ts";
 

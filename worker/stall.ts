@@ -1,11 +1,11 @@
 /**
- * Notices that this process was stopped or starved. The calls that it reads then may be from processes that have died
- * meanwhile, and what those had asked for may have been done again by others.
+ * Notices when this process was stopped or starved. Calls that it reads right afterwards may come from processes that have died
+ * meanwhile, and others may have repeated their work.
  */
 const beatMs = 250;
-/** A longer pause is a stall; a gateway that dies within a shorter one is given time by those that look after its calls. */
+/** A longer pause is a stall. For a gateway that dies during a shorter one, those that take over its calls wait long enough. */
 const stallMs = 750;
-/** What had piled up has been read after this time. */
+/** By then, the backlog has been read. */
 const aftermathMs = 5_000;
 
 export class StallWatch {
@@ -16,7 +16,7 @@ export class StallWatch {
     setInterval(() => this.#beat(), beatMs).unref();
   }
 
-  /** Whether a call that is read now may have waited for long. */
+  /** Whether a call read now may have waited for long. */
   get suspect(): boolean {
     this.#beat();
     return this.#beatAtMs < this.#suspectUntilMs;

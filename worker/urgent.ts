@@ -1,7 +1,7 @@
-/** Work that somebody waits for, so that other work can give way to it. */
+/** Tracks work that somebody waits for, so that background work can yield to it. */
 import { until } from "../shared/waiting.ts";
 
-/** What was urgent is often followed by more of it. */
+/** Urgent work is often followed by more. */
 const quietMs = 200;
 
 export class Urgent {
@@ -19,7 +19,7 @@ export class Urgent {
   }
 
   /**
-   * Resolves when nothing urgent runs and nothing did a moment ago, after `waitMsMax` in any case.
+   * Resolves when no urgent work runs or ran a moment ago, and after `waitMsMax` at the latest.
    *
    * @throws the reason of the signal.
    */
