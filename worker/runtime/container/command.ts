@@ -1,11 +1,11 @@
-/** Commands in containers, as those see them who have them run. */
+/** Commands in containers, as seen by their callers. */
 import type { Writable } from "node:stream";
 import type { OutputChannel } from "../../../shared/stream/session/protocol.ts";
 import type { InputWriter } from "../process/input.ts";
 import type { PipeReader } from "../process/pipes.ts";
 import type { Size } from "./terminals.ts";
 
-/** What runs where. */
+/** What to run, and where. */
 export interface ProcessSpec {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface CommandSpec extends ProcessSpec {
 }
 
 export interface InteractiveSpec extends ProcessSpec {
-  /** The size of its terminal; undefined for pipes. */
+  /** The terminal's size; undefined for pipes. */
   readonly terminal: Size | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Started {
   readonly started: Promise<void>;
   /** The exit code: the command's own, or 128+n when signal n ended it. Rejects like `started`. */
   readonly exited: Promise<number>;
-  /** Ends the command with everything it started, daemonised or not. Resolves when all are gone. */
+  /** Kills the command with everything it started, daemonized or not. Resolves when all are gone. */
   kill(): Promise<void>;
 }
 
@@ -37,19 +37,19 @@ export interface RunningCommand extends Started {
   readonly stdin: Writable | null;
 }
 
-/** What the command writes, by channel. */
+/** The output of one channel. */
 export interface Output {
   readonly channel: OutputChannel;
   readonly reader: PipeReader;
 }
 
-/** Our side of the standard streams of a command that is written to while it runs. */
+/** Our side of the standard streams of an interactive command. */
 export interface InteractiveStreams {
   readonly outputs: readonly Output[];
   readonly input: InputWriter;
-  /** Without effect on a command that has no terminal. */
+  /** Without effect on a command without a terminal. */
   resize(size: Size): void;
-  /** Gives our ends up; what was not read is lost. */
+  /** Closes our ends; unread output is lost. */
   close(): void;
 }
 

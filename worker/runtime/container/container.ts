@@ -1,4 +1,4 @@
-/** What running commands in a container needs to know of it. */
+/** What is needed to run commands in a container. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
@@ -9,21 +9,21 @@ import { reaperPath } from "./first-process.ts";
 
 const stateTimeoutMs = 10_000;
 
-/** A running container, as far as running commands in it needs it. */
+/** A running container. */
 export interface Container {
   readonly id: string;
-  /** Host pid of the waiting process. */
+  /** Host pid of the init process, which only waits. */
   readonly initPid: number;
   readonly pidNamespace: string;
-  /** The writable layer on the host; undefined where the storage driver has none. */
+  /** The writable layer on the host; undefined when the storage driver has none. */
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
   readonly cgroup: string | undefined;
-  /** The folder of the CPU group of ours for its commands; undefined where Podman limits them, or nobody does. */
+  /** The folder of our CPU group for its commands; undefined when Podman limits their CPU, or nothing does. */
   readonly cpuGroup: string | undefined;
-  /** Host pids of the programs that are its network. */
+  /** Host pids of the programs that provide its network. */
   readonly networkPids: readonly number[];
-  /** Whether it has the reaper for terminals; not one that an earlier version of the worker made. */
+  /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
   readonly hasReaper: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Bundle {
   readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
-/** Looks a running container up. @throws {ContainerNotRunning} */
+/** Inspects a running container. @throws {ContainerNotRunning} */
 export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string): Promise<Container> {
   const state = (runtime === "crun" && recordOfCrun(crunDir, containerId)) || (await stateOf(runtime, containerId));
   const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
@@ -79,11 +79,11 @@ async function stateOf(runtime: string, containerId: string): Promise<RuntimeSta
   return JSON.parse(result.stdout) as RuntimeState;
 }
 
-/** What crun would say of a container that runs, without the time that a program takes; undefined when it has to be asked. */
+/** What crun would report for a running container, without the cost of a program; undefined when crun must be asked. */
 function recordOfCrun(crunDir: string, containerId: string): RuntimeState | undefined {
   try {
     const record = JSON.parse(readFileSync(join(crunDir, containerId, "status"), "utf8")) as { pid: number; bundle: string; "process-start-time": number };
-    // Another process may have the number of one that has ended.
+    // The pid may have been reused by another process.
     const runs = record.pid > 0 && startTimeOf(record.pid) === record["process-start-time"] && !existsSync(join(crunDir, containerId, "exec.fifo"));
     return runs ? { status: "running", pid: record.pid, bundle: record.bundle } : undefined;
   } catch {
@@ -91,7 +91,7 @@ function recordOfCrun(crunDir: string, containerId: string): RuntimeState | unde
   }
 }
 
-/** A container whose processes are there, whether they run or stand still; undefined when they are gone. */
+/** A container whose processes exist, running or frozen; undefined when they are gone. */
 export async function findContainer(runtime: string, containerId: string): Promise<Pick<Container, "id" | "cgroup" | "pidNamespace"> | undefined> {
   const { pid } = await stateOf(runtime, containerId).catch((error: unknown) => {
     if (error instanceof ContainerNotRunning) return { pid: 0 };
@@ -101,13 +101,13 @@ export async function findContainer(runtime: string, containerId: string): Promi
   return pidNamespace ? { id: containerId, cgroup: cgroupOf(pid), pidNamespace } : undefined;
 }
 
-/** The container is gone though its record says that it runs. */
+/** The container is gone although its record says that it runs. */
 export class ContainerNotRunning extends SandgateError {}
 
 export const notRunning = (detail: string): ContainerNotRunning =>
   new ContainerNotRunning("unavailable", "the sandbox stopped and is started again", { cause: new Error(detail.trim()) });
 
-/** The container's cgroup v2 directory, where the host gives it one of its own. */
+/** The container's cgroup v2 directory, if the host gives it its own. */
 function cgroupOf(pid: number): string | undefined {
   try {
     const line = readFileSync(`/proc/${pid}/cgroup`, "utf8")

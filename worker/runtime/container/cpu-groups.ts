@@ -1,7 +1,7 @@
 /**
- * CPU groups (cgroup v1) of sandboxes, one each, on hosts where Podman can set no CPU limit: as much CPU as the sandbox
- * may have, and an equal part of it for each where there is too little. A program cannot get more by being many processes or
- * sessions: without such a group, autogroups give every session as much as the worker has, whatever its priority.
+ * One CPU group (cgroup v1) for each sandbox, on hosts where Podman cannot limit CPU. It limits the sandbox's CPU, and divides
+ * the CPU fairly when there is too little. A program gains nothing by using many processes or sessions. Without such groups,
+ * autogroups give every session as much as the worker has, whatever its priority.
  */
 import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,9 +9,9 @@ import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
 import { commandLineOf, hostUserId, parentOf } from "../process/proc.ts";
 
 const periodMicros = 100_000;
-/** The weight of one CPU, which is also what the kernel gives a group by default. */
+/** The weight of one CPU, which is also the kernel's default for a group. */
 const sharesPerCpu = 1_024;
-/** A sandbox that has long used much has only this part of its weight beside those that have not. */
+/** A sandbox that has long used much CPU has only this part of its weight, compared with the others. */
 const busyPart = 1 / 16;
 
 export class CpuGroups {
@@ -21,7 +21,7 @@ export class CpuGroups {
     this.#dir = dir;
   }
 
-  /** Undefined where the set-up could not make a group for this account, or it does not work. */
+  /** Undefined when the set-up could not create a group for this account, or when it does not work. */
   static open(): CpuGroups | undefined {
     const dir = cpuGroupOf(hostUserId());
     if (dir === undefined) return undefined;
@@ -36,8 +36,8 @@ export class CpuGroups {
   }
 
   /**
-   * The group of a sandbox, for its commands. Its network, its first process and the monitor of its container are put there;
-   * the group is in use as long as they live. The kernel lets us move no process of another user, such as the first one may be.
+   * Creates the group for a sandbox's commands. The sandbox's network, first process and container monitor are moved there and
+   * keep the group in use. The kernel refuses to move another user's process, which the first one may be.
    */
   join(name: string, { initPid, networkPids }: { readonly initPid: number; readonly networkPids: readonly number[] }, cpus: number): string {
     this.sweep();
@@ -77,13 +77,13 @@ export class CpuGroups {
   }
 }
 
-/** The monitor of a container; a process whose monitor has been killed is the child of one that is none of ours. */
+/** The monitor of a container, unless it was killed and the process now has another parent. */
 function monitorOf(initPid: number): number[] {
   const parent = parentOf(initPid);
   return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
 }
 
-/** Sets what the sandbox of a group has of the CPU while others want it as well. */
+/** Sets the group's share of the CPU when others compete for it. */
 export function weigh(group: string, cpus: number, isBusy: boolean): void {
   writeFileSync(join(group, "cpu.shares"), String(Math.round(cpus * sharesPerCpu * (isBusy ? busyPart : 1))));
 }
@@ -92,6 +92,6 @@ function moveTo(group: string, pid: number): void {
   try {
     writeFileSync(join(group, "cgroup.procs"), String(pid));
   } catch {
-    // It has gone, or belongs to another user.
+    // It is gone, or belongs to another user.
   }
 }

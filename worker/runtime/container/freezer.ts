@@ -1,7 +1,6 @@
 /**
- * Stands a container still and sets it going again: by the cgroup freezer where the container has a cgroup v2 of its
- * own, else by SIGSTOP to every process of its pid namespace until none runs. A stopped process cannot fork, so that
- * comes to an end.
+ * Freezes and thaws a container: with the cgroup freezer if the container has its own cgroup v2, otherwise by sending SIGSTOP to
+ * every process of its pid namespace until none runs. This terminates, because a stopped process cannot fork.
  */
 import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,23 +9,23 @@ import { pause, until } from "../../../shared/waiting.ts";
 import { isStopped, parentOf, processesByNamespace, signal } from "../process/proc.ts";
 import type { Container } from "./container.ts";
 
-/** A process in an uninterruptible call stops only when that is over. */
+/** The longest wait. A process in an uninterruptible call stops only when the call is over. */
 const stillMs = 3_000;
 const pollMs = 1;
-/** How often processes that were told to stop are looked at before all are listed anew. */
+/** How often processes told to stop are checked before all processes are listed again. */
 const levelPollsMax = 20;
 
-/** What must be known of a container to stop it. */
+/** What is needed to stop a container. */
 export type StillContainer = Pick<Container, "id" | "cgroup" | "pidNamespace">;
 
-/** A container that stands still. */
+/** A frozen container. */
 export interface Frozen {
-  /** Sets it going again; to be called once. */
+  /** Thaws it; to be called once. */
   thaw(): void;
 }
 
 /**
- * @param isEnding whether a process is one that somebody is ending and keeps stopped, which then must not run again.
+ * @param isEnding whether a process is being killed and kept stopped for that, so that it must not run again.
  * @throws {SandgateError} `conflict` when a process does not stop in time; everything runs again then.
  */
 export async function freeze(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
@@ -34,14 +33,14 @@ export async function freeze(container: Container, isEnding: (pid: number) => bo
   return group ? freezeGroup(group) : stopProcesses(container, isEnding);
 }
 
-/** After a crash of the worker: sets a container going that may have been left standing still. */
+/** Thaws a container that a crash of the worker may have left frozen. */
 export function thawAbandoned(container: StillContainer): void {
   const group = freezerOf(container);
   if (group) writeFileSync(join(group, "cgroup.freeze"), "0");
   continueAll(container, membersOf(container));
 }
 
-/** The group of all processes of the container, if it may be frozen. Runtimes put some of them into groups below it. */
+/** The cgroup of all processes of the container, if it can be frozen. Runtimes put some of them into groups below it. */
 function freezerOf({ cgroup, id }: StillContainer): string | undefined {
   let group = cgroup;
   while (group && !group.endsWith("/sys/fs/cgroup")) {
@@ -66,7 +65,7 @@ async function freezeGroup(group: string): Promise<Frozen> {
 }
 
 async function stopProcesses(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
-  // What somebody in the sandbox has stopped stays stopped.
+  // Processes that the sandbox itself has stopped stay stopped.
   const before = new Set(membersOf(container).filter(isStopped));
   const thaw = (): void =>
     continueAll(
@@ -83,10 +82,10 @@ async function stopProcesses(container: Container, isEnding: (pid: number) => bo
 }
 
 /**
- * Stops everything once, children only when their parents stand: a shell that still runs when its command has stopped
- * takes it for suspended, and one that has called vfork stops only after its child has started a program.
+ * Stops everything once, children only after their parents: a shell still running when its command stops takes the command for
+ * suspended, and a process that called vfork stops only after its child has started a program.
  *
- * @returns whether nothing ran at all.
+ * @returns whether nothing was running.
  */
 async function stopFromTheTop(container: Container): Promise<boolean> {
   const pids = membersOf(container);
@@ -111,7 +110,7 @@ function continueAll(container: StillContainer, pids: readonly number[]): void {
   for (const pid of byDepth(pids).toReversed().flat()) signal(pid, "SIGCONT", container.pidNamespace);
 }
 
-/** Processes whose parent is not among them, then their children, and so on. */
+/** Levels of processes: first those whose parent is not in the list, then their children, and so on. */
 function byDepth(pids: readonly number[]): number[][] {
   const levels: number[][] = [];
   const parents = new Map(pids.map((pid) => [pid, parentOf(pid)]));

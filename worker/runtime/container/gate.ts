@@ -1,17 +1,17 @@
-/** Keeps new commands out of a container for as long as it must stand still. */
+/** Keeps new commands out of a container while it must stay frozen. */
 
 interface Gate {
   inside: number;
-  /** Resolves when the gate is open again; undefined when it is open. */
+  /** Resolves when the gate opens again; undefined while it is open. */
   closed: PromiseWithResolvers<void> | undefined;
-  /** Called when the last one that is being started runs. */
+  /** Called when the last command being started runs. */
   emptied: (() => void) | undefined;
 }
 
 export class Gates {
   readonly #gates = new Map<string, Gate>();
 
-  /** Waits while the gate is closed. What is returned must be called once the command runs, or could not be started. */
+  /** Waits while the gate is closed. Call the returned function once the command runs or could not be started. */
   async enter(containerId: string): Promise<() => void> {
     const gate = this.#gate(containerId);
     while (gate.closed) await gate.closed.promise;
@@ -26,7 +26,7 @@ export class Gates {
     };
   }
 
-  /** Closes the gate. Resolves, with what opens it again, when nothing is being started any more. */
+  /** Closes the gate. Resolves when no command is being started any more, with the function that opens it again. */
   async close(containerId: string): Promise<() => void> {
     const gate = this.#gate(containerId);
     while (gate.closed) await gate.closed.promise;

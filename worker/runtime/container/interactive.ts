@@ -1,4 +1,4 @@
-/** The standard streams of a command that is written to while it runs: a terminal, or three pipes. */
+/** The standard streams of an interactive command: a terminal, or three pipes. */
 import { channels } from "../../../shared/stream/session/protocol.ts";
 import { InputWriter } from "../process/input.ts";
 import { openStreams } from "../process/pipes.ts";
@@ -8,13 +8,13 @@ import type { Container } from "./container.ts";
 import { reaped, reapedInTerminal } from "./start.ts";
 import { openTerminal, type Size } from "./terminals.ts";
 
-/** What Ctrl-D sends: a terminal takes it for the end of input. */
+/** What Ctrl-D sends: a terminal interprets it as the end of input. */
 const endOfFile = Uint8Array.of(0x04);
 
 /**
- * Makes the terminal $0 the controlling one and runs "$@" in it. The leader of a session does so by opening it, and runc
- * and newer versions of crun start a command as one. For older ones setsid does both; an image without that program gets
- * a terminal without job control there.
+ * Makes the terminal $0 the controlling one and runs "$@" in it. A session leader does so by opening the terminal; runc and newer
+ * versions of crun start a command as one. With older ones, setsid does both; if the image lacks that program, the terminal
+ * has no job control.
  */
 const entering = `read -r pid name state parent group session rest < /proc/$$/stat
 exec <> "$0" >&0 2>&0
@@ -27,7 +27,7 @@ interface NewStreams extends InteractiveStreams {
   readonly theirs: Descriptors;
 }
 
-/** @param onTaken is told of bytes of input that the command was given, or never will be. */
+/** @param onTaken receives the number of input bytes that the command took, or never will. */
 export function streamsOf(container: Container, { args, terminal }: InteractiveSpec, onTaken: (bytes: number) => void): NewStreams {
   return terminal ? inTerminal(container, args, terminal, onTaken) : throughPipes(args, onTaken);
 }

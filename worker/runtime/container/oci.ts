@@ -1,6 +1,6 @@
 /**
- * Commands in a running container, by the OCI runtime directly: `podman exec` takes over 60 ms, the runtime 5 ms.
- * The worker runs inside Podman's user namespace, so the runtime finds the containers that Podman started.
+ * Runs commands in a container directly by the OCI runtime: `podman exec` takes over 60 ms, the runtime 5 ms. The worker runs
+ * inside Podman's user namespace, so the runtime finds the containers that Podman started.
  */
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { streamsOf } from "./interactive.ts";
 import { Standstills } from "./standstill.ts";
 import { isReaper, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
 
-/** The longest single argument that Linux passes to a program, its final NUL included (MAX_ARG_STRLEN). */
+/** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const startFile = /^x\d+\.(json|log)$/;
 
@@ -27,25 +27,25 @@ export class OciRuntime {
   readonly #dir: string;
   #serial = 0;
 
-  /** @param dir a directory of this worker in memory, for files that live as long as a start takes. */
+  /** @param dir an in-memory directory of this worker, for files that live only during a start. */
   constructor(host: Host, dir: string) {
     this.#host = host;
     this.#dir = dir;
-    // What an earlier process left would be taken for ours.
+    // Leftovers of an earlier process would be taken for ours.
     for (const name of readdirSync(dir)) if (startFile.test(name)) rmSync(join(dir, name), { force: true });
   }
 
-  /** Looks a running container up. @throws {ContainerNotRunning} */
+  /** Inspects a running container. @throws {ContainerNotRunning} */
   inspect(containerId: string): Promise<Container> {
     return inspectContainer(this.#host, containerId);
   }
 
-  /** Starts a command, as soon as the container does not stand still. Its output must be read, and `exited` awaited. */
+  /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
   exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     return this.#unlessStill(container, () => this.#exec(container, spec));
   }
 
-  /** Starts a command that is written to while it runs, with or without a terminal. Its output must be read, and `exited` awaited. */
+  /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */
   interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
     return this.#unlessStill(container, () => this.#interact(container, spec, onTaken));
   }
@@ -90,13 +90,13 @@ export class OciRuntime {
     return { command: { exited, started, kill: async () => this.#kill(await program.pid, exited) }, program };
   }
 
-  /** Sets a container going that an earlier process of this worker may have left standing still. */
+  /** Thaws a container that an earlier process of this worker may have left frozen. */
   async thawAbandoned(containerId: string): Promise<void> {
     const container = await findContainer(this.#host.runtime, containerId);
     if (container) thawAbandoned(container);
   }
 
-  /** Ends commands that an earlier process of this worker started and that nobody waits for any more. */
+  /** Kills commands that an earlier process of this worker started and that nobody waits for any more. */
   async killOrphans(container: Container, members: readonly number[]): Promise<number> {
     const orphans = members.filter((pid) => pid !== container.initPid && isReaper(pid));
     await Promise.all(orphans.map((pid) => killTree(pid)));
@@ -115,11 +115,11 @@ export class OciRuntime {
   }
 }
 
-/** `/bin/sh -c -- command`, so that no command is read as an option; one too long for one argument is put together again inside the shell. */
+/** `/bin/sh -c -- command`, so that no command is read as an option. A command too long for one argument is joined inside the shell. */
 export function shellArguments(command: string): string[] {
   if (Buffer.byteLength(command) < argumentBytesMax) return ["/bin/sh", "-c", "--", command];
   const characters = [...command];
   const middle = characters.length >> 1;
-  // The parts are put in before `shift` runs, which leaves the command without arguments, as it is otherwise.
+  // The parts are substituted before `shift` runs, which leaves the command without arguments, as usual.
   return ["/bin/sh", "-c", 'eval "shift 2;$1$2"', "/bin/sh", characters.slice(0, middle).join(""), characters.slice(middle).join("")];
 }

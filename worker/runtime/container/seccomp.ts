@@ -1,16 +1,16 @@
-/** The list of system calls as Podman reads it: rules for libseccomp in JSON. */
+/** The list of system calls in Podman's format: rules for libseccomp in JSON. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as list from "./system-calls.ts";
 
-/** From errno.h; the same on all architectures that are here. */
+/** From errno.h; the same on all supported architectures. */
 const errno = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
-/** Arguments are 64 bits wide; of an int the kernel looks at the lower half only. */
+/** Arguments are 64 bits wide; of an int, the kernel reads only the lower half. */
 const intMask = 0xffffffff;
 
 /**
- * The native calls of a machine alone. Those of 32-bit programs have numbers and ways of their own (socketcall hands its
- * arguments over in memory, where a filter cannot look): such programs are ended.
+ * Only the native calls of a machine. 32-bit programs are killed: their calls have other numbers and conventions (socketcall
+ * passes its arguments in memory, which a filter cannot read).
  */
 const architectures: Partial<Record<NodeJS.Architecture, string>> = { x64: "SCMP_ARCH_X86_64", arm64: "SCMP_ARCH_AARCH64" };
 
@@ -43,8 +43,8 @@ const allow = (name: string, ...args: Condition[]): Rule => ({ names: [name], ac
 const refuse = (name: string, errnoRet: number, ...args: Condition[]): Rule => ({ ...allow(name, ...args), action: "SCMP_ACT_ERRNO", errnoRet });
 
 /**
- * @param interProcess whether SysV and POSIX shared memory, semaphores and queues may be made.
- * @returns undefined on an architecture that has no list.
+ * @param interProcess whether SysV and POSIX shared memory, semaphores and queues are allowed.
+ * @returns undefined for an architecture without a list.
  */
 export function seccompProfile(interProcess: boolean, architecture: NodeJS.Architecture = process.arch): Profile | undefined {
   const native = architectures[architecture];
@@ -65,7 +65,7 @@ export function seccompProfile(interProcess: boolean, architecture: NodeJS.Archi
   };
 }
 
-/** @returns the path of the file, undefined on an architecture that has no list. */
+/** @returns the path of the file, undefined for an architecture without a list. */
 export function writeSeccompProfile(dir: string, interProcess: boolean): string | undefined {
   const profile = seccompProfile(interProcess);
   if (!profile) return undefined;
@@ -74,13 +74,13 @@ export function writeSeccompProfile(dir: string, interProcess: boolean): string 
   return file;
 }
 
-/** clone3 has its flags in memory, where a filter cannot look; it is left out, and the C libraries fall back to clone. */
+/** clone3 has its flags in memory, which a filter cannot read. It is left out, and C libraries fall back to clone. */
 function cloneRules(): Rule[] {
   const flags = list.namespaceFlags.reduce((all, flag) => all | flag, 0);
   return [allow("clone", masked(0, flags, 0))];
 }
 
-/** Programs go on without a family or protocol that the kernel does not have; after other errors some give up (libaudit). */
+/** Programs can cope with a family or protocol that the kernel lacks; on other errors some give up (libaudit). */
 function socketRules(): Rule[] {
   const families = list.socketFamilies.map(({ family }) => family);
   return [
@@ -93,13 +93,13 @@ function socketRules(): Rule[] {
         : [allow("socket", equals(0, family))],
     ),
     ...otherThan(0, families).map((condition) => refuse("socket", errno.EAFNOSUPPORT, condition)),
-    // Of all families only local sockets come in pairs.
+    // Only local sockets come in pairs.
     allow("socketpair", equals(0, 1)),
     refuse("socketpair", errno.EAFNOSUPPORT, { ...equals(0, 1), op: "SCMP_CMP_NE" }),
   ];
 }
 
-/** Conditions one of which holds for every value of an argument that is not among these. */
+/** Conditions, exactly one of which holds for any value of the argument that is not in `values`. */
 function otherThan(index: number, values: readonly number[]): Condition[] {
   const highest = Math.max(...values);
   const gaps = Array.from({ length: highest }, (_, value) => value).filter((value) => !values.includes(value));
@@ -107,8 +107,8 @@ function otherThan(index: number, values: readonly number[]): Condition[] {
 }
 
 /**
- * A rule for one request and another for all requests would contradict each other, and the upper half of the argument may
- * be anything. So all are allowed but those that are equal to a refused one in each of 32 bits.
+ * A rule for one request would contradict a rule for all requests, and the upper half of the argument may be anything. So
+ * the rules allow every number that differs from the refused ones in its lower 32 bits.
  */
 function ioctlRules(): Rule[] {
   const requests = list.refusedRequests.map(({ request }) => request);
@@ -123,7 +123,7 @@ interface Prefix {
   readonly value: number;
 }
 
-/** The fewest prefixes of 32-bit numbers below `value` that hold all numbers but these. */
+/** The fewest 32-bit prefixes, within the subtree at `bit` and `value`, that cover all numbers except these. */
 function prefixesWithout(numbers: readonly number[], bit: number, value: number): Prefix[] {
   if (bit < 0) return [];
   return [value, value | (1 << bit)].flatMap((half) => {

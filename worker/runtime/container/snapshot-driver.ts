@@ -1,4 +1,4 @@
-/** How the state of a sandbox is captured: the files always, the memory of its processes where a driver can. */
+/** Captures the state of a sandbox: always its files, and the memory of its processes if the driver can. */
 
 import { pause } from "../../../shared/waiting.ts";
 import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
@@ -7,11 +7,11 @@ import type { OciRuntime } from "./oci.ts";
 
 export interface Capabilities {
   readonly filesystem: true;
-  /** Whether running processes are captured as well, so that a restored sandbox goes on where the source stood. */
+  /** Whether running processes are captured too, so that a restored sandbox continues where the source was. */
   readonly memory: boolean;
 }
 
-/** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped as long as that gives one moment's state. */
+/** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped if one moment's state can be had without. */
 export type Consistency = "application" | "crash";
 
 export interface Captured {
@@ -24,16 +24,16 @@ export interface Captured {
 export interface SnapshotDriver {
   readonly capabilities: Capabilities;
   /**
-   * Copies the sandbox's own files, as they are at one moment, into an empty folder.
+   * Copies the sandbox's own files, in their state at one moment, into an empty folder.
    *
-   * @throws {SandgateError} `conflict` when the sandbox cannot be stood still, `insufficient_storage`.
+   * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
    */
   capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured>;
 }
 
-/** Copies without standing still that are tried before a sandbox that writes all the time is stopped for a moment. */
+/** Attempts to copy without freezing, before a sandbox that writes all the time is frozen briefly. */
 const runningTries = 2;
-/** Longer than the tick by which a kernel may count the change times of files. */
+/** Longer than the granularity of the kernel's file change times. */
 const tickMs = 20;
 
 /** Copies the writable layer. */
@@ -52,7 +52,7 @@ export class FilesystemDriver implements SnapshotDriver {
         if (await copyUnchanged(layer, dir)) return { consistency, memory: false, pauseMs: 0 };
       }
     } else {
-      // Before, so that the processes do not stand still for it.
+      // Done first, so that the processes are not frozen for it.
       await syncTree(layer);
     }
     const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
@@ -61,9 +61,9 @@ export class FilesystemDriver implements SnapshotDriver {
 }
 
 /**
- * Copies while everything runs, and tells whether nothing has changed from before to after: only then is the copy the
- * state of one moment. The files are brought to disk after the first look, because a page of a mapped file that is
- * dirty already can be written again without a trace.
+ * Copies while everything runs, and returns whether nothing has changed meanwhile: only then is the copy the state of one moment.
+ * The files are synced after the first fingerprint, because an already dirty page of a mapped file can be written again
+ * without a trace.
  */
 async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
   const before = await fingerprintOf(layer);
@@ -73,13 +73,13 @@ async function copyUnchanged(layer: string, dir: string): Promise<boolean> {
   return isWhole && before === (await fingerprintOf(layer));
 }
 
-/** Copies into a folder that may hold the rest of an earlier try. */
+/** Copies into a folder that may hold the remains of an earlier attempt. */
 async function copyAnew(layer: string, dir: string): Promise<boolean> {
   await emptyFolder(dir);
   return copyTree(layer, dir);
 }
 
-/** Paths that are too long are followed step by step, which is safe only while nobody can change them. */
+/** Follows overlong paths step by step, which is safe only while nobody can change them. */
 async function copyStill(layer: string, dir: string): Promise<void> {
   const isCopied = await copyAnew(layer, dir).then(() => true, unlessTooLong);
   if (isCopied) return;

@@ -1,4 +1,4 @@
-/** Containers that stand still for a while, and the commands that are started or ended in them meanwhile. */
+/** Freezes containers, and coordinates that with commands being started or killed in them. */
 import { SandgateError } from "../../../shared/errors.ts";
 import { faultPoint } from "../../faults.ts";
 import { killTree } from "../process/proc.ts";
@@ -9,15 +9,15 @@ import { Gates } from "./gate.ts";
 export class Standstills {
   readonly #gates = new Gates();
   readonly #frozen = new Set<Frozen>();
-  /** Subreapers of commands that are being ended, which must not run again: what they hold together would come free. */
+  /** Subreapers of commands being killed, which must not run again, or their descendants would escape. */
   readonly #ending = new Set<number>();
 
-  /** Waits while the container stands still. What is returned must be called once the command runs, or could not be started. */
+  /** Waits while the container is frozen. Call the returned function once the command runs or could not be started. */
   enter(containerId: string): Promise<() => void> {
     return this.#gates.enter(containerId);
   }
 
-  /** Ends a process with all of its descendants, as `killTree` does. */
+  /** Kills a process with all its descendants, like `killTree`. */
   async endTree(root: number): Promise<void> {
     this.#ending.add(root);
     try {
@@ -28,10 +28,10 @@ export class Standstills {
   }
 
   /**
-   * Does something while nothing runs in the container.
+   * Runs an action while nothing runs in the container.
    *
-   * @returns what it returns, and for how long nothing ran.
-   * @throws {SandgateError} `conflict` when it cannot be stood still, `unavailable` when the worker stops meanwhile.
+   * @returns the action's result, and for how long nothing ran.
+   * @throws {SandgateError} `conflict` when the container cannot be frozen, `unavailable` when the worker stops meanwhile.
    */
   async during<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
     const open = await this.#gates.close(container.id);
@@ -55,7 +55,7 @@ export class Standstills {
     }
   }
 
-  /** Sets everything going that stands still; what it stands still for fails then. */
+  /** Thaws everything that is frozen; the actions it was frozen for fail. */
   thawAll(): void {
     for (const frozen of this.#frozen) {
       this.#frozen.delete(frozen);

@@ -1,4 +1,4 @@
-/** The start of a command by the OCI runtime: what it is told, how one knows that the command runs, why it could not. */
+/** Starts a command by the OCI runtime: what the runtime is told, when the command runs, and why it could not be started. */
 import { readFileSync, rmSync } from "node:fs";
 import { SandgateError } from "../../../shared/errors.ts";
 import { backoffMs, pause } from "../../../shared/waiting.ts";
@@ -13,7 +13,7 @@ export const reaped = (args: readonly string[]): string[] => [initPath, "--", ..
 /** The same for a command in a terminal. */
 export const reapedInTerminal = ({ hasReaper }: Container, args: readonly string[]): string[] => (hasReaper ? [reaperPath, "-s", "--", ...args] : reaped(args));
 
-/** Whether a process is the subreaper of a command, and so its top. */
+/** Whether a process is the subreaper of a command, and so the root of its tree. */
 export const isReaper = (pid: number): boolean => [initPath, reaperPath].includes(commandLineOf(pid)[0] ?? "");
 
 /** The runtime's process file. @param argv the whole command line. */
@@ -29,12 +29,12 @@ export function processOf(container: Container, spec: ProcessSpec, argv: readonl
   };
 }
 
-/** The first looks come soon after each other: a start takes a few milliseconds. */
+/** The first checks follow quickly, since a start takes a few milliseconds. */
 const looks = { firstMs: 3, maxMs: 50 };
 
 /**
- * Resolves once the runtime's child has become the subreaper, which means that the working directory,
- * user and limits were accepted. The runtime itself says nothing until the command has ended.
+ * Resolves once the runtime's child has become the subreaper, which means that the working directory, user and limits were
+ * accepted. The runtime itself reports nothing until the command has ended.
  */
 export async function watchStart(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
   let over = runtimePid === undefined;
@@ -48,7 +48,7 @@ export async function watchStart(runtimePid: number | undefined, exited: Promise
   }
 }
 
-/** Removes the files of a start and returns what the runtime complained of. */
+/** Removes the files of a start and returns the runtime's error messages. */
 export function takeFiles(base: string, exitCode: number): string {
   rmSync(`${base}.json`, { force: true });
   try {
@@ -56,20 +56,20 @@ export function takeFiles(base: string, exitCode: number): string {
   } catch {
     return ""; // The runtime was ended before it made one.
   } finally {
-    // The runtime makes it also when it has nothing to say.
+    // The runtime creates it even when it has nothing to report.
     rmSync(`${base}.log`, { force: true });
   }
 }
 
 export function startFailure(log: string, spec: ProcessSpec, container: Container): SandgateError {
   const cause = new Error(log.trim());
-  // The runtime then misses one thing or another of the container's first process.
+  // Without the container's first process, the runtime complains about one missing thing or another.
   if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
   if (/chdir/i.test(log) && spec.workingDir === undefined && /no such file|not a directory/i.test(log)) {
     const message = `the working directory ${container.process.cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;
     return new SandgateError("unprocessable", message, { reason: "no_such_working_dir", cause });
   }
-  // At its limit of processes, the runtime's own one may not even enter the folder that it has always entered.
+  // At the process limit, the runtime may even fail to enter its usual working directory.
   if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
     return new SandgateError("unavailable", "the sandboxes of this worker have as many processes as they may have together", { cause });
   }
@@ -81,7 +81,7 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
   return new SandgateError("internal_error", "the command could not be started", { cause });
 }
 
-/** What the subreaper's words mean when it could not start the command, so that these are all there is: its files were removed. */
+/** The error when the subreaper's own message is all the output, because it could not start the command: its files were removed. */
 export function missingProgram(stderr: string, args: readonly string[]): SandgateError | undefined {
   if (!/^ERROR \(catatonit:\d+\): failed to exec pid1: No such file or directory\n$/.test(stderr)) return undefined;
   const message = `the sandbox has no ${args[0]} that works, which every call needs: were its files removed?`;

@@ -1,14 +1,14 @@
 /**
- * The system calls that programs in a sandbox may make. The list starts from nothing: what no group names is answered
- * with ENOSYS, as by a kernel without it, which is what programs and C libraries know how to go on after. Names are
- * those of libseccomp; one that an architecture or an older libseccomp does not have is passed over.
+ * The system calls that programs in a sandbox may make. The list starts empty: calls in no group fail with ENOSYS, as on a kernel
+ * without them, which programs and C libraries can cope with. Names are those of libseccomp; names unknown to an architecture
+ * or an older libseccomp are skipped.
  */
 interface Group {
   readonly why: string;
   readonly calls: string;
 }
 
-/** Allowed whatever their arguments are. */
+/** Allowed with any arguments. */
 export const allowed: readonly Group[] = [
   {
     why: "Files: open, read, write, and wait for the disk.",
@@ -24,7 +24,7 @@ export const allowed: readonly Group[] = [
       getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr`,
   },
   {
-    why: "chroot: package managers and services that shut themselves in. It needs the capability, which sandboxes have.",
+    why: "chroot: package managers and services that confine themselves. It needs the capability, which sandboxes have.",
     calls: "chroot",
   },
   {
@@ -63,7 +63,7 @@ export const allowed: readonly Group[] = [
       inotify_init inotify_init1 inotify_add_watch inotify_rm_watch pipe pipe2`,
   },
   {
-    why: "Sockets that are there already. Which can be made is below.",
+    why: "Existing sockets. Which ones can be created is below.",
     calls: `bind listen accept accept4 connect shutdown getsockname getpeername getsockopt setsockopt
       sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg`,
   },
@@ -77,7 +77,7 @@ export const allowed: readonly Group[] = [
     calls: "getrlimit setrlimit prlimit64 getrusage sysinfo uname getrandom",
   },
   {
-    why: "A process may shut itself in further (browsers, sshd, file).",
+    why: "A process may confine itself further (browsers, sshd, file).",
     calls: "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self",
   },
   {
@@ -87,7 +87,7 @@ export const allowed: readonly Group[] = [
   },
 ];
 
-/** Shared memory, semaphores and message queues: allowed where what a sandbox takes of them has a bound. */
+/** Shared memory, semaphores and message queues: allowed where their use by a sandbox is limited. */
 export const interProcess: Group = {
   why: "Databases (PostgreSQL) and programs that exchange memory. Each sandbox has an IPC namespace of its own.",
   calls: `shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
@@ -95,9 +95,9 @@ export const interProcess: Group = {
 };
 
 /**
- * Refused with EPERM: every kernel has them, and programs know them as what only the administrator may do. All others
- * that are left out need no mention: keys (add_key, request_key, keyctl), io_uring, userfaultfd and memfd_secret, whose
- * memory nobody counts; asynchronous I/O (io_setup), whose slots all of the machine share; and the newer ways to mount.
+ * Refused with EPERM: every kernel has these, and programs know them as reserved for the administrator. Others that are left out
+ * need no mention: keys (add_key, request_key, keyctl); io_uring; userfaultfd; memfd_secret, whose memory nobody counts;
+ * asynchronous I/O (io_setup), whose slots are shared by the whole machine; and the newer ways to mount.
  */
 export const refused: readonly Group[] = [
   { why: "Mounts and namespaces: with a user namespace of its own a sandbox would have every capability.", calls: "mount umount2 pivot_root unshare setns" },
@@ -121,15 +121,15 @@ export const socketFamilies: readonly { readonly why: string; readonly family: n
   { why: "AF_NETLINK: NETLINK_ROUTE, by which programs list interfaces and addresses", family: 16, protocols: [0] },
 ];
 
-/** personality(2): PER_LINUX, ADDR_NO_RANDOMIZE (debuggers), and the question what it is. None of them makes memory executable. */
+/** personality(2): PER_LINUX, ADDR_NO_RANDOMIZE (debuggers), and the query of the current value. None makes memory executable. */
 export const personalities: readonly number[] = [0, 0x0040000, 0xffffffff];
 
-/** ioctl(2) requests that are refused, whatever file they are for. */
+/** ioctl(2) requests that are refused for any file. */
 export const refusedRequests: readonly { readonly why: string; readonly request: number }[] = [
   { why: "TIOCSTI types into a terminal, for whoever reads there next.", request: 0x5412 },
   { why: "TIOCLINUX does so on a console.", request: 0x541c },
   { why: "TIOCSETD loads kernel modules of rare line disciplines.", request: 0x5423 },
 ];
 
-/** The calls of groups, one by one. */
+/** The individual calls of these groups. */
 export const callsOf = (groups: readonly Group[]): string[] => groups.flatMap(({ calls }) => calls.split(/\s+/));

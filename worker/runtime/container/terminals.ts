@@ -1,12 +1,12 @@
 /**
- * Pseudo-terminals of commands in containers. The master is opened by the worker itself in the container's own devpts,
- * through `/proc/<pid>/root`, which the worker may see because it is root of the same user namespace. So the command has
- * a terminal that its container knows under its name, and nothing stands between it and the worker.
+ * Pseudo-terminals of commands in containers. The worker itself opens the master in the container's own devpts, through
+ * `/proc/<pid>/root`, which it can access as root of the same user namespace. So the container knows the command's terminal by
+ * its name, and nothing stands between it and the worker.
  *
- * The other ways were tried. The runtime's own terminal can only be had over a console socket, as a descriptor in a
- * message, which Node.js cannot receive. Without that socket the runtime copies between a terminal of the container and
- * one that it is given; crun 1.8 writes without waiting for room and loses a tenth of a large paste. A command that was given
- * the terminal opens it as the leader of a session, which makes it the controlling one.
+ * Other ways have drawbacks. The runtime hands out its own terminal only over a console socket, as a descriptor in a message,
+ * which Node.js cannot receive. Without that socket, the runtime copies between a terminal of the container and one that it is
+ * given; crun 1.8 writes without waiting for room and loses a tenth of a large paste. Here, the command opens the terminal it
+ * was given as a session leader, which makes it the controlling one.
  */
 import { chownSync, closeSync, constants, fstatSync, openSync } from "node:fs";
 import { ReadStream } from "node:tty";
@@ -49,7 +49,7 @@ export class Terminal {
   readonly path: string;
   readonly reader: PipeReader;
   readonly fd: number;
-  /** Kept open, so that the end of all others is no error that loses what was read last. The command's own end counts. */
+  /** Kept open, so that closing all others causes no error that loses the last output. The end of the command itself counts. */
   readonly #slaveFd: number;
   #closed = false;
 
@@ -60,7 +60,7 @@ export class Terminal {
     this.reader = new PipeReader(fd, new ReadStream(fd));
   }
 
-  /** The foreground processes are told by SIGWINCH. */
+  /** The kernel notifies the foreground processes by SIGWINCH. */
   resize({ rows, cols }: Size): void {
     if (!this.#closed) resizeTerminal(this.fd, rows, cols);
   }

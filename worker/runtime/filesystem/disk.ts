@@ -5,30 +5,30 @@ import { runBulk } from "../process/run.ts";
 /** Millions of files on a slow disk take minutes. */
 const measureTimeoutMs = 600_000;
 
-/** What files take on disk: their bytes, and how many there are, folders included. */
+/** What files take on disk: their bytes and their number, including folders. */
 export interface DiskUse {
   readonly bytes: number;
   readonly files: number;
 }
 
-/** One walk for both; a file with several names counts once. Relative names keep it going in trees deeper than a path may be long. */
+/** One walk for both; a file with several names counts once. Relative names keep it working in trees deeper than the longest path. */
 const measureScript = `find "$1" -xdev -printf '%b %y %n %i\\n' | awk '$2 == "d" || $3 == 1 || !seen[$4]++ { blocks += $1; files++ } END { printf "%.0f %d\\n", blocks * 512, files }'`;
 
 /** What a sandbox's writable layer takes on disk, or undefined when it could not be measured. */
 export async function layerUse(dir: string): Promise<DiskUse | undefined> {
-  // find reports files that vanish while it walks by its exit code; the sum is good all the same.
+  // find's exit code also reports files that vanish during the walk; the sum is valid all the same.
   const result = await runBulk("sh", ["-c", measureScript, "sh", dir], { timeoutMs: measureTimeoutMs });
   const [bytes, files] = result.stdout.split(" ").map((text) => Number.parseInt(text, 10));
   return bytes === undefined || files === undefined || Number.isNaN(bytes) || files === 0 ? undefined : { bytes, files };
 }
 
-/** What is left for an unprivileged user on a file system. */
+/** The space left for an unprivileged user on a file system. */
 export interface FreeSpace extends DiskUse {
-  /** How many files the file system can have in all; 0 where it has no such limit. */
+  /** The total number of files that the file system can have; 0 when it has no such limit. */
   readonly filesMax: number;
 }
 
-/** What is left on the file system that holds the path. */
+/** The space left on the file system that holds the path. */
 export async function freeSpace(path: string): Promise<FreeSpace> {
   const { bavail, bsize, files, ffree } = await statfs(path);
   return { bytes: bavail * bsize, files: ffree, filesMax: files };

@@ -1,4 +1,4 @@
-/** Root file systems that we put together ourselves: layers of snapshots over the layers of an image. */
+/** Root file systems that the worker assembles itself: snapshot layers over the layers of an image. */
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
@@ -7,7 +7,7 @@ import { removeTree } from "./tree.ts";
 
 const mountTimeoutMs = 30_000;
 
-/** The folder of one root file system. Its parts have the names that Podman gives to those of its own. */
+/** The folder of one root file system. Its parts have the same names as in Podman's own. */
 export interface Root {
   readonly dir: string;
 }
@@ -16,13 +16,13 @@ export const mergedOf = ({ dir }: Root): string => join(dir, "merged");
 export const upperOf = ({ dir }: Root): string => join(dir, "diff");
 
 /**
- * Mounts a root, making its folders where they are missing; one that is mounted stays as it is.
+ * Mounts a root, creating missing folders. A mounted root is left unchanged.
  *
  * @param lowers folders below the writable one, topmost first.
  */
 export async function mountRoot(root: Root, lowers: readonly string[]): Promise<void> {
   if (await isMounted(root)) return;
-  // The kernel takes one page of options: short links instead of paths leave room for hundreds of layers.
+  // The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers.
   const links = join(root.dir, "l");
   await removeTree(links);
   for (const dir of [join(root.dir, "work"), mergedOf(root), links]) await mkdir(dir, { recursive: true, mode: 0o755 });
@@ -33,10 +33,10 @@ export async function mountRoot(root: Root, lowers: readonly string[]): Promise<
 }
 
 /**
- * One program for everything, since the worker stands still while it starts one. What the sandbox sees of its root folder
- * itself is that of the topmost layer: owner, mode, times to the nanosecond and extended attributes, but for those by which
- * an overlay knows its own folders. The writable folder is made in one step: one that a dying worker has left half-made
- * must not be taken for the real one.
+ * One program for everything, because the worker blocks while it starts one. The sandbox sees the root folder with the topmost
+ * layer's owner, mode, times to the nanosecond and extended attributes, except those by which an overlay marks its own
+ * folders. The writable folder is created in one step, so that one left incomplete by a dying worker is never taken for the
+ * real one.
  */
 const mountScript = `set -e
 if [ ! -d diff ]; then
@@ -51,7 +51,7 @@ exec mount --types overlay overlay --options "$1" merged`;
 /** Unmounts a root and removes its writable files. */
 export async function removeRoot(root: Root): Promise<void> {
   if (await isMounted(root)) {
-    // A process that is just ending may still be in it.
+    // A process that is about to end may still be in it.
     const result = await run("umount", ["--lazy", mergedOf(root)], { timeoutMs: mountTimeoutMs });
     if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause: new Error(result.stderr) });
   }

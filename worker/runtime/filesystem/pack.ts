@@ -1,39 +1,39 @@
 /**
- * A layer as a stream of bytes: a tar archive, compressed by zstd, with everything that an overlay's upper folder can
- * hold: owners, modes, times to the nanosecond, hard links, holes, device nodes (whiteouts are such), FIFOs and
- * extended attributes (overlay's own marks among them). Sockets are left out, since without their process they are nothing,
- * and whiteouts that are links to one device become devices of their own.
+ * Converts a layer to a stream of bytes and back: a tar archive, compressed by zstd, with everything that an overlay's upper
+ * folder can hold: owners, modes, times to the nanosecond, hard links, holes, device nodes (which include whiteouts), FIFOs
+ * and extended attributes (including overlay's own marks). Sockets are left out, since they are useless without their process.
+ * Whiteouts that are links to one device become separate devices.
  */
 import { randomUUID } from "node:crypto";
 import { SandgateError } from "../../../shared/errors.ts";
 import { programFile } from "../../../shared/programs.mjs";
 import { PipedProgram } from "../process/piped.ts";
 
-/** Reading through a file of a terabyte that holds but zeros gives nothing for minutes. */
+/** Reading through a file of a terabyte of zeros produces no output for minutes. */
 const stallMs = 3_600_000;
 
-/** POSIX archives keep fractions of seconds; that of access and change would be a header more for every file. */
+/** POSIX archives keep fractions of seconds; access and change times would need another header for every file. */
 const createArgs = ["--create", "--format=posix", "--pax-option=delete=atime,delete=ctime", "--sparse", "--one-file-system"];
 const extractArgs = ["--extract", "--same-owner", "--same-permissions"];
 /** A security module's labels belong to the host, not to the file. */
 const commonArgs = ["--numeric-owner", "--xattrs", "--xattrs-include=*", "--xattrs-exclude=security.selinux", "--file=-"];
 
-/** `tar` could not unpack a layer. It does not always say that a path is too long, so `unpackDeepLayer` may do better. */
+/** `tar` could not unpack a layer. It does not always say that a path is too long, so `unpackDeepLayer` may still succeed. */
 export class UnpackFailed extends SandgateError {
   constructor(cause: Error) {
     super("internal_error", "a layer could not be unpacked", { cause });
   }
 }
 
-/** `tar` goes into a folder by calling itself; with a stack of the usual size it would die of 20,000 folders in each other. */
+/** `tar` descends by recursion; with a stack of the usual size it would crash on 20,000 nested folders. */
 const anyDepth = ["bash", "-c", 'ulimit -S -s hard; exec "$@"', "bash"];
 
 const shortNames = programFile("worker/runtime/filesystem/short-names.ts");
 
 /**
- * $1 the folder, $2 what we have in it meanwhile, then the program that shortens names and the arguments of `tar`. Folders
- * come out of order, so they get their attributes at the end. Each top is then put where it belongs, the deepest first, so
- * that no path is ever long; that must not change the times of the folder, and no link may lead to another one.
+ * $1 is the folder, $2 our temporary folder in it, followed by the program that shortens names and the arguments of `tar`.
+ * Folders arrive out of order, so they get their attributes at the end. Each top is then moved to its place, deepest first, so
+ * that no path is ever long. The moves must not change folder times, and no link may lead out of the layer.
  */
 const unpackDeep = `
 set -eo pipefail
@@ -58,9 +58,9 @@ touch -m -r /proc/self/fd/3 .
 `;
 
 /**
- * The archive of what is in `dir`, packed as fast as it is read. Whoever stops reading ends the packing.
+ * The archive of the contents of `dir`, packed as fast as it is read. Packing ends when the reader stops.
  *
- * @throws {SandgateError} `internal_error` when not everything could be packed: what came until then is not an archive.
+ * @throws {SandgateError} `internal_error` when not everything could be packed; the output so far is then no archive.
  */
 export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const argv = [...anyDepth, "tar", ...createArgs, ...commonArgs, "--use-compress-program=zstd -3 -T1 -q", `--directory=${dir}`, "."];
@@ -76,8 +76,8 @@ export async function* packLayer(dir: string, signal: AbortSignal): AsyncGenerat
 }
 
 /**
- * Unpacks an archive into an existing folder, which takes over the attributes of the packed one. After an error there is
- * a part of the layer in it, to be removed. Errors of `archive` itself are passed on.
+ * Unpacks an archive into an existing folder, which takes on the attributes of the packed one. After an error the folder may
+ * hold a part of the layer and should be removed. Errors of `archive` itself are passed on.
  *
  * @throws {UnpackFailed}, also for long paths; {SandgateError} `insufficient_storage`.
  */
@@ -95,7 +95,7 @@ export function unpackDeepLayer(archive: AsyncIterable<Uint8Array>, dir: string,
 async function unpackBy(argv: readonly string[], archive: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
   const tar = new PipedProgram(argv, { pipe: "stdin", stallMs, signal });
   try {
-    // What tar does not want any more is read all the same: only its end says whether the archive was whole.
+    // The rest is read even if tar takes no more: only the archive's end tells whether it was whole.
     for await (const chunk of archive) if (!(await tar.write(chunk))) await finish(tar, signal);
     await finish(tar, signal);
   } finally {
@@ -108,7 +108,7 @@ async function finish(tar: PipedProgram, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!failure) return;
   const cause = new Error(failure);
-  // The last words are tar's for a file that it could write a part of.
+  // "wrote only" is tar's message for a file that it could write only a part of.
   if (/no space left|quota exceeded|wrote only/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
   throw new UnpackFailed(cause);
 }

@@ -1,6 +1,6 @@
 /**
- * Disk space that is kept back so that things can be deleted when there is none left: records, and Podman's own lists, are
- * written anew before anything is freed. As several files, because inodes may be what lacks.
+ * Disk space kept back so that deletions work on a full disk: records, and Podman's own lists, are rewritten before anything
+ * is freed. Kept as several files, because inodes may be what is short.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
@@ -22,18 +22,18 @@ export class Reserve {
     this.#log = log;
   }
 
-  /** Makes what is missing of it, as far as there is room. */
+  /** Creates the missing files, as far as there is room. */
   async fill(): Promise<void> {
-    for (const dir of this.#dirs) await this.#fill(dir).catch((err) => this.#log.debug({ err, dir }, "there is no room for the reserve now"));
+    for (const dir of this.#dirs) await this.#fill(dir).catch((err) => this.#log.debug({ err, dir }, "there is no room for the disk reserve now"));
   }
 
-  /** Does something that frees space; once more without the reserve when the disk is full. */
+  /** Runs a deletion. If the disk is full, gives up the reserve and runs it once more. */
   async spend(deletion: () => Promise<void>): Promise<void> {
     try {
       await deletion();
     } catch (error) {
       if (SandgateError.from(error).code !== "insufficient_storage") throw error;
-      this.#log.warn({ event: "reserve_spent", err: error }, "the disk is full: what was kept back for deletions is given up for one");
+      this.#log.warn({ event: "reserve_spent", err: error }, "the disk is full: the space reserved for deletions is released for one");
       for (const dir of this.#dirs) await rm(dir, { recursive: true, force: true });
       await deletion();
     }
@@ -43,7 +43,7 @@ export class Reserve {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const there = new Set(await readdir(dir));
     const missing = Array.from({ length: fileCount }, (_, index) => String(index)).filter((name) => !there.has(name));
-    // What a file system cannot compress.
+    // Random, so that no file system can compress it.
     for (const name of missing) await writeFile(join(dir, name), randomBytes(fileBytes), { flush: true });
   }
 }

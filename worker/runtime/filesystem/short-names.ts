@@ -1,26 +1,26 @@
 /**
- * A filter for archives of layers whose names are longer than the kernel takes in one piece, at which `tar` fails: it names
- * everything from the top. It cuts such a name: each folder at which the name gets too long becomes a top of its own, in the
- * folder that is the argument, and what it holds, the names of hard links included, is named from there. The rest passes as
- * it is, to the byte. At the end the file `joints` in that folder says which top belongs where, the deepest first:
- * the name of the top, the folder that it belongs in and its name there, each ended by a NUL.
+ * A filter for layer archives with names longer than the kernel accepts at once. `tar` fails on these, because it names
+ * everything from the top. The filter cuts such names: each folder at which a name gets too long becomes a top of its own in
+ * the folder given as argument, and its contents, including targets of hard links, are named from there. All else passes
+ * unchanged, to the byte. At the end, the file `joints` in that folder says where each top belongs, deepest first: the name of
+ * the top, the folder it belongs in and its name there, each ended by a NUL.
  *
- * Libraries for archives read the names as text and drop records that they do not know, so they could not give back what came.
+ * Archive libraries decode names as text and drop records they do not know, so they could not reproduce their input.
  */
 import { createReadStream, createWriteStream, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 
 const blockBytes = 512;
-/** Bytes of a path from its top, with room below PATH_MAX for one name more and for what stands before it. */
+/** The most bytes of a path from its top, leaving room below PATH_MAX for one more name and for what precedes it. */
 const pathBytesMax = 3_000;
-/** Every header with its records is kept whole: a path and all extended attributes of a file, which the kernel limits to 64 KiB. */
+/** A header's records are held as a whole: a path and all extended attributes of a file, which the kernel limits to 64 KiB. */
 const recordBytesMax = 256 * 1024 * 1024;
 
 const padded = (bytes: number): number => Math.ceil(bytes / blockBytes) * blockBytes;
 const typeOf = (header: Buffer): string => header.toString("latin1", 156, 157);
 
-/** The number in a header's field: octal digits or, when they are too few, a binary number marked by its first bit. */
+/** The number in a header field: octal digits or, for larger numbers, a binary number marked by its first bit. */
 function numberOf(field: Buffer): number {
   const value = (field[0] as number) & 0x80 ? Number(`0x${field.subarray(1).toString("hex")}`) : Number.parseInt(field.toString("latin1").trim() || "0", 8);
   if (!Number.isSafeInteger(value) || value < 0) throw new Error("the archive has a header that cannot be read");
@@ -29,7 +29,7 @@ function numberOf(field: Buffer): number {
 
 const sizeOf = (header: Buffer): number => numberOf(header.subarray(124, 136));
 
-/** A header like this one with another size. */
+/** A copy of this header with another size. */
 function withSize(header: Buffer, bytes: number): Buffer {
   const changed = Buffer.from(header);
   changed.write(`${bytes.toString(8).padStart(11, "0")}\0`, 124, "latin1");
@@ -39,7 +39,7 @@ function withSize(header: Buffer, bytes: number): Buffer {
   return changed;
 }
 
-/** The records `LENGTH KEY=VALUE\n` before a header, in which the length counts itself; a byte is a character. */
+/** Parses the records `LENGTH KEY=VALUE\n` before a header. The length includes itself; a byte is a character. */
 function parseRecords(content: Buffer): [key: string, value: string][] {
   const records: [string, string][] = [];
   for (let at = 0; at < content.length; ) {
@@ -60,7 +60,7 @@ function formatRecord([key, value]: [string, string]): Buffer {
   return Buffer.from(`${total} ${key}=${value}\n`, "latin1");
 }
 
-/** What comes in, in pieces of the wanted lengths. */
+/** The input, in pieces of the requested lengths. */
 class Input {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
@@ -69,7 +69,7 @@ class Input {
     this.#chunks = source[Symbol.asyncIterator]();
   }
 
-  /** The next bytes as they come, `bytes` together or up to the end. */
+  /** The next bytes as they arrive, `bytes` in total or up to the end. */
   async *upTo(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       if (this.#rest.length === 0) {
@@ -94,7 +94,7 @@ class Input {
   }
 }
 
-/** Where each name goes, and which tops there are. */
+/** Maps names to short ones, and keeps the tops. */
 class Names {
   readonly #folder: string;
   readonly #tops = new Map<string, string>();
@@ -103,10 +103,10 @@ class Names {
     this.#folder = folder;
   }
 
-  /** A name that is short enough, for one that is no folder the same as its links have. */
+  /** A short name. Links to a file get the same name as the file itself. */
   shortened(name: string, isFolder: boolean): string {
     if (name.length <= pathBytesMax) return name;
-    // A packed folder has no other names; one that led out of the folder could be hidden by the cuts.
+    // A packed folder has no other names; one that leads out of the folder could be hidden by the cuts.
     if (!name.startsWith("./") || /\/\.{0,2}\//.test(name) || /\/\.{1,2}$/.test(name)) throw new Error("the archive has a name that leads elsewhere");
     const path = isFolder ? name.replace(/\/$/, "") : name;
     let [top, at] = ["", 2];
@@ -125,7 +125,7 @@ class Names {
     return top;
   }
 
-  /** A top stands behind the one that its place is in. */
+  /** The contents of `joints`. A top comes after the top that contains its place. */
   joints(): Buffer {
     const parts = [...this.#tops].reverse().flatMap(([place, top]) => {
       const slash = place.lastIndexOf("/");
@@ -135,7 +135,7 @@ class Names {
   }
 }
 
-/** The records of the member that `header` begins, with short names. */
+/** The records of the member whose header is `header`, with short names. */
 function shortenedRecords(content: Buffer, header: Buffer, names: Names): { records: Buffer; sizeBytes: number } {
   const [isFolder, isHardLink] = [typeOf(header) === "5", typeOf(header) === "1"];
   let sizeBytes = sizeOf(header);
@@ -148,7 +148,7 @@ function shortenedRecords(content: Buffer, header: Buffer, names: Names): { reco
   return { records: Buffer.concat(records.map(formatRecord)), sizeBytes };
 }
 
-/** The archive with short names. Names that stand in a header itself are short anyway. */
+/** The archive with short names. Names inside a header itself are always short. */
 async function* shortened(input: Input, names: Names): AsyncGenerator<Buffer> {
   for (;;) {
     const header = await input.exactly(blockBytes);

@@ -1,4 +1,4 @@
-/** Whole folders: copied with everything that they hold, compared, removed, brought to disk. */
+/** Operations on whole folders: copy with all contents, compare, remove, sync to disk. */
 import { randomUUID } from "node:crypto";
 import { lstatSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { copyDeepTree } from "./deep-copy.ts";
 const copyTimeoutMs = 3_600_000;
 const toolTimeoutMs = 600_000;
 
-/** A path in a folder is longer than the kernel takes in one piece. */
+/** A path in a folder is longer than the kernel accepts at once. */
 export class PathTooLong extends SandgateError {
   constructor() {
     super("internal_error", "a path in the sandbox is too long");
@@ -18,15 +18,15 @@ export class PathTooLong extends SandgateError {
 }
 
 /**
- * Copies what is in a folder: owners, modes, times, links, extended attributes, holes and device nodes. Where the file
- * system can, the blocks are shared.
+ * Copies the contents of a folder: owners, modes, times, links, extended attributes, holes and device nodes. Blocks are shared
+ * if the file system can.
  *
- * @returns false when files vanished while they were copied.
+ * @returns false when files vanished during the copy.
  * @throws {PathTooLong}, {SandgateError} `insufficient_storage`, `internal_error`.
  */
 export async function copyTree(from: string, to: string): Promise<boolean> {
   const options = ["--archive", "--reflink=auto", "--sparse=auto", "--one-file-system"];
-  // It must not outlive a worker that dies, whose successor removes what there is of the copy.
+  // It must not outlive a worker that dies, because the next one removes the unfinished copy.
   const result = await runBulk("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
   if (result.exitCode === 0) return true;
   if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
@@ -53,10 +53,10 @@ const onlyVanished = (stderr: string): boolean =>
     .split("\n")
     .every((line) => /no such file or directory|file has vanished|skipping file .* as it was replaced/i.test(line));
 
-/** A text that differs when any file below the folder has changed: inodes, sizes and change times of all of them. */
+/** A text that changes whenever a file below the folder does, made of the inodes, sizes and change times of all files. */
 export async function fingerprintOf(dir: string): Promise<string> {
   const result = await runBulk("find", [dir, "-xdev", "-printf", "%i %s %n %m %U %G %C@ %p\\0"], { timeoutMs: toolTimeoutMs });
-  // Files that vanish meanwhile make it fail, and so does a list too long to be kept, of which we would have but the beginning.
+  // find fails when files vanish meanwhile, and also when its list is too long to be held. A random text then matches nothing.
   return result.exitCode === 0 ? result.stdout : randomUUID();
 }
 
@@ -66,15 +66,15 @@ export async function syncTree(dir: string): Promise<void> {
   if (result.exitCode !== 0) throw failure("bring the files to disk", result.stderr);
 }
 
-/** Removes a folder with everything in it; one that is not there is removed already. */
+/** Removes a folder with everything in it; does nothing if it does not exist. */
 export async function removeTree(dir: string): Promise<void> {
-  // Mostly there is nothing, which is no reason to start a program.
+  // Usually there is nothing, so do not start a program.
   if (!lstatSync(dir, { throwIfNoEntry: false })) return;
   const result = await runBulk("rm", ["--recursive", "--force", "--one-file-system", "--", dir], { timeoutMs: toolTimeoutMs });
   if (result.exitCode !== 0) throw failure("remove files", result.stderr);
 }
 
-/** Removes files below a folder whose names begin like this, following no link. */
+/** Removes the files below a folder whose names have one of these prefixes, without following links. */
 export async function removeByPrefix(dir: string, prefixes: readonly string[]): Promise<void> {
   if (prefixes.length === 0) return;
   const names = prefixes.flatMap((prefix, index) => [...(index > 0 ? ["-o"] : []), "-name", `${prefix}*`]);

@@ -1,14 +1,14 @@
-/** Control groups: which controllers this user may hand on to containers. */
+/** Cgroups: which controllers this user may delegate to containers. */
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { hostUserId } from "../process/proc.ts";
 
-/** There where control groups of version 2 are the only ones. */
+/** Exists where cgroup v2 is the only version in use. */
 const cgroupV2Mark = "/sys/fs/cgroup/cgroup.controllers";
 
 export const cgroupVersion = (): "v1" | "v2" => (existsSync(cgroupV2Mark) ? "v2" : "v1");
 
-/** Controllers of cgroup v2 that this user may hand on to containers; none on v1 and hybrid hosts. */
+/** Cgroup v2 controllers that this user may delegate to containers; none on v1 and hybrid hosts. */
 export function delegatedControllers(): string[] {
   try {
     const own =
@@ -18,7 +18,7 @@ export function delegatedControllers(): string[] {
         ?.slice(3)
         .trim() ?? "";
     if (!existsSync(cgroupV2Mark)) return [];
-    // The slice of this user is the highest group that is ours; its controllers are what a container can get.
+    // This user's slice is the topmost group we own; its controllers are those that a container can get.
     const steps = own.split("/").filter(Boolean);
     for (let length = 1; length <= steps.length; length++) {
       const dir = join("/sys/fs/cgroup", ...steps.slice(0, length));
@@ -30,7 +30,7 @@ export function delegatedControllers(): string[] {
   return userManagerControllers();
 }
 
-/** A worker outside a login session still gets its containers' groups from the user's systemd manager. */
+/** A worker outside a login session still gets its containers' cgroups from the user's systemd manager. */
 function userManagerControllers(): string[] {
   try {
     const uid = hostUserId();

@@ -1,4 +1,4 @@
-/** What was found out about the host, as operators read it. */
+/** The probed facts about the host, as shown to operators. */
 import { release } from "node:os";
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { Host } from "./host.ts";

@@ -1,13 +1,13 @@
-/** What this host can do, as `probeHost` has found it out. */
+/** What this host can do, as found out by `probeHost`. */
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { CpuGroups } from "../container/cpu-groups.ts";
 
 export interface Host {
   readonly runtime: "crun" | "runc";
-  /** Where crun keeps a folder for each of the containers that Podman has it run. */
+  /** Where crun keeps a folder for each container that Podman has it run. */
   readonly crunDir: string;
   readonly initBinary: string;
-  /** Keeps the processes of a terminal together; undefined where it is not installed. */
+  /** Keeps the processes of a terminal together; undefined when not installed. */
   readonly reaperBinary: string | undefined;
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
@@ -15,22 +15,22 @@ export interface Host {
   /** Path of the list of system calls for sandboxes. */
   readonly seccompProfile: string;
   /**
-   * What keeps memory that processes of a sandbox share from filling the machine: bounds of ours in its IPC namespace, the
-   * memory limit of its control group, or that there is none.
+   * What keeps the memory shared by a sandbox's processes from filling the machine: our limits on its IPC namespace, its
+   * cgroup's memory limit, or the absence of such memory.
    */
   readonly ipc: "bounded" | "limited" | "closed";
   readonly controlGroups: "v1" | "v2";
   readonly pageBytes: number;
-  /** Which limits the kernel enforces for us. */
+  /** Which limits the kernel enforces. */
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
-  /** Groups of ours that limit CPU where Podman cannot; undefined where it can, or nobody can. */
+  /** Our own groups, which limit CPU where Podman cannot; undefined where Podman can, or neither can. */
   readonly cpuGroups: CpuGroups | undefined;
   readonly nofileMax: number;
   readonly nprocShared: number;
   readonly checks: readonly HostCheck[];
 }
 
-/** A host that cannot run sandboxes at all; the message says what is missing. */
+/** The host cannot run sandboxes at all; the message says what is missing. */
 export class HostUnfit extends Error {
   override name = "HostUnfit";
 }

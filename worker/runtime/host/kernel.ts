@@ -1,4 +1,4 @@
-/** What the kernel lets this user do: filters of networks, bounds of shared memory, its own limits. */
+/** What the kernel lets this user do: network filters, limits on shared memory, and its own resource limits. */
 import { readFileSync } from "node:fs";
 import { sandboxDefaults } from "../../../shared/schemas/sandboxes.ts";
 import { nftRules } from "../network/network.ts";
@@ -13,7 +13,7 @@ export async function filterKind(): Promise<"nft" | "routes"> {
   return result.exitCode === 0 ? "nft" : "routes";
 }
 
-/** Since Linux 6.9 root of a user namespace may set the bounds of its own IPC namespaces. */
+/** Since Linux 6.9, root of a user namespace may set the limits of its own IPC namespaces. */
 export async function hasIpcBounds(pageBytes: number): Promise<boolean> {
   const bounds = Object.entries(ipcBounds(sandboxDefaults.memoryMiB, pageBytes)).flatMap(([name, value]) => [`/proc/sys/${name.replaceAll(".", "/")}`, value]);
   const script = 'while [ $# -gt 0 ]; do echo "$2" > "$1" || exit 1; shift 2; done';

@@ -1,4 +1,4 @@
-/** Finds out what this host can do, once at the start, by trying it; nobody else asks. */
+/** Finds out what this host can do, once at the start, by trying it. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
@@ -12,17 +12,17 @@ import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./progra
 import { hasStorageQuota, storageDriver } from "./storage.ts";
 
 /**
- * Processes that all sandboxes of a worker may have together where there is no pids controller. A fork bomb makes
- * this many before it is noticed; several thousand hold up a small machine for many seconds. What the worker runs
- * beside them counts as well: a live session takes four, two of them outside of its sandbox.
+ * The most processes of all sandboxes of a worker together where there is no pids controller. A fork bomb reaches this number
+ * before it is noticed; several thousand would block a small machine for many seconds. The worker's own programs for sandboxes
+ * count as well: a live session takes four processes, two of them outside its sandbox.
  */
 const commandProcesses = 1_760;
-/** What a sandbox takes without a command: its first process, its monitor, its network, and one to spare. */
+/** Processes of a sandbox without a command: its first process, its monitor, its network, and one to spare. */
 const restingProcesses = 4;
 
 /** @throws {HostUnfit} */
 export async function probeHost(config: Config): Promise<Host> {
-  // All at once: none of them takes long, but together they are most of the time that a worker takes to start.
+  // All at once: none takes long, but in sequence they would be most of the worker's start time.
   const [podman, { runtime, runtimeVersion }, storage, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
     podmanVersion(),
     ociRuntime(),

@@ -1,16 +1,16 @@
-/** Which programs are installed here, and which of them sandboxes are made with. */
+/** Which programs are installed, and which of them are used for sandboxes. */
 import { podman } from "../podman/podman.ts";
 import { type RunResult, run } from "../process/run.ts";
 import { type Host, HostUnfit } from "./host.ts";
 
-/** How long trying something may take. */
+/** The most time that one probe may take. */
 export const probeTimeoutMs = 60_000;
 
 async function version(program: string): Promise<string | undefined> {
   return versionIn(await run(program, ["--version"], { timeoutMs: probeTimeoutMs }));
 }
 
-/** Undefined where it is not installed. */
+/** Undefined when it is not installed. */
 export const podmanVersion = async (): Promise<string | undefined> => versionIn(await podman(["--version"]));
 
 function versionIn(result: RunResult): string | undefined {

@@ -1,4 +1,4 @@
-/** What Podman's storage can do on the disk that it lies on. */
+/** What Podman's storage can do on its disk. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
@@ -6,7 +6,7 @@ import { podman } from "../podman/podman.ts";
 import { run } from "../process/run.ts";
 import { probeTimeoutMs } from "./programs.ts";
 
-/** Podman can bound a container's layer only on XFS with project quotas that this user may set. */
+/** Podman can limit a container's layer only on XFS with project quotas that this user may set. */
 export async function hasStorageQuota(config: Config): Promise<boolean> {
   const result = await run("findmnt", ["--noheadings", "--output", "FSTYPE,OPTIONS", "--target", config.storageDir], { timeoutMs: probeTimeoutMs });
   if (!config.defaultImageId || !/^xfs\s.*\b(prjquota|pquota)\b/.test(result.stdout)) return false;
@@ -16,7 +16,7 @@ export async function hasStorageQuota(config: Config): Promise<boolean> {
   return made.exitCode === 0;
 }
 
-/** Podman has folders named after its driver; `podman info`, which would tell as well, takes half a second. */
+/** Podman has folders named after its driver; `podman info`, which also tells, takes half a second. */
 export function storageDriver({ storageDir }: Config): string {
   const dir = join(storageDir, "storage");
   const folders = existsSync(dir) ? readdirSync(dir) : [];

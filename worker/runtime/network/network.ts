@@ -1,7 +1,7 @@
 /**
- * What a sandbox with outbound access may reach: the internet, and the resolver of its own network; never the
- * host, the LAN, link-local or metadata addresses. The rules live in the sandbox's network namespace, and the
- * sandbox has no capability to change them.
+ * What a sandbox with outbound access can reach: the internet and its own network's resolver, but never the host, the LAN,
+ * link-local or metadata addresses. The rules live in the sandbox's network namespace, and the sandbox has no capability to
+ * change them.
  */
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -12,9 +12,9 @@ import { run } from "../process/run.ts";
 const timeoutMs = 10_000;
 
 /**
- * IPv4 ranges that are not the internet: https://www.iana.org/assignments/iana-ipv4-special-registry. Clouds answer
- * machines with their keys and settings at addresses in them, of which the more common are 169.254.169.254 (AWS, Google, Azure, Oracle, IBM,
- * DigitalOcean, OpenStack and others), 169.254.170.2 (containers of AWS), 100.100.100.200 (Alibaba) and 192.0.0.192 (Oracle).
+ * IPv4 ranges that are not the internet: https://www.iana.org/assignments/iana-ipv4-special-registry. They include the addresses
+ * at which clouds serve credentials and metadata to their machines, such as 169.254.169.254 (AWS, Google, Azure, Oracle, IBM,
+ * DigitalOcean, OpenStack and others), 169.254.170.2 (AWS containers), 100.100.100.200 (Alibaba) and 192.0.0.192 (Oracle).
  */
 const privateRanges = [
   "0.0.0.0/8",
@@ -33,27 +33,27 @@ const privateRanges = [
   "224.0.0.0/3",
 ];
 
-/** Addresses of the internet by which a cloud answers its machines: Azure's platform. */
+/** Internet addresses at which a cloud serves its own machines: Azure's platform. */
 const cloudAddresses = ["168.63.129.16/32"];
 
-/** Where nothing of a sandbox, and no registry that the operator has not named, may lie. */
+/** Where neither a sandbox's traffic nor a registry that the operator has not named may lead. */
 export const closedRanges: readonly string[] = [...privateRanges, ...cloudAddresses];
 
 /** The resolver that slirp4netns (10.0.2.3) or pasta (169.254.1.1) offers inside the namespace. */
 const resolvers = ["10.0.2.3", "169.254.1.1"];
 
-/** The host's own addresses that are not private anyway. */
+/** The host's own public addresses. */
 export function hostAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address).filter((address) => isIPv4(address)));
 }
 
-/** Whether a network namespace has just been made, or may have rules of ours. */
+/** Whether a network namespace is newly created, or may already hold our rules. */
 export type Namespace = "new" | "used";
 
 /**
- * The rules as nft reads them. To replace earlier ones takes the kernel several times as long as to make them.
+ * The rules in nft's format. Replacing existing rules takes the kernel several times as long as adding new ones.
  *
- * @param open rules of nft that come before, such as `ip daddr 10.0.0.1 tcp dport 3128 accept`
+ * @param open nft rules that come first, such as `ip daddr 10.0.0.1 tcp dport 3128 accept`
  */
 export function nftRules(host: readonly string[], namespace: Namespace, open: readonly string[] = []): string {
   return [
@@ -73,7 +73,7 @@ export function nftRules(host: readonly string[], namespace: Namespace, open: re
   ].join("\n");
 }
 
-/** The same without nftables: routes that refuse, which hold as long as the sandbox cannot use raw sockets. */
+/** The same without nftables: unreachable routes, which are effective as long as the sandbox cannot use raw sockets. */
 export function refusingRoutes(host: readonly string[]): string {
   return [...closedRanges.filter((range) => range !== "127.0.0.0/8"), ...host.filter((address) => !address.startsWith("127."))]
     .map((range) => `route replace unreachable ${range}\n`)

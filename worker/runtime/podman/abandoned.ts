@@ -1,4 +1,4 @@
-/** Podman commands that an earlier process of this worker started and that go on after its end. */
+/** Podman commands that an earlier process of this worker started and that outlived it. */
 
 import { settings } from "../../../shared/config.ts";
 import { until } from "../../../shared/waiting.ts";
@@ -8,10 +8,10 @@ const waitMsMax = 30_000;
 const pollMs = 20;
 
 /**
- * Resolves when none of them runs. They are waited for, because one that is ended half-way leaves processes and networks
- * that Podman does not know of; and one that still runs while records are compared would make what nobody expects.
+ * Resolves when none of them runs. They are waited for, because one killed halfway leaves processes and networks unknown to
+ * Podman, and one still running while records are reconciled would create unexpected containers.
  *
- * @returns how many did not end by themselves and were killed: they hung, or fetched an image.
+ * @returns how many did not end by themselves and were killed: they hung, or were pulling an image.
  */
 export async function untilAbandonedEnd(workerId: string): Promise<number> {
   await until(() => abandoned(workerId).every(({ isPull }) => isPull), { timeoutMs: waitMsMax, pollMs });
@@ -23,7 +23,7 @@ interface Program {
   readonly isPull: boolean;
 }
 
-/** They are known by `markPrograms`. */
+/** Recognized by the mark of `markPrograms`. */
 function abandoned(workerId: string): Program[] {
   const wanted = `${settings.workerId.name}=${workerId}`;
   return processIds().flatMap((pid) => {

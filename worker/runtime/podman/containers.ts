@@ -1,4 +1,4 @@
-/** Podman's containers: made, started, stopped, removed and listed. */
+/** Creates, starts, stops, removes and lists Podman's containers. */
 import type { BaseImage } from "../../../shared/bus/entries.ts";
 import type { Config } from "../../../shared/config.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
@@ -15,7 +15,7 @@ export interface ContainerSpec {
   readonly network: "none" | "outbound";
 }
 
-/** Where a container's files come from: an image by its id (a name never gets here), or a root file system of ours. */
+/** Where a container's files come from: an image by its id (never a name), or a root file system of ours. */
 export type ContainerFiles = { readonly imageId: string } | { readonly dir: string; readonly base: BaseImage };
 
 export interface ListedContainer {
@@ -34,7 +34,7 @@ export class Podman {
   }
 
   /**
-   * Makes and starts a container that waits. Returns the container's id.
+   * Creates and starts an idle container. Returns the container's id.
    *
    * @throws {SandgateError} `ImageGone`, `insufficient_storage`, `internal_error`.
    */
@@ -45,7 +45,7 @@ export class Podman {
     return lastLine(result.stdout);
   }
 
-  /** Starts a container that stopped, its files as they were. */
+  /** Starts a stopped container with its files unchanged. */
   async start(containerId: string): Promise<void> {
     const result = await podman(["start", containerId]);
     if (result.exitCode !== 0) throw failure("start the container again", result);
@@ -57,7 +57,7 @@ export class Podman {
     if (result.exitCode !== 0) throw failure("stop the container", result);
   }
 
-  /** Removes a container and its files; one that does not exist is removed already. */
+  /** Removes a container and its files; does nothing if it does not exist. */
   async remove(nameOrId: string): Promise<void> {
     const result = await podman(["rm", "--force", "--time", "0", "--volumes", "--ignore", nameOrId]);
     if (result.exitCode !== 0) throw failure("remove the container", result);
@@ -103,7 +103,7 @@ export class Podman {
     const flags = ["--ulimit", "core=0:0", "--ulimit", `nofile=${nofile}:${nofile}`];
     if (limits.memory) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
     if (limits.cpu) flags.push("--cpus", String(spec.cpus));
-    // Without a pids controller this bound, shared by all sandboxes of the worker, keeps a fork bomb from the host.
+    // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
     flags.push(
       ...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]),
     );
@@ -113,9 +113,9 @@ export class Podman {
 }
 
 /**
- * A container without an image has nothing of an image's configuration but what it is given. Its working folder is that
- * of commands only: Podman would refuse to start where it has been removed. A variable without a value is left out: Podman
- * would give it that of the worker's own variable of this name.
+ * A container without an image gets only the configuration passed here. The image's working directory is set for commands only,
+ * since Podman would not start the container if it had been removed. Variables without a value are left out, because Podman
+ * would fill them from the worker's environment.
  */
 function rootArguments(dir: string, { env, user }: BaseImage): string[] {
   const whole = env.filter((pair) => pair.indexOf("=") > 0);

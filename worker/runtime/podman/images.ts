@@ -1,4 +1,4 @@
-/** The images in Podman's storage, which several workers of a machine may share. All by their ids; names are only read. */
+/** The images in Podman's storage, which several workers of a machine may share. Images are addressed by id; names are only read. */
 import { accessSync } from "node:fs";
 import type { BaseImage } from "../../../shared/bus/entries.ts";
 import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
@@ -7,7 +7,7 @@ import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from 
 export interface ImageLayers {
   readonly base: BaseImage;
   readonly lowers: readonly string[];
-  /** The names of what its maker has noted of it. */
+  /** The names of the image's annotations. */
   readonly annotations: readonly string[];
 }
 
@@ -17,15 +17,15 @@ export interface StoredImage {
   readonly names: readonly string[];
   /** `registry/path@digest`. */
   readonly digests: readonly string[];
-  /** The names that it has ever had here. */
+  /** All names that it has ever had here. */
   readonly formerNames: readonly string[];
-  /** Layers that it shares with other images included. */
+  /** Includes layers shared with other images. */
   readonly sizeBytes: number;
-  /** How many containers are made from it. */
+  /** How many containers use it. */
   readonly containers: number;
 }
 
-/** The label of containers that never run: Podman keeps the image of a container. */
+/** The label of containers that never run, but keep their image from being removed by Podman. */
 const holderLabel = "sandgate.holder";
 const holderName = (workerId: string, imageId: string): string => `sandgate-image-${imageId}-${workerId}`;
 
@@ -33,7 +33,7 @@ export class PodmanImages {
   /** By id. */
   readonly #known = new Map<string, ImageLayers>();
 
-  /** Everything that is here. */
+  /** All images in the storage. */
   async list(): Promise<StoredImage[]> {
     const result = await podman(["images", "--no-trunc", "--format", "json"]);
     if (result.exitCode !== 0) throw failure("list the images", result);
@@ -50,9 +50,9 @@ export class PodmanImages {
   }
 
   /**
-   * An image that is here.
+   * The layers of a present image.
    *
-   * @param id or as much of its beginning as layers are named by
+   * @param id the id, or its prefix as used in layer names
    * @throws {ImageGone}
    */
   async layers(id: string): Promise<ImageLayers> {
@@ -69,7 +69,7 @@ export class PodmanImages {
     return image;
   }
 
-  /** A folder with the whole content of an image that is here. */
+  /** A folder with the whole content of a present image. */
   async folder(id: string): Promise<string> {
     const { base, lowers } = await this.layers(id);
     if (lowers.length === 1) return lowers[0] as string;
@@ -78,16 +78,16 @@ export class PodmanImages {
     return lastLine(result.stdout);
   }
 
-  /** The image that a container was made from. */
+  /** The image that a container was created from. */
   async ofContainer(containerId: string): Promise<ImageLayers> {
     const result = await podman(["container", "inspect", "--format", "{{.Image}}", containerId]);
     if (result.exitCode !== 0) throw failure("look the container up", result);
     return this.layers(result.stdout.trim());
   }
 
-  /** Removes an image with all of its names. Returns false when a container has it, which Podman never lets go then. */
+  /** Removes an image with all its names. Returns false when a container uses it, in which case Podman always keeps it. */
   async remove({ id, names }: Pick<StoredImage, "id" | "names">): Promise<boolean> {
-    // By id, an image with several names is not removed.
+    // Podman does not remove an image with several names by id.
     if (names.length > 1) await podman(["untag", checkedId(id)]);
     const result = await podman(["rmi", checkedId(id)]);
     this.#known.delete(id);
@@ -96,7 +96,7 @@ export class PodmanImages {
     throw failure("remove the image", result);
   }
 
-  /** Keeps an image for as long as this worker says, also from other workers with the same storage. @throws {ImageGone} */
+  /** Keeps an image until this worker releases it, even from other workers with the same storage. @throws {ImageGone} */
   async hold(workerId: string, id: string): Promise<void> {
     const labels = [`${holderLabel}=${workerId}`, "sandgate.worker=", "sandgate.sandbox="].flatMap((label) => ["--label", label]);
     const quiet = ["--network", "none", "--log-driver", "none", "--image-volume", "ignore", "--no-healthcheck", "--entrypoint", JSON.stringify(["/none"])];
@@ -145,7 +145,7 @@ function isThere({ lowers: [top = ""] }: ImageLayers): boolean {
   }
 }
 
-/** The names of layers have half of an id, which is enough to find the image. */
+/** Layer names contain half of an image id, which is enough to find the image. */
 function checkedPrefix(id: string): string {
   return /^[a-f0-9]{32}$/.test(id) ? id : checkedId(id);
 }

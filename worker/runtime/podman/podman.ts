@@ -1,14 +1,14 @@
-/** The one way to Podman: how it is called, and what its errors are in our words. */
+/** The one interface to Podman: how it is called, and how its errors are translated. */
 import { SandgateError } from "../../../shared/errors.ts";
 import { isImageId } from "../../../shared/util/image.ts";
 import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
 
 const podmanTimeoutMs = 120_000;
 
-/** A command line of Podman's, for those who have something else run it. */
+/** A Podman command line, for code that passes it to another program. */
 export const podmanCommand = (args: readonly string[]): string[] => ["podman", ...args];
 
-/** Runs podman to its end; how it ended is the result. */
+/** Runs podman to its end; its exit is the result. */
 export function podman(args: readonly string[]): Promise<RunResult> {
   const [program = "", ...rest] = podmanCommand(args);
   return run(program, rest, { timeoutMs: podmanTimeoutMs });
@@ -21,7 +21,7 @@ export class ImageGone extends SandgateError {
   }
 }
 
-/** The last check before Podman, which takes much more for an image than ids. @throws {SandgateError} `internal_error`. */
+/** The last check before Podman, which accepts much more than ids as an image. @throws {SandgateError} `internal_error`. */
 export function checkedId(id: string): string {
   if (!isImageId(id)) throw new SandgateError("internal_error", "the sandbox host was given no id of an image", { cause: new Error(id.slice(0, 100)) });
   return id;
@@ -33,7 +33,7 @@ export const isImageMissing = (result: RunResult): boolean =>
 
 export const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
 
-/** What podman could not do, as an error for the caller. */
+/** The caller's error for something that podman could not do. */
 export function failure(action: string, result: RunResult): SandgateError {
   const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
   if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });

@@ -1,7 +1,7 @@
 /**
- * Podman fetching an image. What a registry answers may lead anywhere: it redirects, names other servers to ask for tokens,
- * and its name may have another address a moment after it was checked. So Podman does this in a network of its own, which
- * is closed as those of sandboxes are; only registries that the operator trusts are asked from the host's network.
+ * Pulls images with Podman. A registry's answers may lead anywhere: they redirect, name other servers to ask for tokens, and its
+ * name may get another address right after it was checked. So Podman pulls in a network of its own, closed like those of
+ * sandboxes. Only registries that the operator trusts are reached from the host's network.
  */
 import { mkdir, mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -18,7 +18,7 @@ import { isOutOfDisk, type RunResult, runBulk } from "../process/run.ts";
 import { podmanCommand } from "./podman.ts";
 
 const watchMs = 500;
-/** The address under which slirp4netns shows the host's loopback, and its resolver. */
+/** The addresses at which slirp4netns provides the host's loopback and its resolver. */
 const slirp = { host: "10.0.2.2", resolver: "10.0.2.3" } as const;
 
 type Pulling = Pick<Config, "storageDir" | "imagePullTimeoutMs" | "imagesBytesMax" | "diskFloorBytes" | "privateRegistries">;
@@ -26,7 +26,7 @@ type Pulling = Pick<Config, "storageDir" | "imagePullTimeoutMs" | "imagesBytesMa
 export class ImagePull {
   readonly #config: Pulling;
   readonly #host: Host;
-  /** Where Podman keeps what it has fetched until it is unpacked. */
+  /** Where Podman keeps downloads until they are unpacked. */
   readonly #dir: string;
   readonly #prefix: string;
 
@@ -37,16 +37,16 @@ export class ImagePull {
     this.#prefix = `pull-${workerId}-`;
   }
 
-  /** Removes what pulls of a former process have left. */
+  /** Removes what pulls of an earlier process left. */
   async removeAbandoned(): Promise<void> {
     const names = await readdir(this.#dir).catch(() => []);
     for (const name of names.filter((each) => each.startsWith(this.#prefix))) await removeTree(join(this.#dir, name));
   }
 
   /**
-   * Fetches an image and returns its id.
+   * Pulls an image and returns its id.
    *
-   * @throws {SandgateError} `unprocessable` when the registry may not be asked, cannot be reached, or has no such image;
+   * @throws {SandgateError} `unprocessable` when the registry is not allowed or not reachable, or has no such image;
    *   `insufficient_storage` when the image takes more room than there is for images.
    */
   async pull(reference: ImageReference): Promise<string> {
@@ -69,11 +69,11 @@ export class ImagePull {
     }
   }
 
-  /** Podman in a closed network. */
+  /** The command that runs Podman in a closed network. */
   async #closedOff(reference: ImageReference, dir: string): Promise<string[]> {
     const routes = await routesToProxies();
     const isFiltered = this.#host.networkFilter === "nft";
-    // Without a filter all of the host's loopback would be open, not only the port of the proxy.
+    // Without a filter, all of the host's loopback would be open, not only the port of the proxy.
     const loopback = isFiltered && routes.some(({ address }) => address === slirp.host) ? [] : ["--disable-host-loopback"];
     const rules = isFiltered
       ? nftRules(
@@ -90,8 +90,8 @@ export class ImagePull {
 }
 
 /**
- * Everything that it starts ends with it. The namespace is waited for, because slirp4netns would else find that of the
- * host; `wired` passes on the word of slirp4netns that the network is there, or its silence when it failed.
+ * Everything the script starts ends with it. It waits for the namespace, because slirp4netns would otherwise find the host's.
+ * `wired` passes on slirp4netns' report that the network is up, or stays empty when that failed.
  */
 const closedScript = `set -eu
 dir=$1 close=$2 loopback=$3 && shift 3
@@ -115,13 +115,13 @@ wait "$child" || code=$?
 kill "$slirp" 2>/dev/null || :
 exit "$code"`;
 
-/** @param routes the proxies, where they are not those of the environment. */
+/** @param routes the proxies, if they differ from those of the environment. */
 function pullCommand(reference: ImageReference, dir: string, routes: readonly ProxyRoute[] = []): string[] {
   const given = routes.map(({ name, url }) => `${name}=${url}`);
   return ["env", `TMPDIR=${dir}`, ...given, ...podmanCommand(["pull", "--quiet", `docker://${nameOf(reference)}`])];
 }
 
-/** @throws {SandgateError} for a registry that is not on the internet, and for one that nobody knows. */
+/** @throws {SandgateError} for a registry that is not on the internet, or whose name has no address. */
 async function refusePrivate({ registry }: ImageReference): Promise<void> {
   const addresses = await addressesOf(hostOf(registry));
   if (!addresses.every(isPublic)) {
@@ -159,7 +159,7 @@ async function routesToProxies(): Promise<ProxyRoute[]> {
   return routes;
 }
 
-/** Ends a pull before it takes more than its share of the disk. */
+/** Aborts a pull before it takes more than its share of the disk. */
 class RoomWatch {
   readonly #config: Pulling;
   readonly #dir: string;
@@ -181,7 +181,7 @@ class RoomWatch {
     clearInterval(this.#timer);
   }
 
-  /** Twice the floor is left to those who write within their sandboxes: they are ended at the floor itself. */
+  /** Leaves twice the floor to sandboxes that write, because those are ended at the floor itself. */
   async look(): Promise<void> {
     if ((await freeSpace(this.#config.storageDir)).bytes < 2 * this.#config.diskFloorBytes) {
       this.#abort("the host has too little free disk space for another image");
@@ -194,7 +194,7 @@ class RoomWatch {
   }
 }
 
-/** What is said of an image that does not fit. */
+/** The message for an image that does not fit. */
 export const tooLarge = ({ imagesBytesMax }: Pick<Config, "imagesBytesMax">): string =>
   `the image takes more than the ${Math.round(imagesBytesMax / 2 ** 20)} MiB that there are for images`;
 
@@ -204,12 +204,12 @@ function idOf(result: RunResult, reference: ImageReference): string {
   throw pullFailure(result, reference);
 }
 
-/** Podman's words in ours. Its own may quote what a stranger's server has said, so they stay in the log. */
+/** Translates Podman's errors. Its own messages may quote an untrusted server, so they stay in the log. */
 export function pullFailure({ stderr, timedOut }: Pick<RunResult, "stderr" | "timedOut">, reference: ImageReference): SandgateError {
   const name = nameOf(reference);
   const { registry, path } = reference;
   const cause = new Error(stderr.slice(-2_000));
-  // What the image is called says nothing about what went wrong.
+  // The image's own name says nothing about what went wrong.
   const words = stderr.replaceAll(name, "").replaceAll(path, "");
   if (timedOut) return imageError("registry_unreachable", `image not pullable: the registry ${registry} took too long to send ${name}`, cause);
   if (isOutOfDisk(words)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });

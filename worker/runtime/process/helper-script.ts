@@ -1,10 +1,10 @@
 /**
- * The program of the process that starts programs for the worker. A fork of a process as small as this takes a fraction of a
- * millisecond; one of the worker would hold up everything else for many. In Perl, which is part of every Debian.
+ * The program of the helper process, which starts programs for the worker. Forking a process this small takes a fraction of a
+ * millisecond; forking the worker would hold up everything else for many. Written in Perl, which is part of every Debian.
  *
  * Arguments: the numbers of signalfd4(2) and rt_sigprocmask(2) on this machine.
- * Input: messages of a length in bytes, a line feed, and that much of fields with NUL between them, those of `start`.
- * Output: lines "started ID PID", "failed ID REASON", "ended ID STATUS", the status as wait(2) gives it.
+ * Input: messages made of a length in bytes, a line feed, and that many bytes of NUL-separated fields, those of `start`.
+ * Output: lines "started ID PID", "failed ID REASON", "ended ID STATUS", with the status as returned by wait(2).
  */
 export const helperScript = String.raw`
 use strict;

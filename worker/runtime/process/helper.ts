@@ -1,4 +1,4 @@
-/** The small process that starts programs for the worker (`helperScript`): made when it is needed first, and anew when it has ended. */
+/** The small helper process that starts programs for the worker (`helperScript`). Created on first use, and again after it has ended. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { arch } from "node:process";
@@ -10,19 +10,19 @@ import { helperScript } from "./helper-script.ts";
 /** The numbers of signalfd4(2) and rt_sigprocmask(2). */
 const callNumbers = arch === "arm64" ? ["74", "135"] : ["289", "14"];
 
-/** One that ends sooner than this after its start is not started again at once, but after a pause that doubles each time. */
+/** A helper that ends sooner than this after its start is restarted only after a pause, which doubles each time. */
 const soonMs = 5_000;
 const pauseFirstMs = 10;
 const pauseMaxMs = 1_000;
 
-/** The process that starts programs has ended: how a program of its ends is not known any more. */
+/** The helper process has ended, so the fate of a program it started is unknown. */
 export class ProgramLost extends SandgateError {
   constructor(how: string) {
     super("internal_error", "the command's process was lost", { cause: new Error(`the process that starts programs was lost: ${how}`) });
   }
 }
 
-/** A program that was asked for. */
+/** A requested program. */
 export interface Launch {
   /** Its process id; undefined when it could not be started. */
   readonly pid: Promise<number | undefined>;
@@ -39,7 +39,7 @@ type Child = ChildProcessByStdio<Writable, Readable, null>;
 
 export class HelperProcess {
   readonly #pending = new Map<string, Pending>();
-  /** What is asked for while there is no process. */
+  /** Requests made while there is no process. */
   #waiting: Buffer[] = [];
   #child: Child | undefined;
   #restart: NodeJS.Timeout | undefined;
@@ -109,7 +109,7 @@ export class HelperProcess {
     }
   }
 
-  /** A program that is waited for keeps this process going, the helper alone does not. */
+  /** Keeps the event loop alive while a program is awaited; the helper alone does not. */
   #hold(): void {
     if (!this.#child) return;
     const method = this.#pending.size > 0 ? "ref" : "unref";
@@ -117,5 +117,5 @@ export class HelperProcess {
   }
 }
 
-/** @param status as wait(2) gives it */
+/** @param status as returned by wait(2) */
 const exitCodeOf = (status: number): number => ((status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f));

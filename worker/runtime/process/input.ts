@@ -1,20 +1,20 @@
-/** Input of a command, written as it takes it. */
+/** Writes a command's input as fast as the command takes it. */
 import { closeSync, writeSync } from "node:fs";
 
-/** While the command takes nothing, it is tried again after this, doubled up to the longest pause. */
+/** Pause before the next try while the command takes nothing; doubles up to the longest pause. */
 const pauseFirstMs = 1;
 const pauseMaxMs = 50;
-/** As much is written before others get their turn. */
+/** The most bytes written before other work gets its turn. */
 const turnBytesMax = 1024 * 1024;
 
 export interface InputEnd {
-  /** Open for writing and not blocking. */
+  /** Open for writing, non-blocking. */
   readonly fd: number;
-  /** Written as the end of input, where the descriptor is not closed instead. */
+  /** Written as the end of input when the descriptor must not be closed for that. */
   readonly endOfFile: Uint8Array | undefined;
 }
 
-/** Node.js can wait for room only on descriptors that it reads as well, so a full pipe or terminal is asked again and again. */
+/** Node.js can wait for room only on descriptors that it also reads, so a full pipe or terminal is polled. */
 export class InputWriter {
   readonly #fd: number;
   readonly #endOfFile: Uint8Array | undefined;
@@ -27,7 +27,7 @@ export class InputWriter {
   #over = false;
   #closed = false;
 
-  /** @param onTaken is told of bytes that the command was given, or never will be because it reads no more. */
+  /** @param onTaken receives the number of bytes that the command took, or never will because it stopped reading. */
   constructor({ fd, endOfFile }: InputEnd, onTaken: (bytes: number) => void) {
     this.#fd = fd;
     this.#endOfFile = endOfFile;
@@ -40,7 +40,7 @@ export class InputWriter {
     if (!this.#timer) this.#work();
   }
 
-  /** After what was written until now. In a terminal more can follow. */
+  /** Ends the input after everything written so far. In a terminal, more can follow. */
   end(): void {
     if (this.#over || this.#ending) return;
     if (this.#endOfFile) {

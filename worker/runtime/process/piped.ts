@@ -1,4 +1,4 @@
-/** Host programs whose input or output passes through us piece by piece, at the speed of the slower side. They give way to calls. */
+/** Host programs whose input or output streams through the worker at the speed of the slower side, with low priority. */
 import type { Socket } from "node:net";
 import { SandgateError } from "../../../shared/errors.ts";
 import { StallClock } from "../../../shared/waiting.ts";
@@ -8,15 +8,15 @@ import { killNow, type Program, startProgram } from "./program.ts";
 const stderrCharsMax = 4_096;
 
 export interface PipedOptions {
-  /** Which of its ends is ours; the other one is empty. */
+  /** Which of its streams is piped; the other one is empty. */
   readonly pipe: "stdin" | "stdout";
-  /** How long it may neither take nor give anything while we wait for it. */
+  /** The longest that it may neither take nor give anything while we wait for it. */
   readonly stallMs: number;
-  /** Ends it. */
+  /** Kills it. */
   readonly signal: AbortSignal;
 }
 
-/** A program and the helpers that it starts: they are one process group and end together. */
+/** A program and the helpers that it starts: they form one process group and end together. */
 export class PipedProgram {
   readonly #program: Program;
   readonly #stdin: Socket | undefined;
@@ -39,7 +39,7 @@ export class PipedProgram {
     options.signal.addEventListener("abort", this.#kill, { once: true });
   }
 
-  /** Its standard output, read no faster than it is asked for. It also ends when the program was killed: `ended` tells. */
+  /** Its standard output, read only on demand. It also ends when the program was killed; `ended` tells. */
   async *output(): AsyncGenerator<Buffer> {
     for (;;) {
       const piece = await this.#inTime(this.#stdout.next());
@@ -48,7 +48,7 @@ export class PipedProgram {
     }
   }
 
-  /** Hands it a piece of input. False when it takes no more. */
+  /** Passes it a piece of input. Resolves to false when it takes no more. */
   async write(chunk: Uint8Array): Promise<boolean> {
     const stdin = this.#stdin;
     if (!stdin?.writable) return false;
@@ -60,14 +60,14 @@ export class PipedProgram {
     return stdin.writable;
   }
 
-  /** Closes its input. Resolves when it and its helpers are gone, undefined after an end without failure, else with what was wrong. */
+  /** Closes its input. Resolves when it and its helpers are gone: with undefined on success, otherwise with what went wrong. */
   async ended(): Promise<string | undefined> {
     this.#stdin?.end();
     await this.#inTime(this.#closed);
     return this.#exitCode === 0 ? undefined : this.#stderr || `exit code ${this.#exitCode ?? "unknown"}`;
   }
 
-  /** Ends it at once; has no effect on a program that has ended. */
+  /** Kills it; without effect on a program that has ended. */
   kill(): void {
     this.#stdin?.destroy();
     this.#stdout.close();
@@ -99,7 +99,7 @@ export class PipedProgram {
     this.#stderr = (this.#stderr + text).slice(-stderrCharsMax);
   }
 
-  /** Kills the program when it makes us wait for too long; then what we wait for ends by itself. */
+  /** Kills the program when it stalls for too long; whatever waits for it then ends by itself. */
   #inTime<T>(wait: Promise<T>): Promise<T> {
     const { stallMs } = this.#options;
     const stall = new StallClock(stallMs, () => {

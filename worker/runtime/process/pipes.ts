@@ -5,16 +5,16 @@ import { openPipe, type Pipe } from "../../../shared/util/libc.ts";
 import type { Descriptors } from "./program.ts";
 
 const chunkBytesMax = 64 * 1024;
-/** A pipe holds at most this much (Linux, unprivileged). */
+/** The most that a pipe holds (Linux, unprivileged). */
 const pipeBytesMax = 1024 * 1024;
 
 /** Pipes for the standard streams of a program. */
 export interface Streams<StdinFd> {
   readonly stdout: PipeReader;
   readonly stderr: PipeReader;
-  /** Our end of its input, on which writing does not wait for room; undefined where it has none. */
+  /** Our end of its input, non-blocking; undefined when it has none. */
   readonly stdinFd: StdinFd;
-  /** The other ends, for the program. */
+  /** The program's ends. */
   readonly theirs: Descriptors;
 }
 
@@ -26,7 +26,7 @@ export function openStreams({ hasInput }: { readonly hasInput: boolean }): Strea
   const open = (): Pipe => {
     const pipe = openPipe();
     opened.push(pipe);
-    // A command may be another user than we are, and opens its streams by their names in /dev.
+    // A command may run as another user than the worker, and opens its streams by their names in /dev.
     fchmodSync(pipe.writeFd, 0o666);
     return pipe;
   };
@@ -47,16 +47,16 @@ export function openStreams({ hasInput }: { readonly hasInput: boolean }): Strea
 /** Our end of an input as a stream. */
 export const writerOf = (stdinFd: number): Socket => new Socket({ fd: stdinFd, readable: false, writable: true });
 
-/** Reads a pipe, or the master of a terminal, chunk by chunk; nothing is read ahead beyond one chunk, so a slow reader slows the writer. */
+/** Reads a pipe, or the master of a terminal, chunk by chunk. It reads at most one chunk ahead, so a slow reader slows the writer. */
 export class PipeReader {
   readonly #fd: number;
   readonly #socket: Socket;
   #closed = false;
-  /** Bytes that may still be the command's own, once it has exited. */
+  /** Once the command has exited: bytes that may still be its own. */
   #leftoverBytes: number | undefined;
   #wake: (() => void) | undefined;
 
-  /** @param socket the descriptor as a stream; made here for a pipe. */
+  /** @param socket the descriptor as a stream; created here for a pipe. */
   constructor(fd: number, socket: Socket = new Socket({ fd, readable: true, writable: false })) {
     this.#fd = fd;
     this.#socket = socket;
@@ -84,7 +84,7 @@ export class PipeReader {
     }
   }
 
-  /** Like `next`, with what else is there already: a terminal gives 4 KiB at a time. */
+  /** Like `next`, plus whatever else is already there: a terminal gives only 4 KiB at a time. */
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
     if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#closed || this.#socket.destroyed) return first;
@@ -93,12 +93,12 @@ export class PipeReader {
     try {
       for (let more = 1; more > 0 && length < batch.length; length += more) more = readSync(this.#fd, batch, length, batch.length - length, null);
     } catch {
-      // EAGAIN: that was all. Anything else is met again by whoever waits for more.
+      // EAGAIN: that was all. Any other error will occur again in the next read.
     }
     return batch.subarray(0, length);
   }
 
-  /** The command has exited: what is in the pipe is read to the end, what others may still write is not waited for. */
+  /** The command has exited: reads what is left in the pipe, without waiting for what other processes may still write. */
   writerExited(): void {
     this.#leftoverBytes = pipeBytesMax + this.#socket.readableLength;
     this.#wake?.();

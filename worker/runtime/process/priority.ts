@@ -1,23 +1,23 @@
-/** How programs give way to each other, and which of them the kernel ends first. */
+/** The CPU priority of programs, and which of them the kernel kills first when memory runs out. */
 import { setPriority } from "node:os";
 
 /**
- * When the machine is out of memory, the kernel ends processes of sandboxes before any other, the largest first.
- * Runtimes give this to the first process only: commands have it from whoever starts them.
+ * Makes the kernel kill sandbox processes before any others, largest first, when the machine is out of memory. Runtimes set
+ * this for the first process only; commands inherit it from the process that starts them.
  */
 export const oomScoreAdj = 1_000;
 
 /**
- * Everything in sandboxes, and bulk work that nobody waits for, gives way to calls: their commands have it from whoever starts
- * them, and a program can make its own value higher, but not lower again.
+ * The nice value of everything in sandboxes, and of background work, so that calls come first. Commands inherit it from the
+ * process that starts them; a program can raise its own value, but never lower it again.
  */
 export const lowPriority = 10;
 
-/** Gives a process low priority that somebody else has started; one that is gone needs none. */
+/** Gives low priority to a process that another program has started; does nothing if it is gone. */
 export function giveWay(pid: number): void {
   try {
     setPriority(pid, lowPriority);
   } catch {
-    // It has gone.
+    // It is gone.
   }
 }

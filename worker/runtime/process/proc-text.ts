@@ -1,16 +1,16 @@
-/** The texts of /proc that tell what memory holds, read into values. */
+/** Parses the /proc files that describe memory. */
 
-/** Sizes by name, in bytes: of `status`, `smaps_rollup` and the like, whose lines are `Name:   123 kB`. */
+/** Sizes by name, in bytes, from `status`, `smaps_rollup` and similar files with lines like `Name:   123 kB`. */
 export function sizesOf(text: string): ReadonlyMap<string, number> {
   return new Map([...text.matchAll(/^(\w+):\s+(\d+) kB$/gm)].map(([, name, kib]) => [name as string, Number(kib) * 1024]));
 }
 
-/** What a process takes, from its `status`, before pages that several share are told apart. */
+/** Resident memory of a process, from its `status`. Shared pages count in full. */
 export function residentBytes(status: ReadonlyMap<string, number>): number {
   return ["RssAnon", "RssShmem", "VmSwap", "VmPTE"].reduce((sum, name) => sum + (status.get(name) ?? 0), 0);
 }
 
-/** Where a process can write beside its root: mount points of `mountinfo`, those of devices and the kernel's own left out. */
+/** Mount points from `mountinfo` where a process can write, other than its root. Device and kernel file systems are left out. */
 export function writableMounts(mountinfo: string): string[] {
   return mountinfo.split("\n").flatMap((line) => {
     const [mount = "", system = ""] = line.split(" - ");
@@ -20,11 +20,11 @@ export function writableMounts(mountinfo: string): string[] {
   });
 }
 
-/** One mapping of a process. Its pages are known from `smaps` only. */
+/** One mapping of a process. Only `smaps` tells its pages. */
 export interface Mapping {
   readonly length: number;
   readonly offset: number;
-  /** As `stat` numbers devices. */
+  /** Device number as in `stat`. */
   readonly device: number;
   readonly inode: number;
   readonly name: string;
@@ -54,7 +54,7 @@ export function mappingsOf(text: string): Mapping[] {
         pssBytes: 0,
         anonymousBytes: 0,
       };
-      // What belongs to no file at all is in the sums of the whole process.
+      // Mappings without any file are covered by the sums of the whole process.
       if (name.startsWith("/")) mappings.push(current);
     } else if (current && line.startsWith("Pss:")) current.pssBytes = kib(line);
     else if (current && line.startsWith("Anonymous:")) current.anonymousBytes = kib(line);
@@ -62,10 +62,10 @@ export function mappingsOf(text: string): Mapping[] {
   return mappings;
 }
 
-/** Whether a mapping is of memory that the kernel itself made a file for: memfd, shared anonymous memory, System V's segments. */
+/** Whether the kernel itself created the file behind a mapping: memfd, shared anonymous memory, System V segments. */
 export const isMemoryObject = ({ name, isDeleted }: Mapping): boolean => isDeleted && /^\/(memfd:|dev\/zero |SYSV[0-9a-f]{8} |anon_hugepage )/.test(name);
 
-/** glibc's makedev, for numbers as `stat` gives them. */
+/** glibc's makedev, for device numbers as in `stat`. */
 const deviceOf = (major: number, minor: number): number => (minor & 0xff) + ((major & 0xfff) << 8) + (minor >> 8) * 0x100000;
 
 const kib = (line: string): number => Number.parseInt(line.slice(line.indexOf(":") + 1), 10) * 1024;

@@ -1,9 +1,9 @@
-/** What /proc tells about the processes of sandboxes, and how a tree of them is ended for good. */
+/** Reads /proc for the processes of sandboxes, and kills whole process trees for good. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
-/** Processes that a kernel call keeps from dying are waited for this often. */
+/** How many rounds to wait for processes that a kernel call keeps from dying. */
 const killRoundsMax = 400;
 const killPauseMs = 5;
 const stopRoundsMax = 1_000;
@@ -17,7 +17,7 @@ function read(path: string): string | undefined {
   }
 }
 
-/** All processes that there are. */
+/** All process ids. */
 export const processIds = (): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -34,7 +34,7 @@ export function childrenOf(pid: number): number[] {
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
 }
 
-/** Signals a process of this pid namespace; under a fork bomb, numbers of dead processes are soon those of strangers. */
+/** Signals a process if it is in this pid namespace; under a fork bomb, ids of dead processes are soon reused by unrelated ones. */
 export function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
   if (!space || pidNamespaceOf(pid) !== space) return;
   try {
@@ -44,13 +44,13 @@ export function signal(pid: number, name: NodeJS.Signals, space: string | undefi
   }
 }
 
-/** The one-letter state of a process's first thread, or of another one; undefined when it is gone. */
+/** The one-letter state of a process's first thread, or of the given one; undefined when it is gone. */
 function stateOf(pid: number, thread = String(pid)): string | undefined {
   const stat = read(`/proc/${pid}/task/${thread}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
 }
 
-/** Whether all threads of a process are in one of these states. The first may have ended, or stopped, before the others. */
+/** Whether all threads of a process are in one of these states. The first thread may end or stop before the others. */
 function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean {
   if (!states.includes(stateOf(pid))) return false;
   try {
@@ -60,10 +60,10 @@ function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean
   }
 }
 
-/** Whether a process does nothing until it is continued, or never again. */
+/** Whether a process is stopped or dead. */
 export const isStopped = (pid: number): boolean => areAllIn(pid, ["T", "t", "Z", "X", undefined]);
 
-/** The fields of a process's `stat` from its state on, which are those after its name; undefined when it is gone. */
+/** The fields of a process's `stat` after its name, beginning with its state; undefined when it is gone. */
 function statOf(pid: number): string[] | undefined {
   const stat = read(`/proc/${pid}/stat`);
   return stat ? stat.slice(stat.lastIndexOf(")") + 2).split(" ") : undefined;
@@ -75,7 +75,7 @@ export function parentOf(pid: number): number | undefined {
   return fields && Number(fields[1]);
 }
 
-/** When the process began, in clock ticks after the machine did; undefined when it is gone. */
+/** When the process started, in clock ticks since boot; undefined when it is gone. */
 export function startTimeOf(pid: number): number | undefined {
   const fields = statOf(pid);
   return fields && Number(fields[19]);
@@ -90,8 +90,8 @@ export function groupsOf(pid: number): { group: number; foreground: number } | u
 const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
 
 /**
- * Ends a process and all its descendants. The root must be a child subreaper, so that no descendant can leave its
- * tree. It is stopped first: it then inherits orphans as before, but does not end when the command itself does.
+ * Kills a process and all its descendants. The root must be a child subreaper, so that no descendant can leave its tree. It is
+ * stopped first: it still inherits orphans, but does not exit with the command.
  */
 export async function killTree(root: number): Promise<void> {
   const space = pidNamespaceOf(root);
@@ -105,7 +105,7 @@ export async function killTree(root: number): Promise<void> {
   signal(root, "SIGKILL", space);
 }
 
-/** Stops all descendants, until no new one appears: a stopped process cannot fork. Returns them, the dead included. */
+/** Stops all descendants until no new one appears; a stopped process cannot fork. Returns them, including dead ones. */
 function stopDescendants(root: number, space: string | undefined): number[] {
   const seen = new Set<number>();
   for (let round = 0, before = -1; seen.size > before && round < stopRoundsMax; round++) {
@@ -123,10 +123,10 @@ function stopDescendants(root: number, space: string | undefined): number[] {
 }
 
 /**
- * Ends the processes of a pid namespace at once but one, its first. All are stopped before any is killed, so that none
- * replaces another; what was forked while they were stopped one by one is found by looking again, until nothing changes.
+ * Kills all processes of a pid namespace except one, its first. All are stopped before any is killed, so that none can replace
+ * another. The search repeats until it finds no process forked meanwhile.
  *
- * @returns those that were told to end; to be gone takes them a moment more.
+ * @returns the processes that were signalled; they take a moment more to disappear.
  */
 export function killAll(space: string, spared: number): number[] {
   let members: number[] = [];
@@ -139,10 +139,10 @@ export function killAll(space: string, spared: number): number[] {
   return members;
 }
 
-/** The user of this process as the machine knows it, outside of Podman's namespace. */
+/** The id of this process's user on the host, outside of Podman's user namespace. */
 export const hostUserId = (): string => read("/proc/self/uid_map")?.trim().split(/\s+/)[1] ?? "";
 
-/** The identity of the pid namespace that a process lives in, or undefined when it is gone or not ours to see. */
+/** The identity of a process's pid namespace, or undefined when the process is gone or not visible to us. */
 export function pidNamespaceOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`);
@@ -155,20 +155,20 @@ export function commandLineOf(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");
 }
 
-/** As `NAME=value`; nothing for a process that is gone or not ours to see. */
+/** As `NAME=value`; empty for a process that is gone or not visible to us. */
 export function environmentOf(pid: number): string[] {
   return (read(`/proc/${pid}/environ`) ?? "").split("\0");
 }
 
 export interface ProcessUsage {
   readonly pid: number;
-  /** User and system time in clock ticks (1/100 s), waited-for children included. */
+  /** User and system time in clock ticks (1/100 s), including waited-for children. */
   readonly cpuTicks: number;
-  /** Anonymous and shared memory in use; what several processes share counts for each of them. */
+  /** Anonymous and shared memory in use; memory shared by several processes counts for each of them. */
   readonly memoryBytes: number;
 }
 
-/** All processes that this user namespace can see, by pid namespace. One pass over /proc. */
+/** All processes that this user namespace can see, by pid namespace, from one pass over /proc. */
 export function processesByNamespace(): Map<string, number[]> {
   const spaces = new Map<string, number[]>();
   for (const pid of processIds()) {

@@ -1,9 +1,9 @@
-/** Starting programs: everything that the worker starts is started here. Argument lists, never a command line. */
+/** Starts programs: every program the worker runs is started here, from an argument list, never from a command line. */
 import { closeSync } from "node:fs";
 import { HelperProcess, type Launch } from "./helper.ts";
 import { lowPriority, oomScoreAdj } from "./priority.ts";
 
-/** Descriptors of ours that a program gets as its standard streams, and which are closed here once it has them; /dev/null where there is none. */
+/** Our descriptors for a program's standard streams, closed here once the program has them; /dev/null where there is none. */
 export interface Descriptors {
   readonly stdin?: number;
   readonly stdout?: number;
@@ -12,23 +12,23 @@ export interface Descriptors {
 
 export interface ProgramOptions extends Descriptors {
   readonly cwd?: string;
-  /** Whether it gives way to what calls wait for. */
+  /** Whether it runs with low priority, yielding to calls. */
   readonly isBulk?: boolean;
-  /** Whether it and what it starts are a process group, which `kill` ends as a whole. */
+  /** Whether it and its children form a process group, which `kill` ends as a whole. */
   readonly hasGroup?: boolean;
-  /** For a command of a sandbox, which gives way, is ended first when memory lacks, and runs in a CPU group if there is one. */
+  /** For a sandbox command: low priority, killed first when memory runs out, in a CPU group if there is one. */
   readonly sandbox?: { readonly cpuGroup: string | undefined };
 }
 
-/** A program that was started and has yet to end. */
+/** A started program. */
 export interface Program extends Launch {
-  /** Ends it at once. Without effect on one that has ended. */
+  /** Kills it; without effect on a program that has ended. */
   kill(): void;
 }
 
 const helper = new HelperProcess();
 
-/** Starts a program. Its environment is that of the worker, without settings and secrets. */
+/** Starts a program. Its environment is the worker's, without settings and secrets. */
 export function startProgram(command: readonly string[], options: ProgramOptions): Program {
   const { stdin, stdout, stderr, cwd = "", isBulk, hasGroup, sandbox } = options;
   const { pid, exited } = helper.launch([
@@ -50,11 +50,11 @@ export function startProgram(command: readonly string[], options: ProgramOptions
   return { pid, exited, kill };
 }
 
-/** Kills a process, or the group of a negative number. */
+/** Kills a process, or a process group if the number is negative. */
 export function killNow(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has gone.
+    // It is gone.
   }
 }

@@ -1,4 +1,4 @@
-/** Programs of the host that run to their end: their output whole, one deadline. */
+/** Runs programs of the host to their end, with their whole output and one deadline. */
 import { SandgateError } from "../../../shared/errors.ts";
 import { openStreams, type PipeReader, writerOf } from "./pipes.ts";
 import { type Program, startProgram } from "./program.ts";
@@ -9,7 +9,7 @@ const outputBytesMax = 64 * 1024 * 1024;
 export interface RunResult {
   /** 128+n when signal n ended it, -1 when it could not be started. */
   readonly exitCode: number;
-  /** Without the last line break, as the errors. */
+  /** Without the last line break, like stderr. */
   readonly stdout: string;
   readonly stderr: string;
   readonly timedOut: boolean;
@@ -24,21 +24,21 @@ export interface RunOptions {
 }
 
 /**
- * Runs a program to its end. A failure is a result, not an exception. The end of the worker is not that of the program: one
- * that is ended half-way leaves what nobody knows of; a worker that starts again waits for it instead.
+ * Runs a program to its end. A failure is a result, not an exception. The program outlives the worker, because one killed halfway
+ * would leave untracked remains; a restarted worker waits for it instead.
  */
 export const run = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, false);
 
-/** The same for a program that goes through many or large files: it gives way to those that calls wait for. */
+/** Like `run`, with low priority, for programs that process many or large files. */
 export const runBulk = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, true);
 
-/** Whether a program has failed for want of disk space, by what it printed. */
+/** Whether a program's messages say that it failed because the disk is full. */
 export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
 
 async function runToEnd(command: readonly string[], { timeoutMs, input, cwd = "", signal }: RunOptions, isBulk: boolean): Promise<RunResult> {
   const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: input !== undefined });
   const program = startProgram(command, { ...theirs, cwd, isBulk });
-  // It need not read what it is given.
+  // The program need not read its input.
   if (stdinFd !== undefined)
     writerOf(stdinFd)
       .on("error", () => {})
@@ -52,7 +52,7 @@ async function runToEnd(command: readonly string[], { timeoutMs, input, cwd = ""
   return { exitCode, stdout: out.text, stderr: errors.text || reason, timedOut: watch.timedOut() };
 }
 
-/** Kills a program at its deadline, or when it is told to. */
+/** Kills a program at its deadline, or when the signal is aborted. */
 function watchProgram(program: Program, timeoutMs: number, signal: AbortSignal | undefined): { timedOut: () => boolean; end: () => void } {
   let timedOut = false;
   const timer = setTimeout(() => {
@@ -77,7 +77,7 @@ async function endOf({ exited }: Program): Promise<{ exitCode: number; reason: s
   }
 }
 
-/** What a program writes, up to a limit at which it is killed. */
+/** A program's output, up to a limit at which the program is killed. */
 async function textOf(reader: PipeReader, program: Program): Promise<{ text: string; isWhole: boolean }> {
   const chunks: Buffer[] = [];
   let bytes = 0;

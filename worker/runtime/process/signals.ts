@@ -1,9 +1,9 @@
-/** Signals from outside for what a command runs in the foreground. */
+/** Sends signals to what a command runs in the foreground. */
 import { childrenOf, groupsOf, pidNamespaceOf } from "./proc.ts";
 
 /**
- * Signals the foreground process group of a command's terminal; without one, the command's own group. Nothing happens
- * when the command is not there any more.
+ * Signals the foreground process group of a command's terminal or, without a terminal, the command's own group. Does nothing
+ * when the command is gone.
  *
  * @param runtimePid the OCI runtime, whose child is the command's subreaper.
  */
@@ -13,7 +13,7 @@ export function signalGroup(runtimePid: number | undefined, name: NodeJS.Signals
   const groups = command === undefined ? undefined : groupsOf(command);
   if (reaper === undefined || !groups) return;
   const group = groups.foreground > 0 ? groups.foreground : groups.group;
-  // A group's leader may have ended before its members; when it is there, it must be one of the sandbox.
+  // A group's leader may end before its members. If it still exists, it must belong to the sandbox.
   const space = pidNamespaceOf(group);
   if (group <= 1 || (space !== undefined && space !== pidNamespaceOf(reaper))) return;
   try {
