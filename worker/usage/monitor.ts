@@ -26,7 +26,7 @@ const hurryMs = 100;
 const hurryBytes = 128 * MiB;
 /** Growth of shared memory that is normal noise on any machine. */
 const sharedNoiseBytes = MiB;
-/** The most leftover memory tolerated after commands ended for their memory, and after any: the next command gets only the rest. */
+/** The share of memory that leftovers may keep after commands ended for their memory, and after any others. */
 const cloggedShare = 0.5;
 const fullShare = 0.9;
 const sampleMs = 10_000;

@@ -6,7 +6,7 @@ import { Urgent } from "../../../worker/urgent.ts";
 const { signal } = new AbortController();
 const longMs = 60_000;
 
-/** Whether a promise is settled after what is due now. */
+/** Whether a promise is settled once everything already due has run. */
 async function isSettled(promise: Promise<void>): Promise<boolean> {
   let settled = false;
   promise.then(
@@ -17,7 +17,7 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
   return settled;
 }
 
-test("other work goes on at once where nothing is urgent, and after the end of what is", async () => {
+test("other work continues at once when nothing is urgent, and otherwise after the urgent work", async () => {
   const urgent = new Urgent();
   assert.equal(await isSettled(urgent.whenQuiet(longMs, signal)), true);
   const task = Promise.withResolvers<string>();
@@ -30,7 +30,7 @@ test("other work goes on at once where nothing is urgent, and after the end of w
   await waiting;
 });
 
-test("what is urgent without an end, or fails, does not keep other work back for good", async () => {
+test("urgent work that never ends, or fails, does not hold back other work for good", async () => {
   const urgent = new Urgent();
   await assert.rejects(urgent.run(() => Promise.reject(new Error("failed"))));
   await urgent.whenQuiet(longMs, signal);
@@ -38,7 +38,7 @@ test("what is urgent without an end, or fails, does not keep other work back for
   await urgent.whenQuiet(1, signal);
 });
 
-test("whoever waits can be told to stop", async () => {
+test("a wait can be aborted", async () => {
   const urgent = new Urgent();
   void urgent.run(() => new Promise(() => {}));
   const stopping = new AbortController();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OutputStream } from "../../../../worker/exec/output.ts";
 
-/** What the client reads when the bytes come in these pieces. */
+/** What the client reads when the bytes arrive in these pieces. */
 function textOf(pieces: readonly Buffer[], keepBytes = Number.POSITIVE_INFINITY): { text: string; stream: OutputStream } {
   const stream = new OutputStream("stdout", keepBytes);
   const lines = [...pieces.map((piece) => stream.take(piece)), stream.flush()].flatMap((line) => (line ? [line.toString()] : []));
@@ -22,12 +22,12 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-test("text is the same however its bytes are cut in two", () => {
+test("text is the same however its bytes are split in two", () => {
   const bytes = Buffer.from('\ufeffaß€😀e\u0301\u0000\n"\\\u2028z');
   for (let at = 0; at <= bytes.length; at++) assert.equal(textOf([bytes.subarray(0, at), bytes.subarray(at)]).text, whole(bytes));
 });
 
-test("invalid bytes give the same replacement characters however they are cut", () => {
+test("invalid bytes give the same replacement characters however they are split", () => {
   const random = numbers(7);
   const interesting = [0x41, 0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0x82, 0xed, 0xa0, 0xf0, 0x9f, 0x98, 0xf4, 0x90, 0xff];
   for (let round = 0; round < 5_000; round++) {
@@ -42,7 +42,7 @@ test("invalid bytes give the same replacement characters however they are cut", 
   }
 });
 
-test("what is kept ends with a whole character, what was written is counted", () => {
+test("the kept output ends with a whole character, and all output is counted", () => {
   const bytes = Buffer.from("ab€€");
   for (const [keep, text] of [
     [0, ""],
@@ -69,7 +69,7 @@ test("the preview is the first 4 KiB, without a broken character", () => {
   assert.equal(textOf([Buffer.from("short")]).stream.previewTruncated, false);
 });
 
-test("nothing written gives no line", () => {
+test("no output gives no line", () => {
   const stream = new OutputStream("stderr", 10);
   assert.deepEqual([stream.take(Buffer.alloc(0)), stream.flush(), stream.bytes, stream.truncated], [undefined, undefined, 0, false]);
 });

@@ -1,4 +1,4 @@
-/** What a worker decides about images without asking anybody: addresses, failures of pulls, which go, which may be run. */
+/** What a worker decides about images on its own: addresses, failures of pulls, which images to remove, which may be run. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseImage } from "../../../../shared/util/image.ts";
@@ -9,13 +9,13 @@ import { addressesOf, isPublic } from "../../../../worker/runtime/network/addres
 import { checkedId } from "../../../../worker/runtime/podman/podman.ts";
 import { pullFailure } from "../../../../worker/runtime/podman/pull.ts";
 
-test("addresses of the internet are public", () => {
+test("internet addresses are public", () => {
   for (const address of ["1.1.1.1", "8.8.8.8", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1", "2606:4700::1111", "2a00::1"]) {
     assert.ok(isPublic(address), address);
   }
 });
 
-test("all others are not, in every spelling", () => {
+test("all other addresses are not public, in every spelling", () => {
   const ipv4 = ["0.0.0.0", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.255", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.1.1"];
   const special = ["192.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "255.255.255.255"];
   const ipv6 = ["::", "::1", "fe80::1", "fd00::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:8.8.8.8", "::127.0.0.1"];
@@ -23,7 +23,7 @@ test("all others are not, in every spelling", () => {
   for (const address of [...ipv4, ...special, ...ipv6, ...through, "", "localhost", "1.2.3", "1.2.3.4.5"]) assert.ok(!isPublic(address), address);
 });
 
-test("names are followed as every program of this host does it", async () => {
+test("names are resolved as by every program of this host", async () => {
   assert.deepEqual(await addressesOf("192.0.2.1"), ["192.0.2.1"]);
   for (const name of ["localhost", "127.1", "0x7f.1", "2130706433"]) {
     const addresses = await addressesOf(name);
@@ -48,7 +48,7 @@ const failures: readonly (readonly [stderr: string, said: RegExp])[] = [
   ["Error: something about registry.example/team/denied-404-timeout:1", /is no image for this machine$/],
 ];
 
-test("what podman says is told in words of ours, and the name of the image does not matter", () => {
+test("podman's errors are translated, and the name of the image does not matter", () => {
   for (const [stderr, said] of failures) {
     const error = pullFailure({ stderr, timedOut: false }, wanted);
     assert.equal(error.code, "unprocessable", stderr);
@@ -61,7 +61,7 @@ test("what podman says is told in words of ours, and the name of the image does 
 
 const stored = (id: string, sizeBytes: number) => ({ id, sizeBytes });
 
-test("the images go that were not used for longest, and no more than must", () => {
+test("the least recently used images are removed, and no more than necessary", () => {
   const images = [stored("new", 10), stored("old", 10), stored("older", 10), stored("never", 10)];
   const ages: Record<string, number> = { new: 30, old: 20, older: 10 };
   const going = (bytesMax: number, stay: readonly string[] = []) =>
@@ -73,7 +73,7 @@ test("the images go that were not used for longest, and no more than must", () =
   assert.deepEqual(going(0, ["new"]), ["never", "older", "old"]);
 });
 
-test("only what came from a registry may go by itself", () => {
+test("only images from a registry are removed automatically", () => {
   const digests = ["docker.io/library/alpine@sha256:0"];
   assert.ok(isPulled({ names: ["docker.io/library/alpine:3"], digests, formerNames: [] }));
   assert.ok(isPulled({ names: [], digests, formerNames: [] }));
@@ -83,7 +83,7 @@ test("only what came from a registry may go by itself", () => {
   assert.ok(!isPulled({ names: [], digests: [], formerNames: ["localhost/sandgate/default:latest"] }));
 });
 
-test("a name or id is held until everybody has let go", () => {
+test("a name or id is held until all holders have released it", () => {
   const pins = new Pins();
   const [one, two] = [pins.add("a"), pins.add("a")];
   one();
@@ -92,12 +92,12 @@ test("a name or id is held until everybody has let go", () => {
   assert.ok(!pins.has("a"));
 });
 
-test("nothing but an id of an image gets to podman", () => {
+test("only image ids reach podman", () => {
   assert.equal(checkedId("0123456789abcdef".repeat(4)), "0123456789abcdef".repeat(4));
   for (const text of ["", "alpine", "oci:/etc", "--privileged", `sha256:${"0".repeat(64)}`, "0".repeat(63)]) assert.throws(() => checkedId(text), /no id/);
 });
 
-test("images whose configuration would be read as more than what to run are refused", () => {
+test("images whose configuration would do more than say what to run are refused", () => {
   const image = (env: string[], annotations: string[] = []) => ({ base: { id: "", env, working_dir: "/", user: "" }, annotations });
   refuseUnusable(wanted, image(["PATH=/bin", "EMPTY=", "A=b=c"], ["org.opencontainers.image.title", "org.opencontainers.image.base.name"]));
   for (const pair of ["PATH", "SANDGATE_*", "=x", ""]) assert.throws(() => refuseUnusable(wanted, image([pair])), /variable without a value/);
@@ -106,7 +106,7 @@ test("images whose configuration would be read as more than what to run are refu
   }
 });
 
-test("an image whose configuration is larger than the directory should hold for each snapshot is refused", () => {
+test("an image whose configuration is larger than a snapshot's directory entry should hold is refused", () => {
   const base = { id: "", env: ["PATH=/bin"], working_dir: "/", user: "" };
   const large = "x".repeat(256 * 1024);
   for (const change of [{ env: [`A=${large}`] }, { working_dir: `/${large}` }, { user: large }]) {

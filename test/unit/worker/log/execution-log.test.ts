@@ -1,4 +1,4 @@
-/** The log of what ran, on a real LMDB. */
+/** The execution log, on a real LMDB. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ async function reopen(...limits: ConstructorParameters<typeof Store> extends [st
   store = new Store(join(dir, "lmdb"), ...limits);
 }
 
-/** Goes from page to page to the end. */
+/** Reads page after page to the end. */
 async function walk(filter: Partial<LogFilter>): Promise<LogEntry[][]> {
   const pages: LogEntry[][] = [];
   for (let after: LogEntry | undefined; ; ) {
@@ -46,14 +46,14 @@ async function walk(filter: Partial<LogFilter>): Promise<LogEntry[][]> {
   }
 }
 
-test("logs come newest first, up to the limit, with the number of all", async () => {
+test("logs come newest first, up to the limit, with the total number", async () => {
   for (const at of [3, 1, 2, 5, 4]) await put(logOf(`exec_${at}`, at));
   const { logs, total, more } = await page({ limit: 2 });
   assert.deepEqual([logs.map(({ execution_id }) => execution_id), total, more], [["exec_5", "exec_4"], 5, true]);
   assert.equal((await page({ limit: 5 })).more, false);
 });
 
-test("logs are those of the account, the sandbox and the period, both ends included", async () => {
+test("logs are limited to the account, the sandbox and the period, both ends included", async () => {
   for (const at of [10, 20, 30]) await put(logOf(`exec_${at}`, at));
   await put(logOf("exec_other", 20, { account_id: "acct2" }), logOf("exec_prefix", 20, { account_id: "acc" }));
   await put(logOf("exec_elsewhere", 25, { sandbox_id: "sb2" }));
@@ -64,7 +64,7 @@ test("logs are those of the account, the sandbox and the period, both ends inclu
   assert.deepEqual(await idsOf({ accountId: "acct2" }), ["exec_other"]);
 });
 
-test("the end of an execution replaces its start, what has no end is found", async () => {
+test("the end of an execution replaces its start, and unfinished ones are found", async () => {
   await put(logOf("exec_1", 1, { status: "running", exit_code: -1 }), logOf("exec_2", 2, { status: "running", exit_code: -1 }));
   await put(logOf("exec_1", 1, { exit_code: 7 }));
   assert.deepEqual(
@@ -74,7 +74,7 @@ test("the end of an execution replaces its start, what has no end is found", asy
   assert.equal((await page()).total, 2);
 });
 
-test("every total is that of a count, whatever the period, while rows come, change and go", async () => {
+test("every total equals a count of the rows, for any period, while rows come, change and go", async () => {
   const rows: LogEntry[] = [];
   for (let index = 0; index < 300; index++) {
     rows.push(logOf(`exec_${index}`, Math.floor((index * 7_919) % (10 * minuteMs)), { sandbox_id: `sb_${index % 3}`, account_id: `acct${index % 2 || ""}` }));
@@ -100,7 +100,7 @@ test("every total is that of a count, whatever the period, while rows come, chan
   }
 });
 
-test("texts of callers are cut at 4 KiB between characters, and the length of the command is told", async () => {
+test("callers' texts are cut at 4 KiB between characters, and the length of the command is reported", async () => {
   const command = `x${"€".repeat(2_000)}`;
   await put(logOf("exec_1", 1, { command, working_dir: `/${"ü".repeat(4_000)}`, error: "e".repeat(10_000) }));
   const [entry] = (await page()).logs;
@@ -114,7 +114,7 @@ test("texts of callers are cut at 4 KiB between characters, and the length of th
   assert.equal((await page()).logs[0]?.command_bytes, undefined);
 });
 
-test("pages hold so many bytes at most, whatever characters there are, and together every row once", async () => {
+test("pages respect their byte limit with any characters, and together hold every row once", async () => {
   const rows = Array.from({ length: 40 }, (_, index) =>
     logOf(`exec_${String(index).padStart(2, "0")}`, Math.floor(index / 4), {
       command: "\u0001".repeat(130_500),
@@ -140,7 +140,7 @@ test("pages hold so many bytes at most, whatever characters there are, and toget
   );
 });
 
-test("a page goes on where the last one ended, though its last row is gone and newer ones have come", async () => {
+test("a page continues where the last one ended, even if its last row is gone and newer ones have come", async () => {
   for (let at = 0; at < 10; at++) await put(logOf(`exec_${at}`, at));
   const { logs } = await page({ limit: 5 });
   await put(logOf("exec_new", 100));
@@ -150,7 +150,7 @@ test("a page goes on where the last one ended, though its last row is gone and n
   assert.deepEqual(await idsOf({ after: logs.at(-1) }), ["exec_late"]);
 });
 
-test("long reads, counts and removals leave others their turn", async () => {
+test("long reads, counts and removals let other work run in between", async () => {
   const rows = Array.from({ length: 20_000 }, (_, index) => logOf(`exec_${index}`, index * 1_000, { stdout: "some output" }));
   await put(...rows);
   const turnsOf = async (work: () => Promise<unknown>): Promise<number> => {
@@ -182,7 +182,7 @@ test("the oldest rows of a sandbox and of an account give way to new ones", asyn
   assert.ok(store.log.total({ accountId: "acct2" }).rows > 50, "those of others stay");
 });
 
-test("limits that were lowered since are kept after the next tidying", async () => {
+test("lowered limits apply after the next tidying", async () => {
   await put(...Array.from({ length: 500 }, (_, at) => logOf(`exec_${at}`, at)));
   await reopen({ sandboxBytes: 32 * KiB, accountBytes: KiB * KiB });
   await store.log.tidy(0);
@@ -190,7 +190,7 @@ test("limits that were lowered since are kept after the next tidying", async () 
   assert.ok(bytes <= 32 * KiB && rows > 20, `${bytes} bytes`);
 });
 
-test("on a disk without room nothing new is written, and what runs gets its end without output", async () => {
+test("on a full disk nothing new is written, and running executions get their end without output", async () => {
   let hasRoom = true;
   await reopen({ hasRoom: () => hasRoom });
   await put(logOf("exec_1", 1, { status: "running", exit_code: -1 }));
@@ -206,7 +206,7 @@ test("on a disk without room nothing new is written, and what runs gets its end 
   assert.deepEqual(await idsOf(), ["exec_3", "exec_1"]);
 });
 
-test("rows of a former version are moved, counted and shortened, in steps; what ran then has ended", async () => {
+test("rows of an earlier version are moved, counted and shortened, in steps; executions running then are ended", async () => {
   await store.close();
   const root = open({ path: join(dir, "lmdb"), maxDbs: 16 });
   const former = root.openDB<LogEntry, [string, number, string]>({ name: "executions" });

@@ -1,11 +1,11 @@
-/** What a session keeps of its output, against the simplest thing that keeps all of it. */
+/** The output that a session keeps, compared with the simplest implementation that keeps all of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { OutputChannel } from "../../../../shared/stream/session/protocol.ts";
 import { OutputRing } from "../../../../worker/sessions/ring.ts";
 import { seededRandom } from "../../../helpers/random.ts";
 
-/** Everything from an offset on: for each byte, its channel and itself. */
+/** Everything from an offset on: each byte with its channel. */
 function readAll(ring: OutputRing, from: number, pieceMax: number): Buffer {
   const pieces: Buffer[] = [];
   for (let offset = from; offset < ring.end; ) {
@@ -24,7 +24,7 @@ function marked(channel: OutputChannel, bytes: Uint8Array): Buffer {
   return pairs;
 }
 
-test("what is kept is the end of what was written, on the channels on which it was written", () => {
+test("the end of the output is kept, on the channels on which it was written", () => {
   const random = seededRandom(7);
   for (const bytesMax of [1, 10, 5_000, 20_000]) {
     const ring = new OutputRing(bytesMax);
@@ -45,7 +45,7 @@ test("what is kept is the end of what was written, on the channels on which it w
   }
 });
 
-test("a program that changes channels with every byte does not make it grow", () => {
+test("a program that changes channels with every byte does not make the ring grow", () => {
   const ring = new OutputRing(1024 * 1024);
   for (let index = 0; index < 100_000; index++) ring.append(index % 2 ? 1 : 2, Uint8Array.of(index % 256));
   assert.equal(ring.end, 100_000);

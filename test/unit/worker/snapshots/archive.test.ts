@@ -57,7 +57,7 @@ const stored = async (layerId = "*", attempt = "*"): Promise<number> => {
   const { state } = await jsm.streams.info(layerSubjects.stream, filter);
   return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
 };
-/** The number in the stream of one of the pieces. */
+/** The stream sequence of one of the pieces. */
 const pieceOf = async (layerId: string, nth: number): Promise<number> => {
   let seq = 0;
   for (let count = 0; count < nth; count++) {
@@ -69,7 +69,7 @@ const pieceOf = async (layerId: string, nth: number): Promise<number> => {
   return seq;
 };
 
-test("a layer that was stored is there for another connection, until it is removed without a trace", async () => {
+test("a stored layer is visible to another connection, until it is removed without a trace", async () => {
   const dir = await layerOf(3);
   const id = newId("layer");
   assert.equal(await archive.has(id), false);
@@ -120,13 +120,13 @@ test("a layer with a piece missing, at the start, in the middle or at the end, i
   }
 });
 
-test("a layer whose bytes are not those that were stored is refused", async () => {
+test("a layer whose bytes differ from those stored is refused", async () => {
   const [id, other] = [newId("layer"), newId("layer")];
   await archive.store(id, await layerOf(2), unlimited);
   await archive.store(other, await layerOf(2), unlimited);
   const { js, record } = await recordOf(id);
   const stranger = (await recordOf(other)).record;
-  // A whole archive, but another one than the record promises.
+  // A whole archive, but not the one that the record describes.
   const subject = layerSubjects.record(me, id);
   await js.publish(subject, JSON.stringify({ ...stranger, name: id, nuid: record.nuid, metadata: record.metadata }));
   const copy = free();
@@ -139,7 +139,7 @@ async function recordOf(id: string) {
   return { js: jsm.jetstream(), record: message?.json<{ nuid: string; metadata: Record<string, string> }>() ?? assert.fail() };
 }
 
-test("what a killed process has stored is not seen, and goes with the next sweep or remove", async () => {
+test("leftovers of a killed process are not seen, and go with the next sweep or removal", async () => {
   const dir = await layerOf(8);
   const [again, removed] = [newId("layer"), newId("layer")];
   for (const id of [again, removed]) {
@@ -167,11 +167,11 @@ test("what a killed process has stored is not seen, and goes with the next sweep
   assert.equal(await stored(removed), 0);
 });
 
-/** As far as a sweep looks at it. */
+/** A snapshot as far as a sweep looks at it. */
 const snapshotWith = (...layerIds: string[]): SnapshotEntry =>
   ({ worker_id: me, status: "ready", manifest: { base: { id: "" }, layers: layerIds.map((id) => ({ id, size_bytes: 1 })) } }) as unknown as SnapshotEntry;
 
-test("a sweep removes what no snapshot of its worker needs, and leaves alone what is being stored", async () => {
+test("a sweep removes layers that no snapshot of their worker needs, but not those being stored", async () => {
   const dir = await layerOf(8);
   const [needed, left, storing] = [newId("layer"), newId("layer"), newId("layer")];
   for (const id of [needed, left]) await archive.store(id, dir, unlimited);
@@ -201,7 +201,7 @@ test("an aborted store ends at once and is not seen; the rate is kept", async ()
   assert.equal(await archive.has(id), false);
 });
 
-test("while the bus is away everything fails as unavailable, a store and a fetch in the middle included", async () => {
+test("while the bus is away everything fails as unavailable, including a store and a fetch in progress", async () => {
   const dir = await layerOf(8);
   const [slow, there] = [newId("layer"), newId("layer")];
   await archive.store(there, dir, unlimited);
@@ -222,7 +222,7 @@ test("while the bus is away everything fails as unavailable, a store and a fetch
   await archive.fetch({ workerId: me, layerId: slow }, free(), signal);
 });
 
-test("a layer of which pieces are removed while it is stored does not come into being", async () => {
+test("a layer that loses pieces while it is stored is never created", async () => {
   const id = newId("layer");
   const storing = archive.store(id, await layerOf(8), { bytesPerS: 2 * MiB, signal });
   const refused = assert.rejects(storing, { code: "unavailable" });
@@ -255,7 +255,7 @@ for (const [name, randomMiB, sparseMiB] of [
   });
 }
 
-test("layers without a reference are removed, the others stay", async () => {
+test("layers without a reference are removed, and the others stay", async () => {
   const dir = await layerOf(1);
   const ids = [newId("layer"), newId("layer"), newId("layer")];
   for (const id of ids) await archive.store(id, dir, unlimited);
@@ -277,7 +277,7 @@ test("a layer that gets a reference while it is being removed stays, and is not 
   await archive.fetch({ workerId: me, layerId: id }, free(), signal);
 });
 
-test("a removal that broke off is made good by the next: the layer is seen again or gone", async () => {
+test("the next removal repairs an interrupted one: the layer is seen again or gone", async () => {
   const [kept, gone] = [newId("layer"), newId("layer")];
   for (const id of [kept, gone]) {
     await archive.store(id, await layerOf(1), unlimited);
@@ -289,7 +289,7 @@ test("a removal that broke off is made good by the next: the layer is seen again
   assert.equal(await stored(gone), 0);
 });
 
-test("a layer that was hidden and stored again is the new one", async () => {
+test("a hidden layer that is stored again has its new content", async () => {
   const id = newId("layer");
   await archive.store(id, await layerOf(1), unlimited);
   await records.mark(me, id, true);

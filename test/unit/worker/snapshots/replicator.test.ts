@@ -1,4 +1,4 @@
-/** The queue that brings layers into the object store of a real nats-server. */
+/** The queue that copies layers to the object store of a real nats-server. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -76,7 +76,7 @@ function snapshotOf(...layerIds: string[]): SnapshotEntry {
   };
 }
 
-test("snapshots are stored one after another, layers that they share once", async () => {
+test("snapshots are stored one after another, shared layers only once", async () => {
   const [shared, first, second] = [await layer(), await layer(), await layer()];
   const snapshots = [snapshotOf(first, shared), snapshotOf(second, first, shared)];
   for (const snapshot of snapshots) replicator.add(snapshot);
@@ -106,7 +106,7 @@ test("a layer that cannot be stored yet is tried again and does not hold up othe
   assert.equal(await archive.has(missing), true);
 });
 
-test("a layer waits for what is more urgent, before its first piece and between two", async () => {
+test("a layer waits for more urgent work, before its first piece and between pieces", async () => {
   const turns: (() => void)[] = [];
   replicator = replicatorOf({ giveWay: () => new Promise((resolve) => turns.push(resolve)) });
   const id = await layer(1);
@@ -119,7 +119,7 @@ test("a layer waits for what is more urgent, before its first piece and between 
   assert.ok(turns.length >= 3, "the layer, and its pieces of half a MiB each");
 });
 
-test("what could not be told to have been done is told again", async () => {
+test("a completion that could not be reported is reported again", async () => {
   let failures = 1;
   replicator = replicatorOf({
     onDone: async (id) => {
@@ -132,7 +132,7 @@ test("what could not be told to have been done is told again", async () => {
   await until("the second call", () => done.length === 1);
 });
 
-test("an outage of the bus in the middle of a layer is waited for, then the layer is stored", async () => {
+test("after an outage of the bus in the middle of a layer, the layer is stored", async () => {
   replicator = replicatorOf({ bytesPerS: 4 * MiB });
   const id = await layer(4);
   replicator.add(snapshotOf(id));
@@ -147,7 +147,7 @@ test("an outage of the bus in the middle of a layer is waited for, then the laye
   assert.deepEqual((await listed()).sort(), [id, during].sort());
 });
 
-test("a snapshot that is forgotten is stored no further, the next is", async () => {
+test("storing a forgotten snapshot stops, and the next one is stored", async () => {
   replicator = replicatorOf({ bytesPerS: MiB });
   const [large, small] = [snapshotOf(await layer(20)), snapshotOf(await layer())];
   replicator.add(large);
@@ -160,7 +160,7 @@ test("a snapshot that is forgotten is stored no further, the next is", async () 
   assert.equal((await listed()).length, 1);
 });
 
-test("a stop ends the layer in work at once, and nothing is taken on after it", async () => {
+test("a stop aborts the current layer at once, and nothing is accepted after it", async () => {
   replicator = replicatorOf({ bytesPerS: MiB });
   const snapshot = snapshotOf(await layer(40));
   replicator.add(snapshot);
@@ -173,7 +173,7 @@ test("a stop ends the layer in work at once, and nothing is taken on after it", 
   assert.deepEqual(await listed(), []);
 });
 
-test("a stop while it waits for the bus or for another try ends that", async () => {
+test("a stop ends a wait for the bus or for another attempt", async () => {
   replicator.add(snapshotOf(newId("layer")));
   await new Promise((resolve) => setTimeout(resolve, 300));
   await replicator.stop();

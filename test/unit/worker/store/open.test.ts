@@ -28,7 +28,7 @@ async function withRecords(): Promise<string> {
   return join(dir, "lmdb/data.mdb");
 }
 
-test("records that are whole are opened as they are, also after a start that was cut short", async () => {
+test("intact records are opened unchanged, even after a start that was cut short", async () => {
   await withRecords();
   for (let start = 0; start < 2; start++) {
     const { store, isLost } = await open();
@@ -37,13 +37,13 @@ test("records that are whole are opened as they are, also after a start that was
   }
 });
 
-test("records that are cut short are put aside, and are lost until a start has come to its end", async () => {
+test("truncated records are moved aside, and count as lost until a start completes", async () => {
   const file = await withRecords();
   truncateSync(file, Math.floor(statSync(file).size / 2));
   for (const asideCount of [1, 1]) {
     const { store, isLost } = await open();
     assert.deepEqual([isLost, store.sandboxes().length, aside().length], [true, 0, asideCount]);
-    // What only this worker knew is still known.
+    // What only this worker knew has survived.
     assert.deepEqual(store.factsOf("sb_7").env_vars, recordOf("sb_7").env_vars);
     await store.close();
   }
@@ -55,7 +55,7 @@ test("records that are cut short are put aside, and are lost until a start has c
   await store.close();
 });
 
-test("a file that is none of LMDB's is put aside", async () => {
+test("a file that is not LMDB's is moved aside", async () => {
   const file = await withRecords();
   writeFileSync(file, "no records at all");
   const { store, isLost } = await open();

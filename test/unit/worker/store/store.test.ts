@@ -23,7 +23,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test("a record that is stored or deleted is so after kill -9 of the process in the next moment", async () => {
+test("a stored or deleted record stays so after kill -9 of the process a moment later", async () => {
   await store.close();
   const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "../fixtures/store-writer.ts"), join(dir, "lmdb")], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -40,13 +40,13 @@ test("a record that is stored or deleted is so after kill -9 of the process in t
   assert.ok(lines >= 100, "the writer ran");
   store = new Store(join(dir, "lmdb"));
   const found = new Map(store.sandboxes().map((record) => [record.id, record]));
-  // The step that was under way may or may not have been taken.
+  // The step in progress may or may not have been taken.
   const unsure = [...found.keys()].filter((id) => !expected.has(id)).concat([...expected].filter((id) => !found.has(id)));
   assert.ok(unsure.length <= 1, `${unsure}`);
   for (const id of expected) if (found.has(id)) assert.deepEqual(found.get(id), recordOf(id));
 });
 
-test("records are there after a close, a later one replaces the former, a deleted one is gone with its samples", async () => {
+test("records survive a close, a later one replaces the former, and a deleted one is gone with its samples", async () => {
   await store.putSandbox(recordOf("sb_1"));
   await store.putSandbox({ ...recordOf("sb_1"), status: "error", error: "lost" });
   await store.putSandbox(recordOf("sb_2"));
@@ -67,13 +67,13 @@ test("records are there after a close, a later one replaces the former, a delete
   assert.equal((await store.samples("sb_3", 0, 10)).length, 1);
 });
 
-test("a snapshot whose deletion was under way in version 0.1, which had a flag for that, is being deleted", async () => {
+test("a snapshot whose deletion was in progress in version 0.1, which had a flag for that, is being deleted", async () => {
   const former = { id: "snap_1", status: "ready", archived: "done" };
   await store.putSnapshot({ ...former, deleting: true } as never);
   assert.deepEqual(store.snapshots(), [{ ...former, status: "deleting" }]);
 });
 
-test("old samples expire, of every sandbox, also of one without a record; newer ones stay", async () => {
+test("old samples of every sandbox expire, even without a record; newer ones stay", async () => {
   for (const id of ["sb_1", "sb_2"]) for (const at_ms of [10, 20]) await store.putSample(id, { at_ms, cpu_percent: 0, memory_mb: 0 });
   await store.expireSamples(11);
   for (const id of ["sb_1", "sb_2"]) {
@@ -84,7 +84,7 @@ test("old samples expire, of every sandbox, also of one without a record; newer 
   }
 });
 
-test("the samples of a deleted sandbox go in steps, between which others have their turn", async () => {
+test("the samples of a deleted sandbox are removed in steps, between which other work can run", async () => {
   const written: Promise<void>[] = [];
   for (let at_ms = 0; at_ms < 8_640; at_ms++) written.push(store.putSample("sb_1", { at_ms, cpu_percent: 0, memory_mb: 0 }));
   await Promise.all([...written, store.putSandbox(recordOf("sb_1"))]);
@@ -94,7 +94,7 @@ test("the samples of a deleted sandbox go in steps, between which others have th
   assert.deepEqual(await store.samples("sb_1", 0, 10_000), []);
 });
 
-test("samples are those of the sandbox and the period, oldest first", async () => {
+test("samples are limited to the sandbox and the period, oldest first", async () => {
   for (const at_ms of [30, 10, 20]) await store.putSample("sb_1", { at_ms, cpu_percent: at_ms, memory_mb: 0 });
   await store.putSample("sb_11", { at_ms: 15, cpu_percent: 0, memory_mb: 0 });
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Who is ended when the host's disk is full: who fills it, and nobody else. */
+/** Which sandboxes are ended when the host's disk is full: those that fill it, and no others. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DiskFloor, shortageOf, type Writer } from "../../../../worker/usage/disk-floor.ts";
@@ -25,33 +25,33 @@ function floorAfter(before: Record<string, Writer>) {
   return look;
 }
 
-test("of those that have grown, the one that grew most is ended, however large others are", () => {
+test("the sandbox that grew most is ended, however large others are", () => {
   const look = floorAfter({ large: writer(400), small: writer(10), asleep: writer(200) });
   const now = { large: writer(410, { measuredAtMs: 5 }), small: writer(60, { measuredAtMs: 5 }), asleep: writer(200, { measuredAtMs: 5 }) };
   assert.equal(look(full, now, 5), "small");
-  // What was taken before that is no reason any more.
+  // Use from before this is no reason any more.
   assert.equal(look(full, now, 6), undefined);
   assert.equal(look(full, { ...now, large: writer(420, { measuredAtMs: 7 }) }, 7), "large");
 });
 
-test("nobody is ended who has not grown", () => {
+test("a sandbox that has not grown is not ended", () => {
   const look = floorAfter({ large: writer(400), asleep: writer(200) });
   for (const nowMs of [5, 5_000, 50_000]) assert.equal(look(full, { large: writer(400), asleep: writer(199) }, nowMs), undefined);
 });
 
-test("nobody is ended for a file or two when there is none left, or for what was there before the first look", () => {
+test("no sandbox is ended for a file or two when no inodes are left, or for use before the first check", () => {
   const look = floorAfter({ other: writer(0, { measuredAtMs: 0, files: 0 }), few: writer(10) });
   const writers = { few: writer(10, { files: 12, measuredAtMs: 9 }), other: writer(300, { measuredAtMs: 9 }) };
   assert.equal(look({ ...room, files: 0 }, writers, 9), undefined);
   assert.equal(look({ ...room, files: 0 }, { ...writers, other: writer(300, { measuredAtMs: 10, files: 5_000 }) }, 10), "other");
 });
 
-test("nobody is ended who runs nothing", () => {
+test("a sandbox that runs nothing is not ended", () => {
   const look = floorAfter({ idle: writer(10) });
   assert.equal(look(full, { idle: writer(300, { isActive: false }) }, 10_000), undefined);
 });
 
-test("before one is chosen all have been measured again, or have had the time", () => {
+test("before one is chosen, all have been measured again or had time to be", () => {
   const look = floorAfter({ one: writer(10), other: writer(10) });
   const now = { one: writer(20, { measuredAtMs: 100 }), other: writer(10) };
   assert.equal(look(full, now, 100), undefined);
@@ -61,13 +61,13 @@ test("before one is chosen all have been measured again, or have had the time", 
   assert.equal(again(full, now, 5_000), "one");
 });
 
-test("files count as bytes do", () => {
+test("files count like bytes", () => {
   const look = floorAfter({ many: writer(10), few: writer(10) });
   const writers = { many: writer(10, { files: 40_000, measuredAtMs: 9 }), few: writer(11, { measuredAtMs: 9 }) };
   assert.equal(look({ ...room, files: 1_000 }, writers, 9), "many");
 });
 
-test("a file system without a limit of files is never short of them", () => {
+test("a file system without an inode limit never runs out of inodes", () => {
   assert.equal(shortageOf({ bytes: 500 * MiB, files: 0, filesMax: 0 }, floor), undefined);
   assert.match(shortageOf({ ...room, files: 1_000 }, floor) ?? "", /inodes/);
   assert.match(shortageOf(full, floor) ?? "", /disk space/);

@@ -24,23 +24,23 @@ function excess({ diskGB = 0, unlistedGB = 0, files = 0 }: Use, facts: Partial<L
   return excessOf(sandbox, { enforced: nothingEnforced, processes: 1, processesMax: 10, descriptors: 1, descriptorsMax: 100, ...facts });
 }
 
-test("a sandbox may use all that it has", () => {
+test("a sandbox may use all of its limits", () => {
   assert.equal(excess({ diskGB: 1.5, unlistedGB: 0.5, files: 131_072 }, { processes: 10, descriptors: 100 }), undefined);
   assert.equal(memoryExcess({ record: { memory: 256 } } as LiveSandbox, 256 * MiB), undefined);
 });
 
-test("one more than a limit is a reason that names it", () => {
+test("exceeding a limit by one gives a reason that names the limit", () => {
   assert.match(memoryExcess({ record: { memory: 256 } } as LiveSandbox, 257 * MiB) ?? "", /memory.*256 MiB/);
   assert.match(excess({}, { processes: 11 }) ?? "", /processes.*10/);
   assert.match(excess({}, { descriptors: 101 }) ?? "", /open files.*100/);
   assert.match(excess({ diskGB: 2.1 }) ?? "", /storage.*2 GB/);
 });
 
-test("files that have lost their name count as storage, and so does how many there are", () => {
+test("unlinked files count as storage, and so does the number of files", () => {
   assert.match(excess({ diskGB: 1.5, unlistedGB: 0.6 }) ?? "", /storage.*2 GB/);
   assert.match(excess({ files: 131_073 }) ?? "", /more files than the 131072 .* 2 GB/);
 });
 
-test("limits that the kernel enforces are left to it", () => {
+test("limits that the kernel enforces are not checked", () => {
   assert.equal(excess({ diskGB: 999 }, { enforced: allEnforced, processes: 999 }), undefined);
 });

@@ -57,12 +57,12 @@ test("a layer of an overlay comes back with every file, owner, time and attribut
   assertSame((await execa(process.execPath, ["--import", "tsx", roundTrip, folder("root")])).stdout, 60);
 });
 
-test("so it does in the namespace of the worker's account", async () => {
+test("a layer comes back complete in the user namespace of the worker's account", async () => {
   const instance = await testInstance(folder("instance"), {});
   const dir = folder("mapped");
   if (isRoot) chownSync(dir, instance.account.uid, instance.account.gid);
   chmodSync(base, 0o755);
-  // The account has no folder for temporary files that is its own.
+  // The account has no folder of its own for temporary files.
   const env = { ...accountEnvironment(instance), TSX_DISABLE_CACHE: "1" };
   const [file = "", ...args] = inPodmanNamespace(instance, [process.execPath, "--import", "tsx", join(instance.paths.app, roundTrip), dir]);
   assertSame((await execa(file, args, { cwd: instance.paths.app, env, extendEnv: false })).stdout, 60);
@@ -80,13 +80,13 @@ touch -d @9.000000009 .
 `;
 type Entry = Partial<Header> & { name: string };
 
-/** `find` goes down step by step, so it takes paths of any length. Of so many there is but a number and a sum. */
+/** `find` descends step by step, so it handles paths of any length. Its long output is reduced to a count and a sum. */
 const filesIn = async (cwd: string): Promise<string> => {
   const script = "set -o pipefail; find . -printf '%P %M %U %G %T@ %n %s %l\\0' | sort -z | tee >(tr -dc '\\0' | wc -c >&2) | sha256sum";
   return (await execa("bash", ["-c", script], { cwd, env: { LC_ALL: "C" }, all: true })).all;
 };
 
-test("a layer with paths of any length comes back, but not by tar alone", async () => {
+test("a layer with paths of any length comes back, which tar alone cannot do", async () => {
   const [from, alone, to] = [folder("depths"), folder("alone"), folder("cut")];
   await execa("bash", ["-c", makeDeep], { cwd: from });
   const before = await filesIn(from);
@@ -98,7 +98,7 @@ test("a layer with paths of any length comes back, but not by tar alone", async 
   await execa("rm", ["-r", from, alone, to]);
 });
 
-test("what an archive with long names must not have is refused", async () => {
+test("forbidden contents of an archive with long names are refused", async () => {
   const long = "d/".repeat(2_000);
   const links: Entry[] = [{ name: "./link", type: "symlink", linkname: "." }];
   const hostile: Record<string, Entry[]> = {
@@ -116,7 +116,7 @@ test("what an archive with long names must not have is refused", async () => {
   }
 });
 
-test("an empty layer and one with a socket are packed, the socket is left out", async () => {
+test("an empty layer and one with a socket are packed without the socket", async () => {
   const [from, to] = [folder("socket"), folder("no-socket")];
   const server = createServer().listen(join(from, "s"));
   await until("a socket", () => existsSync(join(from, "s")));
@@ -125,11 +125,11 @@ test("an empty layer and one with a socket are packed, the socket is left out", 
   assert.deepEqual(readdirSync(to), []);
 });
 
-test("a folder that is not there cannot be packed", async () => {
+test("a missing folder cannot be packed", async () => {
   await assert.rejects(bytesOf(packLayer(join(base, "missing"), signal)), { code: "internal_error" });
 });
 
-test("an archive that is cut off or no archive is refused", async () => {
+test("a truncated archive, and a file that is no archive, are refused", async () => {
   const from = folder("whole");
   writeFileSync(join(from, "noise"), Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * index * 31) >> 3)));
   const whole = await bytesOf(packLayer(from, signal));
@@ -146,7 +146,7 @@ test("an archive that is cut off or no archive is refused", async () => {
     await assert.rejects(unpack(failing(whole), folder(`failing-${unpack.name}`), signal), /the source broke/);
 });
 
-test("a full disk is said to be one", { skip: isRoot ? false : "needs root to mount a small file system" }, async () => {
+test("a full disk is reported as such", { skip: isRoot ? false : "needs root to mount a small file system" }, async () => {
   const [from, to] = [folder("large"), folder("small")];
   writeFileSync(join(from, "file"), Buffer.alloc(4 * 1024 * 1024, "x"));
   await execa("mount", ["-t", "tmpfs", "-o", "size=1m", "none", to]);
@@ -157,7 +157,7 @@ test("a full disk is said to be one", { skip: isRoot ? false : "needs root to mo
   }
 });
 
-test("whoever stops reading, or aborts, ends all processes", async () => {
+test("all processes end when the reader stops or aborts", async () => {
   const from = folder("endless");
   await execa("sh", ["-c", "head -c 50000000 /dev/urandom > file"], { cwd: from });
   for await (const _ of packLayer(from, signal)) break;

@@ -6,7 +6,7 @@ import { openPipe } from "../../../../../shared/util/libc.ts";
 import { InputWriter } from "../../../../../worker/runtime/process/input.ts";
 import { until } from "../../../../helpers/until.ts";
 
-/** Reads what there is; "end" at the end of the input. */
+/** Reads what is available; "end" at the end of the input. */
 function read(fd: number): Buffer | "end" {
   const chunk = Buffer.alloc(10_000);
   try {
@@ -46,7 +46,7 @@ test("input waits for a command that is slow to take it, and arrives whole and i
   closeSync(readFd);
 });
 
-test("input that nobody will read counts as taken, so that its client does not wait for ever", async () => {
+test("input that nobody will read counts as taken, so that its client does not wait forever", async () => {
   const { writer, readFd, taken } = open();
   writer.write(Buffer.alloc(200_000));
   closeSync(readFd);

@@ -1,11 +1,11 @@
-/** What the texts of /proc are read as. */
+/** How the texts of /proc are parsed. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { sumOf } from "../../../../../worker/runtime/container/segments.ts";
 import { isMemoryObject, mappingsOf, residentBytes, sizesOf, writableMounts } from "../../../../../worker/runtime/process/proc-text.ts";
 
-test("the segments of System V's shared memory are added up, swapped pages included", () => {
+test("System V shared memory segments are added up, including swapped pages", () => {
   const table = [
     "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap",
     "         0          0   600             104857600     5     5      0     0     0     0     0 1795353079 1795353079 1795353079                 40960                  8192",
@@ -15,7 +15,7 @@ test("the segments of System V's shared memory are added up, swapped pages inclu
   assert.equal(sumOf(table.split("\n")[0] as string), 0);
 });
 
-test("places to write are mounts that are writable and neither devices nor the kernel's", () => {
+test("writable mounts exclude read-only, device and kernel file systems", () => {
   const mountinfo = [
     "126 72 0:41 / / rw,relatime - overlay overlay rw,lowerdir=l",
     "128 126 0:46 / /proc rw,nosuid - proc proc rw",
@@ -29,7 +29,7 @@ test("places to write are mounts that are writable and neither devices nor the k
   assert.deepEqual(writableMounts(mountinfo), ["/dev", "/etc/hosts", "/mnt/with space"]);
 });
 
-test("mappings without a file are told from files, and memory that the kernel made a file for from files on disk", () => {
+test("mappings without a file are told apart from files, and the kernel's memory objects from files on disk", () => {
   const smaps = [
     "7f92a6134000-7f92a7534000 rw-s 00000000 00:01 5                          /dev/zero (deleted)",
     "Pss:                1024 kB",
@@ -49,7 +49,7 @@ test("mappings without a file are told from files, and memory that the kernel ma
   assert.deepEqual([program?.isDeleted, program?.device], [false, 0xfe00]);
 });
 
-test("the sizes of this process are found under the names that are asked for", () => {
+test("the sizes of this process are found by their names", () => {
   const sizes = sizesOf(readFileSync("/proc/self/status", "latin1"));
   assert.ok((sizes.get("RssAnon") ?? 0) > 1024 ** 2);
   assert.ok(residentBytes(sizes) >= (sizes.get("RssAnon") ?? 0));

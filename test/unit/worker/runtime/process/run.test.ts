@@ -14,13 +14,13 @@ test("a program gets its arguments, input and folder, and its output and exit co
   assert.deepEqual(result, { exitCode: 3, stdout: `${tmpdir()}\nin`, stderr: "a b|ü\n|", timedOut: false });
 });
 
-test("a program that is not there is a failure with a reason", async () => {
+test("a missing program is a failure with a reason", async () => {
   const { exitCode, stderr } = await run("no-such-program", [], { timeoutMs });
   assert.equal(exitCode, -1);
   assert.match(stderr, /no-such-program.*No such file/);
 });
 
-test("arguments are passed on to the byte, whatever a shell would make of them; one that no program can have is refused", async () => {
+test("arguments are passed on unchanged, even those special to a shell; an impossible one is refused", async () => {
   const odd = ["", " ", "'\"$(id)`id`;|&*?[~", "\n", "a\nb\n", "\\n\\", "%s", "-n", "ü€😀", "\x01\x7f", "x".repeat(100_000)];
   const { stdout } = await run("printf", ["%s\\0", ...odd], { timeoutMs });
   assert.deepEqual(stdout.split("\0").slice(0, -1), odd);
@@ -29,13 +29,13 @@ test("arguments are passed on to the byte, whatever a shell would make of them; 
   assert.match(stderr, /NUL/);
 });
 
-test("a folder that is not there is a failure with a reason", async () => {
+test("a missing folder is a failure with a reason", async () => {
   const { exitCode, stderr } = await run("true", [], { timeoutMs, cwd: "/no/such/folder" });
   assert.equal(exitCode, -1);
   assert.match(stderr, /No such file/);
 });
 
-test("a program has its three streams, the signals of its start and nothing else of ours", async () => {
+test("a program has its three streams and default signals, and inherits nothing else from the worker", async () => {
   assert.equal((await shell("ls /proc/self/fd")).stdout, "0\n1\n2\n3", "the last one is that of ls itself");
   assert.match((await shell("grep -E '^Sig(Blk|Ign)' /proc/self/status")).stdout, /^SigBlk:\t0{16}\nSigIgn:\t0{16}$/);
 });
@@ -54,7 +54,7 @@ test("a program that closes its streams early is waited for, and input that it d
   assert.deepEqual([exitCode, stdout], [7, "begun"]);
 });
 
-test("what a program leaves running is not waited for", async () => {
+test("processes that a program leaves running are not waited for", async () => {
   const { exitCode, stdout } = await shell("sleep 600 & echo $!");
   assert.equal(exitCode, 0);
   process.kill(Number(stdout), "SIGKILL");
@@ -65,7 +65,7 @@ test("a program that takes too long is ended", async () => {
   assert.deepEqual([exitCode, timedOut], [137, true]);
 });
 
-test("200 at once each get their own result", async () => {
+test("200 programs at once each get their own result", async () => {
   const results = await Promise.all(Array.from({ length: 200 }, (_, index) => shell(`echo ${index}; exit ${index}`)));
   results.forEach(({ exitCode, stdout }, index) => {
     assert.deepEqual([exitCode, stdout], [index, String(index)]);
@@ -82,7 +82,7 @@ test("a signal kills the program", async () => {
   assert.deepEqual([exitCode, timedOut], [137, false]);
 });
 
-test("when the process that starts programs is killed, what ran has failed and the next programs run", async () => {
+test("when the helper process is killed, running programs fail and the next ones run", async () => {
   const helper = await helperPid();
   assert.notEqual(helper, process.pid);
   assert.match(readFileSync(`/proc/${helper}/cmdline`, "utf8"), /^perl/);
@@ -103,23 +103,23 @@ test("when the process that starts programs is killed, what ran has failed and t
   );
 });
 
-test("it is started again however often it dies, also while nothing runs", async () => {
+test("the helper process is restarted however often it dies, even while nothing runs", async () => {
   for (let round = 0; round < 4; round++) {
     const helper = await helperPid();
     process.kill(helper, "SIGKILL");
-    // What was asked of one that is just dying has failed.
+    // Programs requested from a dying helper have failed.
     await until("another one works", async () => (await shell("true")).exitCode === 0);
     assert.notEqual(await helperPid(), helper);
   }
 });
 
-test("the process that starts programs outlives requests to stop, since shutting down takes programs", async () => {
+test("the helper process ignores requests to stop, since a shutdown needs programs", async () => {
   const helper = await helperPid();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(helper, signal);
   assert.equal(await helperPid(), helper);
 });
 
-test("the process that starts programs ends with its worker", async () => {
+test("the helper process ends with its worker", async () => {
   const program = `import { run } from ${JSON.stringify(import.meta.resolve("../../../../../worker/runtime/process/run.ts"))};
     console.log((await run("sh", ["-c", "echo $PPID"], { timeoutMs: 30000 })).stdout);
     process.kill(process.pid, "SIGKILL");`;
