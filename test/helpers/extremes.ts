@@ -1,10 +1,10 @@
-/** The largest and the oddest values that a field may be sent, by its schema. */
+/** The largest and oddest values that can be sent for a field, derived from its schema. */
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 
 /** Longer than any text that a call takes, where the schema names no end. */
 const longest = 130_500;
-/** The largest number that stands for itself in a query as in a body. */
+/** The largest number that reads the same in a query and in a body. */
 const largest = 999_999_999_999_999;
 
 type Described = TSchema & {
@@ -22,7 +22,7 @@ type Described = TSchema & {
   readonly items?: Described;
 };
 
-/** Characters that are more in JSON than they are here, that are none by themselves, or that end a line or a string elsewhere. */
+/** Characters that grow in JSON, that are invalid by themselves, or that end a line or a string in other languages. */
 const characters = ["\u0001", "\u0000", "\u007f", "\u2028", "\ud800", "😀", '"', "\\", "/", "é", "\r\n", "a", "7"];
 /** Texts that mean something to one part or another. */
 const words = [
@@ -89,7 +89,7 @@ function mapsOf(value: Described, count: number): unknown[] {
   ];
 }
 
-/** Those that the field refuses, and of those that it takes so many of the largest, and the smallest one. */
+/** All values that the field refuses, and of those it accepts the given number of largest ones and the smallest one. */
 function chosen(name: string, schema: TSchema, known: Known, takenMax = 3): { taken: unknown[]; refused: unknown[] } {
   const check = Compile(schema);
   const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
@@ -101,7 +101,7 @@ function chosen(name: string, schema: TSchema, known: Known, takenMax = 3): { ta
 
 const propertiesOf = (schema: TSchema): Readonly<Record<string, Described>> => (schema as Described).properties ?? {};
 
-/** The smallest object that the schema takes. */
+/** The smallest object that the schema accepts. */
 export function smallestOf(schema: TSchema, known: Known): Record<string, unknown> {
   const { required = [] } = schema as Described;
   return Object.fromEntries(required.map((name) => [name, chosen(name, propertiesOf(schema)[name] as TSchema, known).taken.at(-1)]));
@@ -114,7 +114,7 @@ function objectsWith(schema: TSchema, name: string, known: Known, takenMax?: num
 }
 
 /**
- * The smallest object, then all fields at their largest, fields that there are not, and each field in turn at its extremes.
+ * The smallest object, then all fields at their largest, unknown fields, and each field in turn at its extremes.
  *
  * @param takenMax how many of the largest values that a field takes are sent.
  */

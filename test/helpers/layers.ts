@@ -86,7 +86,7 @@ async function setTimes(dir: string): Promise<void> {
   await set("2020-12-31 23:59:59.999999999 UTC", "empty", "links", "attributes", ".");
 }
 
-/** Everything below a folder and about it, each file in a line: what differs between two folders differs here. */
+/** Describes a folder and everything below it, one line for each file: any difference between two folders shows up here. */
 export async function describeFolder(dir: string): Promise<string[]> {
   const lines: string[] = [];
   const inodes = new Map<bigint, string>();

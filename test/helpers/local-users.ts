@@ -1,11 +1,11 @@
-/** Users of this machine who attack `npm start`, and `npm start` itself as a process of its own. */
+/** Users of this machine who attack `npm start`, and `npm start` itself as a separate process. */
 import { join } from "node:path";
 import { execa } from "execa";
 import { appDir } from "../../shared/programs.mjs";
 import { asAccount } from "../../systemd/base/as-account.ts";
 import { run } from "../../systemd/base/run.ts";
 
-/** Somebody on this machine who has nothing to do with the product. */
+/** A user of this machine who is unrelated to the product. */
 export const nobody = { uid: 65_534, gid: 65_534 };
 
 /** Runs a script of the shell as a user. */
@@ -29,7 +29,7 @@ export function runScript(script: string, args: readonly string[], variables: Re
 }
 
 async function ended(file: string, args: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
-  // What a test runner tells its files would make a runner that is started by one do nothing.
+  // The test runner's environment variables would make a nested test runner do nothing.
   const env = Object.fromEntries(Object.entries({ ...process.env, ...variables }).filter(([name]) => !name.startsWith("NODE_TEST")));
   const options = { cwd: appDir, env, extendEnv: false, all: true, reject: false, stdin: "ignore", timeout: 120_000 } as const;
   const { exitCode, all } = await execa(file, args, options);

@@ -1,4 +1,4 @@
-/** People with accounts, as the sign-up page makes them. */
+/** Users with accounts, created as on the sign-up page. */
 import { randomBytes, randomInt } from "node:crypto";
 import { request } from "node:http";
 import { BucketWriter } from "../../shared/bus/kv.ts";
@@ -15,7 +15,7 @@ export interface Cookie {
   readonly value: string;
 }
 
-/** Somebody who has signed up, with the session of one browser. */
+/** A user who has signed up, with the session of one browser. */
 export class Member {
   readonly url: string;
   readonly email: string;
@@ -59,7 +59,7 @@ export class Member {
   }
 }
 
-/** An address that nobody has, and a password. */
+/** An unused e-mail address, and a password. */
 export function newcomer(): { email: string; password: string } {
   const word = randomBytes(6).toString("hex");
   return { email: `ada-${word}@example.com`, password: `correct horse ${word}` };

@@ -13,12 +13,12 @@ import { TestProcess } from "./process.ts";
 
 const host = "127.0.0.1";
 
-/** A logger that says nothing. */
+/** A logger that discards everything. */
 export const quiet = createLogger("test", "silent");
 
 export class TestNats {
   readonly url: string;
-  /** To be killed and started again; it keeps port and data. */
+  /** The process, which tests can kill and restart; port and data stay the same. */
   readonly server: TestProcess;
   readonly #dir: string;
   readonly #config: string;
@@ -39,7 +39,7 @@ export class TestNats {
     });
   }
 
-  /** Has the running server take another configuration, in its own words. */
+  /** Makes the running server load another configuration, given in its own format. */
   configure(text: string): void {
     writeFileSync(this.#config, text);
     this.server.signal("SIGHUP");

@@ -1,4 +1,4 @@
-/** A network between a client and a server, whose connections can be cut and which can be out of reach for a while. */
+/** A network between a client and a server, whose connections can be cut and which can be taken down for a while. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 export class TestNetwork implements AsyncDisposable {

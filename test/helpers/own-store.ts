@@ -1,4 +1,4 @@
-/** An image store of a test's own, with a small default image: for tests in which images come and go. */
+/** A test's own image store with a small default image, for tests that add and remove images. */
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,7 +39,7 @@ export class OwnStore {
     return { SANDGATE_STORAGE_DIR: this.#instance.paths.storage, SANDGATE_DEFAULT_IMAGE_ID: this.defaultId };
   }
 
-  /** Puts an image that is unlike all others under a name; returns its id. */
+  /** Adds a unique image under a name and returns its id. */
   add(name: string): Promise<string> {
     return importRoot(this.#instance, this.#dir, [name]);
   }

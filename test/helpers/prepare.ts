@@ -21,7 +21,7 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
   await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
 }
 
-/** The installation that `prepareTests` has prepared, which nothing but its image store is used of. */
+/** The installation that `prepareTests` has prepared. Only its image store is used. */
 export async function preparedInstance(): Promise<Instance> {
   const config = loadConfig();
   return withReadableApp(instanceOf(config, await findAccounts(config)), new Terminal(process.stderr));

@@ -1,4 +1,4 @@
-/** A real process of the product under test: started, watched, killed and started again at will. */
+/** A real process of the product, which a test can start, watch, kill and restart. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync } from "node:fs";

@@ -10,7 +10,7 @@ import { ErrorAnswer } from "../../shared/schemas/errors.ts";
 const documented = routes.filter(isDocumented);
 type Documented = (typeof documented)[number];
 
-/** Remembers which calls have been compared, so that none is forgotten. */
+/** Records which calls have been compared, to report those that were not. */
 export class Comparison {
   readonly #seen = new Set<string>();
 

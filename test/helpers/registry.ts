@@ -63,7 +63,7 @@ export class TestRegistry {
     const known = ["IP:127.0.0.1", ...names.map((name) => `DNS:${name}`)].join(",");
     const certificate = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=test"];
     await run(["openssl", "req", ...certificate, "-addext", `subjectAltName=${known}`, "-keyout", join(dir, "key.pem"), "-out", join(dir, "cert.pem")]);
-    // The parts run as somebody else.
+    // The parts run as another user.
     await run(["chmod", "-R", "a+rX", dir]);
     const registry = new TestRegistry(dir, await testPort());
     await new Promise<void>((resolve) => registry.#server.listen(registry.port, "127.0.0.1", resolve));
@@ -94,12 +94,12 @@ export class TestRegistry {
     return { name: `${path}:${tag}`, id: digestOf(configuration).slice("sha256:".length), digest: digestOf(manifest) };
   }
 
-  /** Sends whoever wants a blob to the same path of another server. */
+  /** Redirects requests for blobs to the same path of another server. */
   redirectBlobs(origin: string | undefined): void {
     this.#redirect = origin;
   }
 
-  /** Lets whoever wants a blob wait until the returned function is called. */
+  /** Holds back requests for blobs until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;

@@ -1,4 +1,4 @@
-/** A client of live sessions made of nothing but the `ws` package, so that what goes over the wire can be seen. */
+/** A client of live sessions that uses only the `ws` package, so that tests see what goes over the wire. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import WebSocket from "ws";
@@ -46,7 +46,7 @@ export class SessionClient {
   pings = 0;
   isAcking = true;
   close: { code: number; reason: string } | undefined;
-  /** What this end found wrong with the connection. */
+  /** Protocol errors that this end has found. */
   failure: string | undefined;
   #acknowledged = 0;
   readonly #onOutput: ((bytes: Uint8Array, channel: 1 | 2) => void) | undefined;
@@ -110,7 +110,7 @@ export class SessionClient {
     return until("the close", () => this.close);
   }
 
-  /** Breaks the connection without a word. */
+  /** Breaks the connection without a close frame. */
   cut(): void {
     this.ws.terminate();
   }

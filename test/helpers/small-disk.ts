@@ -1,4 +1,4 @@
-/** An installation whose sandboxes, records and snapshots lie on a small file system of their own, which a test can fill. */
+/** An installation with its sandboxes, records and snapshots on a small separate file system, which a test can fill. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ export class SmallDisk {
     return { bytes: bavail * bsize, files: ffree };
   }
 
-  /** Takes all the space that is left, or all but so much. */
+  /** Takes all remaining space, or all but this much. */
   async fill(leaveBytes = 0): Promise<void> {
     const name = join(this.#mounted, `ballast-${Date.now()}`);
     await asRoot("fallocate", "--length", String(Math.max(4096, this.free.bytes - leaveBytes)), name).catch(() => {});
@@ -73,7 +73,7 @@ export class SmallDisk {
     await asRoot("sh", "-c", `rm -rf ${this.#mounted}/ballast-*`);
   }
 
-  /** Takes all the inodes that are left. */
+  /** Takes all remaining inodes. */
   async fillInodes(): Promise<void> {
     const name = join(this.#mounted, `ballast-${Date.now()}`);
     await asRoot("sh", "-c", `mkdir ${name} && cd ${name} && seq 1 ${this.free.files} | xargs touch 2>/dev/null; true`);

@@ -22,13 +22,13 @@ export interface StackOptions {
   readonly gateways?: number;
   /** Settings of all parts, such as `{ SANDGATE_EXECUTIONS_PER_SANDBOX: "2" }`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** What the parts have in their environment beside their settings, such as a proxy. */
+  /** The environment of the parts in addition to their settings, such as a proxy. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
   readonly workersDir?: string;
 }
 
-/** Something that the operator offers and that is not there. */
+/** An image that the settings allow but that does not exist. */
 export const missingImage = "localhost/no-such-image:latest";
 
 export class Stack implements AsyncDisposable {
@@ -135,7 +135,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   const nats = await configureNats(instance, workerIds);
   const apiKey = await apiKeyOf(instance);
   const common = {
-    // Without containers that wait, what a test finds is what it made.
+    // Without warm containers, a test finds only the containers that it created.
     SANDGATE_POOL_SIZE: "0",
     // All tests call from one address.
     SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
@@ -191,7 +191,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   }
 }
 
-/** What a process calls itself among the others. */
+/** The peer name of a process. */
 export function peerOf(readyLine: string): string {
   const { peer, gateway } = JSON.parse(readyLine) as { peer?: string; gateway?: string };
   return peer ?? gateway ?? "";

@@ -1,4 +1,4 @@
-/** A terminal in the pages, as somebody at the screen sees and uses it. */
+/** A terminal on the web page, as its user sees and uses it. */
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { until } from "./until.ts";

@@ -41,7 +41,7 @@ describe(b"/")
 with open(sys.argv[1], "w") as out: out.write("\\n".join(lines))
 `;
 
-/** Everything about every file in a sandbox, a line for each, but for what each container has of its own. */
+/** Describes every file in a sandbox, one line each, except files that differ in every container. */
 export async function describeSandbox(api: Api, id: string): Promise<string[]> {
   const file = `/dev/shm/${randomBytes(6).toString("hex")}`;
   await runPython(api, id, describeProgram, file);
@@ -51,7 +51,7 @@ export async function describeSandbox(api: Api, id: string): Promise<string[]> {
   return body.toString().split("\n");
 }
 
-/** What one description says and the other does not; nothing when they are equal. */
+/** The differences between two descriptions; none if they are equal. */
 export function differences(expected: readonly string[], found: readonly string[]): string[] {
   const [before, after] = [new Set(expected), new Set(found)];
   return [...expected.filter((line) => !after.has(line)).map((line) => `- ${line}`), ...found.filter((line) => !before.has(line)).map((line) => `+ ${line}`)];

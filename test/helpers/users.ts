@@ -49,7 +49,7 @@ const attempt = async ([name, source]) => {
 /** Where every account may run it; looked up once. */
 let node: Promise<string> | undefined;
 
-/** Tries each JavaScript expression as this user, one after the other in one process; what it results in is what it has achieved. */
+/** Evaluates the JavaScript expressions as this user, one after the other in one process. An expression's value is what it achieved. */
 export async function tryAs<Name extends string>(account: Account, attempts: Record<Name, string>): Promise<Record<Name, Outcome>> {
   node ??= preparedInstance().then(({ paths }) => join(paths.app, "node_modules/.bin/node"));
   const argv = asAccount(account, [await node, "--eval", program, "--", JSON.stringify(attempts)]);

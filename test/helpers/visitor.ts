@@ -1,4 +1,4 @@
-/** Somebody with a browser: keeps its cookie and token, and has an address of their own behind the proxy. */
+/** A user with a browser: keeps its cookie and token, and has its own address behind the proxy. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type Answer, Api } from "./api.ts";

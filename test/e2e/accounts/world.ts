@@ -1,4 +1,4 @@
-/** What the tests of accounts have in common. */
+/** Shared helpers of the account tests. */
 import type { Stack } from "../../helpers/stack.ts";
 import type { Visitor } from "../../helpers/visitor.ts";
 

@@ -1,4 +1,4 @@
-/** Workers: taking them out of service, and forgetting one that is gone. */
+/** Workers: cordoning them, and forgetting one that is gone. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";

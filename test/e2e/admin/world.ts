@@ -1,4 +1,4 @@
-/** What the tests of operators have in common. */
+/** Shared helpers of the operator tests. */
 import type { Api } from "../../helpers/api.ts";
 import type { Stack } from "../../helpers/stack.ts";
 import type { Visitor } from "../../helpers/visitor.ts";

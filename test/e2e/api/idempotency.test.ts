@@ -1,4 +1,4 @@
-/** Idempotency-Key: what is sent again is not made again, whichever gateway gets it and whatever dies meanwhile. */
+/** Idempotency-Key: a repeated call creates nothing twice, whichever gateway gets it and whatever dies in the meantime. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -128,7 +128,7 @@ async function cutOff(key: string, meanwhile: () => Promise<void> = async () => 
     }
     const answer = await lost;
     if (!answer) return;
-    // On a busy machine the worker had been given up before: nothing was in the making.
+    // On a busy machine the worker was already considered gone, so nothing was being created.
     assert.equal(answer.status, 503);
     await comeBack();
   }
@@ -137,7 +137,7 @@ async function cutOff(key: string, meanwhile: () => Promise<void> = async () => 
 test("kill -9 of the gateway in mid-create: sent again through another one, it is answered with the one sandbox", async () => {
   const key = newKey();
   await cutOff(key);
-  // A worker that stood still may be taken for gone for a moment; the call is sent again then, as clients do.
+  // A paused worker may be considered gone for a moment; the call is then sent again, as clients do.
   const answer = await until("an answer", async () => {
     const sent = await send(apis[1], key);
     return sent.status === 503 ? undefined : sent;

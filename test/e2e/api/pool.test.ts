@@ -1,4 +1,4 @@
-/** Containers that wait to be taken. */
+/** The pool of warm containers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";

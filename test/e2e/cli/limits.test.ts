@@ -1,4 +1,4 @@
-/** Commands that the limit of requests refuses wait and go on, whatever they were about to send. */
+/** Commands that exceed the rate limit wait and continue, whatever they were about to send. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -12,7 +12,7 @@ import { until } from "../../helpers/until.ts";
 
 const { account, client } = await fixture(openClient());
 const sessions: Session[] = [];
-/** As long as the way to a terminal on the other side of the world. */
+/** The latency to a terminal on the other side of the world. */
 const lateMs = 250;
 const cli = fixture(new Cli(account.api));
 const sandbox = await client.sandboxes.create({ name: "box" });

@@ -1,4 +1,4 @@
-/** What a running gateway answers is what openapi.json says: every call is made once. */
+/** The answers of a running gateway match openapi.json: every call is made once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { subprotocol } from "../../../shared/stream/session/protocol.ts";

@@ -84,7 +84,7 @@ test("the examples for curl work as they are printed", async (t) => {
   });
   const programs = documented.flatMap(({ docs }) => (docs.program ? [docs.name] : []));
   for (const { docs } of documented) if (![...tried, ...last, ...atTheEnd, ...programs].includes(docs.name)) await step(docs.name);
-  // The example drains the worker.
+  // The example cordons the worker.
   const undo = (examples.get("adminDrainWorker") ?? "").replace('"on":true', '"on":false');
   assert.equal((await paste(undo)).status, 200);
   for (const name of last) {

@@ -1,4 +1,4 @@
-/** The README's tour, run as it is printed: it works, says nothing but answers, and leaves nothing behind. */
+/** The README's tour, run as printed: it works, prints only answers, and leaves nothing behind. */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Shared memory, semaphores and message queues: more than a sandbox's own, longer than its commands, or those of neighbours. */
+/** Shared memory, semaphores and message queues: exceeding the sandbox's memory, outliving its commands, or belonging to neighbors. */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { release } from "node:os";

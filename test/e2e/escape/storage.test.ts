@@ -1,4 +1,4 @@
-/** Disk taken where a walk through the files does not see it, inodes in place of bytes, and what others feel of it. */
+/** Disk use that a walk through the files does not see, inodes instead of bytes, and the effect on others. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api, type ExecuteResult } from "../../helpers/api.ts";

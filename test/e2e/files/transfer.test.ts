@@ -1,4 +1,4 @@
-/** Uploads and downloads as they should be. */
+/** Uploads and downloads in normal use. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";

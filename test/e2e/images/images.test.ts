@@ -1,4 +1,4 @@
-/** Images as they come and go: fetched once, told apart when they cannot be had, removed when there are too many, shown to operators. */
+/** The life of images: pulled once, refused with distinct errors, evicted when there are too many, listed for operators. */
 import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
 import { test } from "node:test";

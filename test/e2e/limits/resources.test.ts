@@ -1,4 +1,4 @@
-/** A sandbox that takes too much: its commands end, the machine and its neighbours go on. */
+/** A sandbox that exceeds its limits: its commands end, the machine and its neighbors are unaffected. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
