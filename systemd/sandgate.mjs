@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `npx sandgate` in a clone: hands over to the command line, which is built first where its sources have changed.
- * What operators do goes to admin.mjs: they may be root.
+ * `npx sandgate` in a clone: runs the command line, after building it if its sources have changed.
+ * Operator commands go to admin.mjs, because they may run as root.
  * Plain JavaScript for Node 18 and later, because it runs before anything is installed.
  */
 import { pathToFileURL } from "node:url";

@@ -1,7 +1,7 @@
-/** A command with the options that all have. */
+/** A command with the options that all commands share. */
 import { Command } from "commander";
 
-/** @param usage name and operands, as commander has them, such as `rm [SANDBOX...]` */
+/** @param usage name and operands in commander's notation, such as `rm [SANDBOX...]` */
 export function command(usage: string, about: string): Command {
   const [name, ...operands] = usage.split(" ");
   const made = new Command(name);
@@ -9,6 +9,6 @@ export function command(usage: string, about: string): Command {
   return made
     .description(about)
     .option("--json", "print JSON for programs")
-    .option("--url <url>", "the gateway (else SANDGATE_URL, else what login has stored)")
-    .helpOption("-h, --help", "show this text");
+    .option("--url <url>", "the gateway (default: SANDGATE_URL, else the one stored by login)")
+    .helpOption("-h, --help", "show this help");
 }

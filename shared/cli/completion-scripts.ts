@@ -1,4 +1,4 @@
-/** What each shell needs to ask `sandgate __complete` for the words that can stand at the cursor. */
+/** The shell scripts that ask `sandgate __complete` for the words that can be completed at the cursor. */
 
 const bash = `# bash completion for sandgate
 _sandgate() {

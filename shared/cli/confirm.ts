@@ -1,4 +1,4 @@
-/** Asking the person. */
+/** Questions to the user. */
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { CliError, UsageError } from "./failures.ts";
@@ -6,8 +6,8 @@ import { CliError, UsageError } from "./failures.ts";
 const hasPerson = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 /**
- * @param instead the option that agrees on the command line
- * @throws {UsageError} when there is nobody to ask. @throws {CliError} when the person does not agree
+ * @param instead the option that gives consent on the command line
+ * @throws {UsageError} if there is no terminal to ask on. @throws {CliError} if the user declines
  */
 export async function confirm(question: string, instead: "--force" | "--yes"): Promise<void> {
   if (!hasPerson()) throw new UsageError(`${question} Without a terminal this needs ${instead}.`);
@@ -15,10 +15,10 @@ export async function confirm(question: string, instead: "--force" | "--yes"): P
   if (!/^y(es)?$/i.test(answer)) throw new CliError("nothing was changed");
 }
 
-/** One line. @throws {CliError} when there is none */
+/** Asks for one line. @throws {CliError} if there is none */
 export function ask(question: string, { hidden = false } = {}): Promise<string> {
   let isMuted = false;
-  // What is typed is echoed by readline, not by the terminal.
+  // readline echoes the input, not the terminal.
   const echo = new Writable({
     write(chunk, _encoding, done) {
       if (!isMuted) process.stderr.write(chunk);

@@ -1,4 +1,4 @@
-/** ctrl-p ctrl-q, as docker has it: leaves the session and lets it go on. */
+/** ctrl-p ctrl-q, as in docker: leaves the session running. */
 
 const ctrlP = 0x10;
 const ctrlQ = 0x11;
@@ -6,7 +6,7 @@ const ctrlQ = 0x11;
 export class DetachKeys {
   #held = false;
 
-  /** What is for the session. A ctrl-p is held back until the next key says what it was. */
+  /** Returns the bytes for the session. A ctrl-p is held back until the next key shows what it meant. */
   read(typed: Uint8Array): { bytes: Uint8Array; isDetach: boolean } {
     const bytes: number[] = [];
     for (const key of typed) {

@@ -1,20 +1,20 @@
-/** The ways in which a command ends other than well. */
+/** The failures of commands. */
 import { APIError } from "../client/errors.ts";
 
-/** Of an `exec`: `own` is docker's for what failed before or beside the command. */
+/** Exit codes. `own` is docker's code for failures of `exec` that are not the command's. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, own: 125 } as const;
 
-/** It could not be done; the message is for the person. */
+/** A failure with a message for the user. */
 export class CliError extends Error {
   override name = "CliError";
 }
 
-/** The command line is not one that there is. */
+/** An invalid command line. */
 export class UsageError extends CliError {
   override name = "UsageError";
 }
 
-/** Some of what was asked for was not done, and has been told already. */
+/** Part of the work failed, and this has already been reported. */
 export class Told extends CliError {
   override name = "Told";
 }
@@ -23,11 +23,11 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What the person is told of an error; a stack only where it is a defect. */
+/** The text that the user sees for an error; with a stack only for defects. */
 export function textOf(error: unknown): string {
-  if (error instanceof UsageError) return `${error.message}\nsandgate COMMAND --help says what there is.`;
+  if (error instanceof UsageError) return `${error.message}\nSee sandgate COMMAND --help.`;
   if (error instanceof APIError && error.requestId) return `${error.message} (${error.requestId})`;
-  // Of the client, of the file system, or ours.
+  // Errors of the client, of the file system, and our own.
   if (error instanceof CliError || (error instanceof Error && ("code" in error || error.name !== "TypeError"))) return messageOf(error);
   return String(error instanceof Error ? error.stack : error);
 }

@@ -1,23 +1,23 @@
-/** The log as it grows: what begins, and how what runs ends. */
+/** Follows the log: prints commands as they start and as they end. */
 import { entriesOf } from "../client/log-pages.ts";
 import type { LogEntry, Logs, LogsQuery } from "../client/types.ts";
 import { pause } from "../waiting.ts";
 
 const pauseMs = 3_000;
-/** Entries of one page. */
+/** Maximum number of entries on a page. */
 export const limitMax = 1_000;
-/** So late at most an entry comes that began earlier than others that are known. */
+/** How late an entry may appear at most, compared with entries that started after it. */
 const lateMs = 60_000;
 
 type Read = (query: LogsQuery) => Promise<Logs>;
 
 const idOf = ({ execution_id, request_id }: LogEntry): string => execution_id ?? request_id;
 
-/** Entries as they are to be shown: those of `first`, the oldest first, then news. Never ends. */
+/** Yields the entries to show: those of `first`, oldest first, then new ones. Never ends. */
 export async function* follow(read: Read, first: Logs, from: string | undefined): AsyncGenerator<LogEntry, never> {
   const known = new Known();
   yield* known.newsOf(first.logs);
-  // What is older than the rows that were asked for is not wanted later either.
+  // Entries older than the requested rows are not wanted later either.
   let since = first.total > first.logs.length ? first.logs.at(-1)?.timestamp : from;
   for (;;) {
     await pause(pauseMs);
@@ -29,7 +29,7 @@ export async function* follow(read: Read, first: Logs, from: string | undefined)
   }
 }
 
-/** All from a time on, newest first. */
+/** All entries since a time, newest first. */
 async function whole(read: Read, from: string | undefined): Promise<LogEntry[]> {
   const entries: LogEntry[] = [];
   for await (const entry of entriesOf((cursor) => read({ ...(from ? { from } : {}), ...cursor, limit: limitMax }))) entries.push(entry);
@@ -42,15 +42,15 @@ function later(since: string | undefined, newest: string | undefined): string | 
   return since === undefined || time > since ? time : since;
 }
 
-/** What has been shown, and of what the end is still to be shown. */
+/** The entries shown so far, including those whose end is still to be shown. */
 class Known {
   readonly #entries = new Map<string, LogEntry>();
   #asked = 0;
 
-  /** The newest time of all. */
+  /** The newest timestamp of all entries. */
   newest: string | undefined;
 
-  /** @param logs newest first, as the API has them */
+  /** @param logs newest first, as the API returns them */
   newsOf(logs: readonly LogEntry[]): LogEntry[] {
     const news = logs.filter((entry) => {
       const shown = this.#entries.get(idOf(entry));
@@ -61,7 +61,7 @@ class Known {
     return news.reverse();
   }
 
-  /** The time of one that runs and that a look at what is new does not find; each in its turn. */
+  /** The timestamp of a running entry that is too old to be among the new ones; rotates through all such entries. */
   nextBefore(since: string | undefined): string | undefined {
     const running = [...this.#entries.values()].filter(({ status, timestamp }) => status === "running" && since !== undefined && timestamp < since);
     return running[this.#asked++ % running.length]?.timestamp;

@@ -1,16 +1,16 @@
 /**
- * What is typed at the person's terminal, from the first key to the last. While it is raw nothing is echoed, and every
- * byte comes here: none is left for the shell that reads after us.
+ * Input from the user's terminal, from the first key to the last. In raw mode nothing is echoed and every byte is read here,
+ * so that none is left for the shell afterwards.
  */
 import { spawnSync } from "node:child_process";
 import { pause } from "../waiting.ts";
 
-/** A question that every terminal answers, and the answer: all answers to earlier questions have come before it. */
+/** A query that every terminal answers. Its answer arrives after the answers to all earlier queries. */
 const question = "\u001b[5n";
 const answer = "\u001b[0n";
-/** How long a terminal that may be far away has for its answers. */
+/** How long to wait for the answers of a terminal, which may be far away. */
 const answerMaxMs = 2_000;
-/** Takes back what programs leave behind that are not there to tidy up: the other screen, reports of the mouse and of pasting, the hidden cursor. */
+/** Resets what programs may leave behind: the alternate screen, mouse and paste reports, the hidden cursor. */
 const calm = "\u001b[?1047l\u001b[!p\u001b[?9l\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1004l\u001b[?1006l\u001b[?2004l\u001b[?25h\u001b[0m";
 
 type Take = (typed: Uint8Array) => Promise<void> | void;
@@ -19,28 +19,28 @@ export class Keyboard {
   #take: Take;
 
   /**
-   * @param isTerminal whether line ends are the business of a terminal in the sandbox
-   * @param take is given what is typed; the next keys wait until it has them
+   * @param isTerminal whether a terminal in the sandbox handles line ends
+   * @param take receives the input; further input waits until it is done
    */
   constructor(isTerminal: boolean, take: Take) {
     this.#take = take;
     process.stdin.setRawMode(true);
-    // Node leaves line ends to the terminal here. Taken back with the raw mode.
+    // Node leaves output line ends to this terminal. Leaving raw mode restores the setting.
     if (isTerminal) spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
-    // However the process ends, the person gets the terminal back as it was.
+    // Restores the user's terminal however the process ends.
     process.once("exit", restore);
     void this.#read();
   }
 
   /**
-   * Gives the terminal back.
+   * Restores the terminal.
    *
-   * @param isAnswering whether answers of it to programs may be on their way, which go to nobody
-   * @param isTidy whether programs have left it as they found it
+   * @param isAnswering whether answers of the terminal to queries may still arrive, which are then discarded
+   * @param isTidy whether programs have left the terminal in its original state
    */
   async close({ isAnswering, isTidy }: { isAnswering: boolean; isTidy: boolean }): Promise<void> {
     this.#take = () => {};
-    // Output may go through another program to the terminal.
+    // Standard output may go through another program, so any stream that is a terminal is used.
     const screen = [process.stdout, process.stderr].find(({ isTTY }) => isTTY);
     if (!isTidy) screen?.write(calm);
     if (isAnswering && screen) await this.#untilAnswered(screen);
@@ -60,7 +60,7 @@ export class Keyboard {
 
   async #read(): Promise<void> {
     for await (const typed of process.stdin as AsyncIterable<Buffer>) {
-      // What cannot be written is told by the session's end.
+      // Input that cannot be written is ignored; the end of the session reports the reason.
       await Promise.resolve(this.#take(typed)).catch(() => {});
     }
   }

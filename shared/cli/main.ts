@@ -6,7 +6,7 @@ import { say } from "./output.ts";
 import { program } from "./program.ts";
 import { exit } from "./task.ts";
 
-/** The exit code of what went wrong, which is told here. */
+/** Reports an error. Returns its exit code. */
 function tell(error: unknown, isExec: boolean): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : isExec ? exitCodes.own : exitCodes.usage;
   if (!(error instanceof Told)) say(`sandgate: ${textOf(error)}`);
@@ -17,7 +17,7 @@ function tell(error: unknown, isExec: boolean): number {
 const args = process.argv.slice(2);
 const isExec = args[0] === "exec" || args[0] === "attach";
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // Such as `| head`: nobody reads on. What else happens here is a loss, as on a full disk.
+  // EPIPE: the reader has gone, as with `| head`. Any other error loses output, for example on a full disk.
   process.exit(error.code === "EPIPE" ? exitCodes.done : tell(error, isExec));
 });
 try {

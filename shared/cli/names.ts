@@ -1,4 +1,4 @@
-/** What people call things: an id, a name, or the beginning of an id. */
+/** What users may give to name an object: an id, a name, or the start of an id. */
 import type { Sandgate } from "../client/index.ts";
 import type { SandboxHandle, Snapshot } from "../client/sandbox.ts";
 import { CliError } from "./failures.ts";
@@ -12,29 +12,29 @@ interface Named {
 const idLength = { sandbox: "sb_".length + 26, snapshot: "snap_".length + 26 } as const;
 const prefixMin = 2;
 
-/** An id is believed without a call. @throws {CliError} when there is none of this name, or there are several */
+/** Accepts a full id without a call. @throws {CliError} if the name matches no sandbox or several */
 export async function findSandbox(client: Sandgate, name: string): Promise<SandboxHandle> {
   if (name.startsWith("sb_") && name.length === idLength.sandbox) return client.sandbox(name);
   return client.sandbox(pick("sandbox", await client.sandboxes.find(name), name).id);
 }
 
-/** Says so where a new sandbox has a name that others have too: later commands need its id then. */
+/** Warns if other sandboxes have the same name as a new one, so that later commands need its id. */
 export async function warnOfNamesakes(client: Sandgate, { id, name }: Named): Promise<void> {
-  // The sandbox is there, whatever becomes of this.
+  // The sandbox exists, even if this check fails.
   const found = await client.sandboxes.find(name).catch(() => []);
   const others = found.filter((one) => one.name === name && one.id !== id).map((one) => one.id);
   if (others.length === 0) return;
   const are = others.length === 1 ? "another sandbox is" : `${others.length} other sandboxes are`;
-  say(`sandgate: ${are} called ${name} as well (${others.join(", ")}): use ids to tell them apart; this one is ${id}`);
+  say(`sandgate: ${are} also called ${name} (${others.join(", ")}): use ids to tell them apart; this one is ${id}`);
 }
 
-/** @throws {CliError} when there is none of this name, or there are several */
+/** @throws {CliError} if the name matches no snapshot or several */
 export async function findSnapshot(client: Sandgate, name: string): Promise<Snapshot> {
   if (name.startsWith("snap_") && name.length === idLength.snapshot) return client.snapshots.get(name);
   return pick("snapshot", await client.snapshots.list().all(), name);
 }
 
-/** The one that is meant: by its id, else by its whole name, else by the beginning of its id. */
+/** Picks an item by its id, else by its full name, else by the start of its id. */
 export function pick<T extends Named>(kind: "sandbox" | "snapshot" | "session", items: readonly T[], name: string): T {
   const exact = items.filter((item) => item.id === name);
   const named = items.filter((item) => item.name === name);

@@ -1,11 +1,11 @@
-/** What commands print: tables for people, the API's JSON for programs. Messages go to standard error. */
+/** The output of commands: tables for people, the API's JSON for programs. Messages go to standard error. */
 import { alignColumns } from "../util/columns.ts";
 import { wantsColour } from "./surroundings.ts";
 
 type Style = "bold" | "dim" | "red" | "yellow";
 type Cell = string | number | null | undefined;
 
-/** One line of a table; the style is for all of it. */
+/** One row of a table; the style applies to the whole row. */
 export type Row = readonly Cell[] | { readonly cells: readonly Cell[]; readonly style?: Style | undefined };
 
 const styles: Readonly<Record<Style, readonly [on: number, off: number]>> = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39] };
@@ -17,28 +17,28 @@ export class Output {
     this.isJson = isJson;
   }
 
-  /** The answer of the API, or else what `print` makes of it. */
+  /** Prints the API's answer as JSON, or else calls `print`. */
   show(answer: unknown, print: () => void): void {
     if (this.isJson) this.line(JSON.stringify(answer, null, 2));
     else print();
   }
 
-  /** A whole list, for programs as one page of the API. */
+  /** Prints a whole list; as JSON, in the form of one page of the API. */
   list(data: readonly unknown[], print: () => void): void {
     this.show({ data, pagination: { page: 1, page_size: data.length, total_items: data.length, total_pages: data.length > 0 ? 1 : 0 } }, print);
   }
 
-  /** As it is. */
+  /** Prints a line unchanged. */
   line(text = ""): void {
     process.stdout.write(`${text}\n`);
   }
 
-  /** A line for people. */
+  /** Prints a line for people. */
   text(text: string): void {
     this.line(clean(text));
   }
 
-  /** Columns of equal width below their titles. @param none said in place of an empty table */
+  /** Prints aligned columns below their titles. @param none printed instead of an empty table */
   table(titles: readonly string[], rows: readonly Row[], none?: string): void {
     if (rows.length === 0 && none !== undefined) return this.line(none);
     const all = rows.map((row) => ("cells" in row ? row : { cells: row, style: undefined }));
@@ -46,7 +46,7 @@ export class Output {
     lines.forEach((text, index) => this.line(painted(index === 0 ? "bold" : all[index - 1]?.style, text)));
   }
 
-  /** Names and values below each other. */
+  /** Prints names and values, one pair per line. */
   pairs(pairs: readonly (readonly [string, Cell])[]): void {
     for (const text of alignColumns(pairs.map(([name, value]) => [name, cellText(value)]))) this.line(text);
   }
@@ -60,17 +60,17 @@ function painted(style: Style | undefined, text: string): string {
   return `\u001b[${on}m${text}\u001b[${off}m`;
 }
 
-/** A line for the person. */
+/** Prints a message for the user on standard error. */
 export function say(text: string): void {
   process.stderr.write(`${clean(text)}\n`);
 }
 
-/** Names come from strangers: no control character of theirs may reach the terminal. */
+/** Removes control characters, because names come from strangers and must not control the terminal. */
 export function clean(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => (character === "\n" ? character : "\ufffd"));
 }
 
-/** One line of a table cell. */
+/** A text as one line of a table cell. */
 export function oneLine(text: string, max = 60): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
@@ -83,7 +83,7 @@ const spans = [
 ] as const;
 const agoMaxS = 30 * 86_400;
 
-/** An ISO time as people read it in a list: how long ago, or the day when that was long ago. */
+/** An ISO time as people read it in a list: how long ago, or the date if that is long ago. */
 export function ago(time: string | null): string {
   if (time === null) return "never";
   const seconds = (Date.now() - Date.parse(time)) / 1_000;
@@ -98,7 +98,7 @@ const spanUnits = [
   ["second", 1],
 ] as const;
 
-/** Seconds as people say them. */
+/** Seconds in words. */
 export function span(seconds: number): string {
   const [unit, size] = spanUnits.find(([, one]) => seconds >= one && seconds % one === 0) ?? ["second", 1];
   const count = seconds / size;
@@ -107,7 +107,7 @@ export function span(seconds: number): string {
 
 const sizes = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
-/** Bytes as people read them. */
+/** Bytes in words. */
 export function bytesText(bytes: number): string {
   const step = Math.min(sizes.length - 1, bytes > 0 ? Math.floor(Math.log2(bytes) / 10) : 0);
   return `${step === 0 ? bytes : (bytes / 1_024 ** step).toFixed(1)} ${sizes[step]}`;

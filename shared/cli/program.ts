@@ -13,31 +13,31 @@ import { version } from "./version.ts";
 const intro = "Sandboxes from the command line: isolated Linux environments on a Sandgate server.";
 
 const help = `
-A SANDBOX is its id, its name, or the beginning of its id. Every command has --help and --json.
+A SANDBOX is given by its id, its name, or the start of its id. Every command has --help and --json.
 
 First steps:
   sandgate login                         the server's address and an API key from its web page
-  sandgate create --name web             make a sandbox
-  sandgate exec web -- python3 -V        run something in it
+  sandgate create --name web             create a sandbox
+  sandgate exec web -- python3 -V        run a command in it
   sandgate exec -it web                  open a shell in it
   sandgate cp ./app web:/work/app        copy files and folders, both ways
   sandgate rm web                        delete it
 
-Operators of a server manage it with sandgate admin.
+Operators manage their server with sandgate admin.
 
-Environment: SANDGATE_URL and SANDGATE_API_KEY come before what login has stored.
-Exit codes: 0 done, 1 failed, 2 wrong usage; those of exec and attach are the command's, or 125.`;
+Environment: SANDGATE_URL and SANDGATE_API_KEY take precedence over what login has stored.
+Exit codes: 0 success, 1 failure, 2 wrong usage. exec and attach exit with the command's code, or 125.`;
 
 export function program(): Command {
   const all = new Command("sandgate")
     .description(intro)
     .usage("COMMAND [OPTIONS] [ARGUMENTS]")
     .version(version, "-V, --version", "show the version")
-    .helpOption("-h, --help", "show this text")
+    .helpOption("-h, --help", "show this help")
     .helpCommand("help [COMMAND]", "show the help of a command")
     .enablePositionalOptions()
     .showSuggestionAfterError()
-    .showHelpAfterError("sandgate COMMAND --help says what there is.")
+    .showHelpAfterError("See sandgate COMMAND --help.")
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "sandgate: ")) })
     .addHelpText("after", help)
     .exitOverride();
@@ -56,7 +56,7 @@ export function program(): Command {
   return all;
 }
 
-/** addCommand, unlike command, hands no settings down. */
+/** Adds a command with its parent's settings; unlike `command`, `addCommand` does not pass them on. */
 function inherited(one: Command, parent: Command): Command {
   one.copyInheritedSettings(parent);
   for (const below of one.commands) inherited(below, one);

@@ -1,4 +1,4 @@
-/** How far a transfer has got, on a terminal; elsewhere nothing. */
+/** A progress bar for a transfer, shown on terminals only. */
 import { Presets, SingleBar } from "cli-progress";
 import type { OnProgress } from "../client/transfer.ts";
 import { bytesText } from "./output.ts";
@@ -8,7 +8,7 @@ export interface Progress {
   end(): void;
 }
 
-/** @param isWanted false for `--json`, for instance */
+/** @param isWanted false with `--json`, for example */
 export function progressBar(title: string, isWanted: boolean): Progress {
   if (!isWanted || process.stderr.isTTY !== true) return { on: () => {}, end: () => {} };
   const format = (

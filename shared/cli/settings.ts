@@ -1,4 +1,4 @@
-/** Which gateway and whose key: from the command line, the environment, or what `login` has stored. */
+/** The gateway and API key to use: from the command line, the environment, or what `login` has stored. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { gatewayUrl } from "../client/client.ts";
@@ -17,19 +17,19 @@ export interface Access {
   readonly apiKey: string;
 }
 
-/** @throws {CliError} when there is no key for that gateway */
+/** @throws {CliError} if there is no key for the gateway */
 export async function findAccess(urlOption: string | undefined): Promise<Access> {
   const { url: urlVariable, apiKey } = clientEnvironment();
   const stored = await readStored();
   const baseUrl = urlOf(urlOption ?? urlVariable) ?? stored?.url ?? urlDefault;
   if (apiKey) return { baseUrl, apiKey };
-  // A stored key is for the gateway that it was given for, and for no other.
+  // A stored key is only sent to the gateway it was stored for.
   if (stored && isSameGateway(stored.url, baseUrl)) return { baseUrl, apiKey: stored.api_key };
   const elsewhere = stored ? ` for ${baseUrl}; the stored one is for ${stored.url}` : "";
   throw new CliError(`there is no API key${elsewhere}: run sandgate login, or set SANDGATE_API_KEY (and SANDGATE_URL)`);
 }
 
-/** An address that the person has given. @throws {UsageError} when it is none */
+/** Parses an address given by the user. @throws {UsageError} if it is invalid */
 export function urlOf(text: string | undefined): string | undefined {
   try {
     if (text !== undefined) gatewayUrl(text);
@@ -41,7 +41,7 @@ export function urlOf(text: string | undefined): string | undefined {
 
 export const isSameGateway = (url: string, other: string): boolean => gatewayUrl(url).href === gatewayUrl(other).href;
 
-/** @throws {CliError} when the file is not what `login` writes */
+/** @throws {CliError} if the file is damaged */
 export async function readStored(): Promise<Stored | undefined> {
   const file = settingsFile();
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
@@ -53,12 +53,12 @@ export async function readStored(): Promise<Stored | undefined> {
     const { url, api_key } = JSON.parse(text) as Partial<Stored>;
     if (typeof url === "string" && typeof api_key === "string") return { url, api_key };
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new CliError(`${file} is damaged: run sandgate login again`);
 }
 
-/** For nobody but the person: mode 0600, in a folder of mode 0700 where there was none. */
+/** Stores the settings for the user only: mode 0600, in a folder of mode 0700 if it has to be created. */
 export async function store(stored: Stored): Promise<string> {
   const file = settingsFile();
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });

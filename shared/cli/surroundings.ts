@@ -1,4 +1,4 @@
-/** The only place in which the command line looks at its environment, beside what the client itself reads there. */
+/** The only place where the command line reads its environment, besides what the client itself reads. */
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { env } from "node:process";
@@ -7,7 +7,7 @@ import { clientEnvironment } from "../client/environment.ts";
 /** `SANDGATE_URL` and `SANDGATE_API_KEY`. */
 export { clientEnvironment };
 
-/** Where `login` keeps what it was told. */
+/** The file in which `login` stores its settings. */
 export function settingsFile(): string {
   return join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "sandgate", "config.json");
 }
@@ -16,7 +16,7 @@ export function wantsColour(out: { isTTY?: boolean }): boolean {
   return out.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb";
 }
 
-/** A variable of the person's own, for `--env NAME`. */
+/** A variable of the user's environment, for `--env NAME`. */
 export function ownVariable(name: string): string | undefined {
   return env[name];
 }

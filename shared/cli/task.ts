@@ -1,10 +1,10 @@
-/** What a command works with, and how it ends. */
+/** The context of a command, and how it ends. */
 import { Sandgate } from "../client/index.ts";
 import { exitCodes, Told, textOf } from "./failures.ts";
 import { Output, say } from "./output.ts";
 import { findAccess } from "./settings.ts";
 
-/** The options that every command takes. */
+/** The options of every command. */
 export interface CommonOptions {
   readonly json?: true;
   readonly url?: string;
@@ -15,17 +15,17 @@ export interface Task {
   readonly out: Output;
 }
 
-/** @throws {CliError} when there is no key */
+/** @throws {CliError} if there is no API key */
 export async function taskOf({ json, url }: CommonOptions): Promise<Task> {
   return { client: new Sandgate({ ...(await findAccess(url)), onRateLimited: tellWait }), out: new Output(json ?? false) };
 }
 
-/** Commands go on by themselves: what one does may take more calls than a minute allows. */
+/** Reports waits for the rate limit. Commands continue by themselves, as one may need more calls than a minute allows. */
 export function tellWait(waitMs: number): void {
-  say(`sandgate: the limit of requests is reached; going on in ${Math.ceil(waitMs / 1_000)} s`);
+  say(`sandgate: request limit reached; continuing in ${Math.ceil(waitMs / 1_000)} s`);
 }
 
-/** Does it for each; one that fails holds up no other. @throws {Told} when any has */
+/** Runs the work for each name; a failure does not stop the others. @throws {Told} if any has failed */
 export async function forEach(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
   let failures = 0;
   for (const name of names) {
@@ -39,11 +39,11 @@ export async function forEach(names: readonly string[], work: (name: string) => 
   if (failures > 0) throw new Told(`${failures} of ${names.length} failed`);
 }
 
-/** Ends the process when all that was printed is out. */
+/** Ends the process after all output has been written. */
 export function exit(code: number): never | Promise<never> {
   return new Promise(() => {
     process.exitCode = code;
-    // In the next turn, so that an output that failed is told first.
+    // In the next turn, so that an output error is reported first.
     process.stdout.write("", () => process.stderr.write("", () => setImmediate(() => process.exit(code))));
   });
 }

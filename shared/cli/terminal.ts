@@ -1,4 +1,4 @@
-/** The person's terminal, or pipes, at one end of a session. */
+/** The user's terminal, or pipes, as one end of a session. */
 import { QuestionFinder } from "../client/session/questions.ts";
 import type { Session } from "../client/session/session.ts";
 import type { SessionEnd } from "../client/session/types.ts";
@@ -15,16 +15,16 @@ interface Conversation {
   readonly json: boolean;
 }
 
-/** Of a command that a signal has ended, and above. */
+/** Exit codes from here on mean that a signal ended the command. */
 const killedExitCode = 128;
 
-/** Undefined where there is none. */
+/** The size of the user's terminal; undefined if there is none. */
 export function terminalSize(): { cols: number; rows: number } | undefined {
   const { columns, rows } = process.stdout;
   return columns && rows ? { cols: columns, rows } : undefined;
 }
 
-/** Passes everything on in both directions until the command ends or the person leaves. Returns the exit code. */
+/** Passes input and output on until the command ends or the user detaches. Returns the exit code. */
 export async function converse(session: Session, { sandboxId, reads, json }: Conversation): Promise<number> {
   const size = (): void => {
     const now = terminalSize();
@@ -57,7 +57,7 @@ export async function converse(session: Session, { sandboxId, reads, json }: Con
 
 function tellHowToJoin({ id, isWriter, detachTimeoutS }: Session, sandboxId: string): void {
   const howLong = isWriter ? ` for ${span(detachTimeoutS)} when nobody is attached to it` : "";
-  // The cursor may stand anywhere in a line, and the terminal may not have been ours to bring back.
+  // The cursor may be anywhere in its line, and the terminal may still be in raw mode.
   const end = process.stderr.isTTY ? "\r\n" : "\n";
   process.stderr.write(`${end}The session goes on${howLong}; this joins it again: sandgate attach ${sandboxId} ${id}${end}`);
 }
@@ -68,7 +68,7 @@ function ended(end: SessionEnd, json: boolean): number {
   return end.exit_code;
 }
 
-/** Whether programs have asked the terminal anything. */
+/** Whether programs have sent queries to the terminal. */
 class Questions {
   readonly #finder = new QuestionFinder();
   wereAsked = false;
@@ -94,7 +94,7 @@ interface Ways {
   readonly interrupt: () => void;
 }
 
-/** The person's keyboard where it is ours: with a terminal in the sandbox, and while one only watches. */
+/** Takes over the user's keyboard if the sandbox has a terminal, or if this client only watches. */
 function takeKeyboard(session: Session, { reads, leave, interrupt }: Ways): Keyboard | undefined {
   if (process.stdin.isTTY !== true || !(session.tty || !session.isWriter)) return undefined;
   const keys = new DetachKeys();
@@ -108,7 +108,7 @@ function takeKeyboard(session: Session, { reads, leave, interrupt }: Ways): Keyb
   });
 }
 
-/** Ctrl-C, also as terminals tell it that a program has asked for more about keys. */
+/** Whether the input has a Ctrl-C, also in the encodings of extended keyboard protocols. */
 const isInterrupt = (typed: Uint8Array): boolean =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what terminals send
   /\u0003|\u001b\[99;5(:1)?u|\u001b\[27;5;99~/.test(Buffer.from(typed).toString("latin1"));
@@ -119,10 +119,10 @@ async function passInput(session: Session): Promise<void> {
 }
 
 /**
- * Without a terminal, Ctrl-C is for the command; a second one, and a terminal that is closed, end it. Who only watches
- * leaves by all of them.
+ * Without a terminal, the first Ctrl-C is sent to the command; a second one ends it, and so does closing the terminal. For a
+ * client that only watches, each of these detaches.
  *
- * @returns what Ctrl-C does
+ * @returns the handler for Ctrl-C
  */
 function passSignals(session: Session, leave: () => void): () => void {
   let interrupts = 0;

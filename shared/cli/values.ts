@@ -1,4 +1,4 @@
-/** Values of options, as people write them. */
+/** Parsing of option values. */
 import { UsageError } from "./failures.ts";
 import { ownVariable } from "./surroundings.ts";
 
@@ -19,7 +19,7 @@ export function memory(text: string): number {
   return Number(number) * factor;
 }
 
-/** `NAME=VALUE`; `NAME` alone takes the value that the person has. */
+/** `NAME=VALUE`; `NAME` alone takes the value from the user's environment. */
 export function variable(text: string, before: Record<string, string> = {}): Record<string, string> {
   const at = text.indexOf("=");
   const name = at < 0 ? text : text.slice(0, at);
@@ -30,7 +30,7 @@ export function variable(text: string, before: Record<string, string> = {}): Rec
 
 const spanUnits: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A time: ISO 8601, or a span before now such as `90s`, `10m`, `2h`, `7d`. */
+/** A time: ISO 8601, or a time span before now such as `90s`, `10m`, `2h`, `7d`. */
 export function moment(option: string): (text: string) => string {
   return (text) => {
     const [, number, unit = ""] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
@@ -40,12 +40,12 @@ export function moment(option: string): (text: string) => string {
   };
 }
 
-/** A command line for `/bin/sh`: one word is taken as it is, as ssh does; several are a program and its arguments. */
+/** A command line for `/bin/sh`: a single word is used unchanged, as in ssh; several are a program and its arguments. */
 export function commandLine(words: readonly string[]): string {
   return words.length === 1 ? (words[0] as string) : words.map(quoted).join(" ");
 }
 
-/** A word that the shell takes as it is. */
+/** Quotes a word for the shell. */
 export function quoted(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

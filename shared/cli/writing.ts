@@ -1,7 +1,7 @@
-/** Writing no faster than it is read. */
+/** Writing with backpressure. */
 import { once } from "node:events";
 
-/** Resolves when there is room for more. */
+/** Resolves when there is room for more output. */
 export async function print(out: NodeJS.WriteStream, data: string | Uint8Array): Promise<void> {
   if (out.write(data) || out.destroyed) return;
   const settled = new AbortController();

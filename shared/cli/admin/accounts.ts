@@ -33,7 +33,7 @@ async function show(task: AdminTask, _options: AdminOptions, name: string): Prom
 
 async function set(task: AdminTask, options: LimitOptions & { operator?: boolean }, name: string): Promise<void> {
   const change = { ...limitChange(options), ...(options.operator === undefined ? {} : { operator: options.operator }) };
-  if (Object.keys(change).length === 0) throw new UsageError("set needs at least one option, such as --tier pro");
+  if (Object.keys(change).length === 0) throw new UsageError("set requires at least one option, such as --tier pro");
   const { client, out } = task;
   const account = await client.admin.accounts.change(await accountId(task, name), change);
   out.show(account, () => printAccount(out, account));
@@ -47,7 +47,7 @@ async function suspend(task: AdminTask, _options: AdminOptions, name: string): P
 async function setSuspended(task: AdminTask, name: string, suspended: boolean): Promise<void> {
   const { client, out } = task;
   const account = await client.admin.accounts.change(await accountId(task, name), { suspended });
-  out.show(account, () => out.text(`${nameOf(account)} ${suspended ? "is suspended" : "may call again"}.`));
+  out.show(account, () => out.text(`${nameOf(account)} ${suspended ? "is suspended" : "is active again"}.`));
 }
 
 function printAccount(out: Output, account: AdminAccount): void {
@@ -68,16 +68,16 @@ export function addAccountCommands(admin: Command): void {
   admin
     .command("accounts")
     .description("list all accounts, or those with --email PART in their address")
-    .option("--email <part>", "only those that have this in their address")
+    .option("--email <part>", "only those with this text in their address")
     .action(doing(list));
   admin.command("account <ACCOUNT>").description("show one account with its keys").action(doing(show));
-  withLimits(admin.command("set <ACCOUNT>").description("change the tier, the limits or whether it is an operator"), "tier")
-    .option("--operator", "may use these commands")
-    .option("--no-operator", "may not")
+  withLimits(admin.command("set <ACCOUNT>").description("change its tier, limits or operator rights"), "tier")
+    .option("--operator", "allow it to use these commands")
+    .option("--no-operator", "no longer allow that")
     .action(doing(set));
-  admin.command("suspend <ACCOUNT>").description("refuse all of its calls, at once and everywhere").action(doing(suspend));
+  admin.command("suspend <ACCOUNT>").description("refuse all its calls, immediately and everywhere").action(doing(suspend));
   admin
     .command("resume <ACCOUNT>")
-    .description("let a suspended account call again")
+    .description("reactivate a suspended account")
     .action(doing((task, _options, name: string) => setSuspended(task, name, false)));
 }

@@ -21,7 +21,7 @@ async function list({ client, out }: AdminTask, { worker }: ImageOptions): Promi
   out.show({ data }, () => out.table(["ID", "NAMES", "SIZE", "LAST USED", "IN USE", "WORKER"], rows, "No images."));
 }
 
-/** By the id that the list shows, or by a name. */
+/** Removes images given by the id that the list shows, or by name. */
 async function remove(task: AdminTask, { worker: worker_id }: ImageOptions, wanted: string[]): Promise<void> {
   const { images } = task.client.admin;
   await task.confirm(`Remove ${wanted.length === 1 ? wanted[0] : `${wanted.length} images`}?`);
@@ -37,8 +37,8 @@ async function remove(task: AdminTask, { worker: worker_id }: ImageOptions, want
 export function addImageCommands(admin: Command): void {
   const images = admin
     .command("images")
-    .description("list the images of all workers, or of one --worker; `images rm` removes some that are not in use")
+    .description("list the images of all workers, or of one --worker; `images rm` removes unused ones")
     .option("--worker <worker>", "only those on this worker")
     .action(doing(list));
-  images.command("rm <IMAGE...>").description("remove images that are not in use: by the id that the list shows, or by a name").action(doing(remove));
+  images.command("rm <IMAGE...>").description("remove unused images, given by the id that the list shows or by name").action(doing(remove));
 }

@@ -1,4 +1,4 @@
-/** The installation on this machine, as its operator reaches it. */
+/** The operator's access to the installation on this machine. */
 import { lstatSync, type Stats } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
@@ -7,10 +7,10 @@ import { CliError, messageOf } from "../failures.ts";
 
 const dataDir = (): string => resolve(loadConfig().dataDir);
 
-/** The key that the installation here keeps. @throws {CliError} when there is none, or it is not for us */
+/** The API key that the local installation stores. @throws {CliError} if there is none, or it is not readable */
 export const ownKey = (): Promise<string> => readKey(operatorKeyFileOf(dataDir()));
 
-/** The API key that a file holds. @throws {CliError} */
+/** Reads an API key from a file. @throws {CliError} */
 export async function readKey(path: string): Promise<string> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     throw new CliError(`no API key: ${messageOf(error)}\nGive one with --key-file or SANDGATE_API_KEY, or run this as the user who runs npm start.`);
@@ -21,11 +21,11 @@ export async function readKey(path: string): Promise<string> {
 }
 
 /**
- * The socket of the gateway here. Anybody may have a port that the gateway has just left, but only the gateway's user can
- * listen in this folder. Root becomes that user for the connection, so that a link in the folder leads no further than
- * the gateway could go itself.
+ * The socket of the local gateway. Any user can listen on a port that the gateway has just left, but only the gateway's user
+ * can listen in this folder. Root switches to that user for the connection, so that a link in the folder leads no further
+ * than the gateway itself could go.
  *
- * @throws {CliError} when others could listen there, too.
+ * @throws {CliError} if other users can also listen there
  */
 export function operatorSocket(): string {
   const path = operatorSocketOf(dataDir());
@@ -33,13 +33,13 @@ export function operatorSocket(): string {
   if (!folder) return path;
   const own = process.getuid?.() ?? folder.uid;
   if (!folder.isDirectory() || (folder.mode & 0o022) !== 0 || (own !== 0 && own !== folder.uid)) {
-    throw new CliError(`others than you can listen in ${dirname(path)}: no key is sent there`);
+    throw new CliError(`other users can listen in ${dirname(path)}, so no key is sent there`);
   }
   if (own === 0) become(folder);
   return path;
 }
 
-/** Nothing where there is none or it cannot be seen: the connection fails for the same reason. */
+/** Undefined if the folder does not exist or is not visible; connecting then fails for the same reason. */
 function folderOf(path: string): Stats | undefined {
   try {
     return lstatSync(dirname(path));

@@ -6,7 +6,7 @@ import { ago, type Output } from "../output.ts";
 import { type LimitOptions, limitChange, limitsText, withLimits } from "./limits.ts";
 import { type AdminOptions, type AdminTask, accountId, doing, forEachId } from "./task.ts";
 
-/** Keys as a table. */
+/** Prints keys as a table. */
 export function keyTable(out: Output, keys: readonly AdminApiKey[]): void {
   const titles = ["ID", "KEY", "NAME", "ACCOUNT", "TIER", "REQUESTS", "SANDBOXES", "LAST USED", "CREATED", "STATUS"];
   const rows = keys.map(({ id, prefix, name, account_id, tier, limits, sandboxes, last_used_at, created_at, revoked_at }) => {
@@ -26,15 +26,15 @@ async function list(task: AdminTask, { account }: AdminOptions & { account?: str
 }
 
 async function set({ client, out }: AdminTask, options: LimitOptions & { defaultTier?: true }, id: string): Promise<void> {
-  if (options.tier !== undefined && options.defaultTier) throw new UsageError("--default-tier takes the key's own tier away: give it, or --tier, but not both");
+  if (options.tier !== undefined && options.defaultTier) throw new UsageError("--default-tier removes the key's own tier: use it or --tier, not both");
   const change = { ...limitChange(options), ...(options.defaultTier ? { tier: null } : {}) };
-  if (Object.keys(change).length === 0) throw new UsageError("set-key needs at least one option, such as --tier pro");
+  if (Object.keys(change).length === 0) throw new UsageError("set-key requires at least one option, such as --tier pro");
   const key = await client.admin.keys.change(id, change);
   out.show(key, () => out.text(`${key.id} (${key.name}): ${key.tier}, ${limitsText(key.limits, key.custom_limits)}`));
 }
 
 async function revoke(task: AdminTask, _options: AdminOptions, ids: string[]): Promise<void> {
-  await task.confirm(`Revoke ${ids.length === 1 ? ids[0] : `${ids.length} keys`}? That cannot be taken back.`);
+  await task.confirm(`Revoke ${ids.length === 1 ? ids[0] : `${ids.length} keys`}? This cannot be undone.`);
   await forEachId(task, ids, (id) => task.client.admin.keys.revoke(id), "revoked");
 }
 
@@ -44,8 +44,8 @@ export function addKeyCommands(admin: Command): void {
     .description("list all API keys, or those of one --account")
     .option("--account <account>", "only those of this account")
     .action(doing(list));
-  withLimits(admin.command("set-key <KEY_ID>").description("give a key a tier or limits of its own"), "account")
-    .option("--default-tier", "the tier of the account")
+  withLimits(admin.command("set-key <KEY_ID>").description("give a key its own tier or limits"), "account")
+    .option("--default-tier", "use the account's tier")
     .action(doing(set));
-  admin.command("revoke <KEY_ID...>").description("end keys for good").action(doing(revoke));
+  admin.command("revoke <KEY_ID...>").description("revoke keys permanently").action(doing(revoke));
 }

@@ -1,4 +1,4 @@
-/** Options that give an account or a key its limits. */
+/** Options that set the limits of an account or key. */
 import type { Command } from "commander";
 import type { AccountChange, CustomLimits, Limits } from "../../client/types.ts";
 import type { Tier } from "../../schemas/limits.ts";
@@ -14,17 +14,17 @@ export interface LimitOptions extends AdminOptions {
   readonly defaultLimits?: true;
 }
 
-/** Without the schemas, whose library the published command line does not have. */
+/** Does not import the schemas, whose library is not part of the published command line. */
 const tiers = Object.keys({ beta: true, pro: true, enterprise: true } satisfies Record<Tier, true>);
 
-/** @param none whose numbers are taken with `--default-limits` */
+/** @param none whose limits apply with `--default-limits` */
 export function withLimits(command: Command, none: string): Command {
   return command
     .option("--tier <name>", tiers.join(", "), tierOf)
-    .option("--requests <n>", "requests in any minute", whole("--requests", 1))
-    .option("--burst <n>", "of these, at once", whole("--burst", 1))
+    .option("--requests <n>", "requests per minute", whole("--requests", 1))
+    .option("--burst <n>", "how many of them may arrive at once", whole("--burst", 1))
     .option("--sandboxes <n>", "sandboxes at the same time", whole("--sandboxes", 0))
-    .option("--default-limits", `no numbers of its own: those of the ${none}`);
+    .option("--default-limits", `no custom limits; use those of the ${none}`);
 }
 
 function tierOf(text: string): string {
@@ -32,13 +32,13 @@ function tierOf(text: string): string {
   return text;
 }
 
-/** Limits of an account or key as one text. */
+/** The limits of an account or key as text. */
 export function limitsText({ requests_per_minute, burst, sandboxes }: Limits, custom: CustomLimits | null): string {
   const atOnce = burst < requests_per_minute ? `, ${burst} at once` : "";
-  return `${requests_per_minute} requests/min${atOnce}, ${sandboxes} sandboxes${custom ? " (own numbers)" : ""}`;
+  return `${requests_per_minute} requests/min${atOnce}, ${sandboxes} sandboxes${custom ? " (custom)" : ""}`;
 }
 
-/** The part of a change that concerns tier and limits. @throws {UsageError} for options that contradict each other */
+/** The tier and limits in a change. @throws {UsageError} for contradicting options */
 export function limitChange({ tier, requests, burst, sandboxes, defaultLimits }: LimitOptions): Pick<AccountChange, "tier" | "limits"> {
   const limits = {
     ...(requests === undefined ? {} : { requests_per_minute: requests }),
@@ -46,6 +46,6 @@ export function limitChange({ tier, requests, burst, sandboxes, defaultLimits }:
     ...(sandboxes === undefined ? {} : { sandboxes }),
   };
   const isGiven = Object.keys(limits).length > 0;
-  if (defaultLimits && isGiven) throw new UsageError("--default-limits takes all numbers away: give it, or numbers, but not both");
+  if (defaultLimits && isGiven) throw new UsageError("--default-limits removes all custom limits: use it or give limits, not both");
   return { ...(tier === undefined ? {} : { tier }), ...(defaultLimits ? { limits: null } : isGiven ? { limits } : {}) };
 }

@@ -16,7 +16,7 @@ async function list(task: AdminTask, { account, worker }: AdminOptions & { accou
 }
 
 async function remove(task: AdminTask, _options: AdminOptions, ids: string[]): Promise<void> {
-  await task.confirm(`Delete ${ids.length === 1 ? ids[0] : `${ids.length} sandboxes`} with all files?`);
+  await task.confirm(`Delete ${ids.length === 1 ? ids[0] : `${ids.length} sandboxes`} with all their files?`);
   await forEachId(task, ids, (id) => task.client.admin.sandboxes.delete(id), "deleted");
 }
 
@@ -27,5 +27,5 @@ export function addSandboxCommands(admin: Command): void {
     .option("--account <account>", "only those of this account")
     .option("--worker <worker>", "only those on this worker")
     .action(doing(list));
-  admin.command("delete <SANDBOX...>").description("end sandboxes and remove their files").action(doing(remove));
+  admin.command("delete <SANDBOX...>").description("delete sandboxes with their files").action(doing(remove));
 }

@@ -1,4 +1,4 @@
-/** What the operator's commands work with: which gateway, whose key, asking before what cannot be taken back. */
+/** The context of the operator's commands: the gateway, the key, and confirmation of irreversible changes. */
 import type { Command } from "commander";
 import { APIConnectionError } from "../../client/errors.ts";
 import { type ClientOptions, Sandgate } from "../../client/index.ts";
@@ -10,23 +10,23 @@ import { clientEnvironment } from "../surroundings.ts";
 import { type CommonOptions, forEach, type Task, tellWait } from "../task.ts";
 import { operatorSocket, ownKey, readKey } from "./installation.ts";
 
-/** The options that every command of the operator takes. */
+/** The options of every operator command. */
 export interface AdminOptions extends CommonOptions {
   readonly keyFile?: string;
   readonly yes?: true;
 }
 
 export interface AdminTask extends Task {
-  /** Asks before what cannot be taken back. @throws {CliError} unless the person agrees */
+  /** Asks before an irreversible change. @throws {CliError} if the user declines */
   confirm(question: string): Promise<void>;
 }
 
-/** Longer than the server takes to delete a sandbox. */
+/** Longer than the server needs to delete a sandbox. */
 const timeoutMs = 90_000;
 
 type Work<O, A extends unknown[]> = (task: AdminTask, options: O, ...operands: A) => Promise<void>;
 
-/** What commander is to do for a command. */
+/** The commander action of a command. */
 export function doing<O extends AdminOptions, A extends unknown[]>(work: Work<O, A>): (...given: unknown[]) => Promise<void> {
   return async (...given) => {
     const options = (given.at(-1) as Command).optsWithGlobals<O>();
@@ -40,7 +40,7 @@ export function doing<O extends AdminOptions, A extends unknown[]>(work: Work<O,
   };
 }
 
-/** The gateway at the address that was given, else the one here; with no key for either, the one that `login` has stored. */
+/** The gateway at the given address, else the local one. If there is no key for it, uses the one stored by `login`. */
 async function accessOf({ url, keyFile }: AdminOptions): Promise<Pick<ClientOptions, "apiKey" | "baseUrl" | "socketPath">> {
   const environment = clientEnvironment();
   const baseUrl = urlOf(url || environment.url);
@@ -56,18 +56,18 @@ async function accessOf({ url, keyFile }: AdminOptions): Promise<Pick<ClientOpti
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: "no gateway has been started there",
-  ECONNREFUSED: "the gateway does not run",
+  ECONNREFUSED: "the gateway is not running",
   EACCES: "only root and the user who runs npm start may use it",
 };
 
 function withAdvice(error: unknown, socketPath: string): unknown {
   if (!(error instanceof APIConnectionError)) return error;
   const reason = reasons[(error.cause as NodeJS.ErrnoException | undefined)?.code ?? ""];
-  const advice = "SANDGATE_DATA_DIR says whose gateway is meant here, SANDGATE_URL or --url one elsewhere";
+  const advice = "SANDGATE_DATA_DIR selects a local gateway, SANDGATE_URL or --url one elsewhere";
   return reason ? new CliError(`no answer from ${socketPath}: ${reason}. ${advice}`) : error;
 }
 
-/** The same call for several ids. @param done what has then happened to each, such as "revoked" */
+/** Makes the same call for several ids. @param done what has happened to each, such as "revoked" */
 export async function forEachId({ out }: Task, ids: readonly string[], act: (id: string) => Promise<unknown>, done: string): Promise<void> {
   const answers: unknown[] = [];
   try {
@@ -80,7 +80,7 @@ export async function forEachId({ out }: Task, ids: readonly string[], act: (id:
   }
 }
 
-/** The id of an account that was named by its id or its e-mail address. @throws {CliError} when there is none */
+/** The id of an account given by id or e-mail address. @throws {CliError} if there is none */
 export async function accountId({ client }: Task, name: string): Promise<string> {
   if (name.startsWith("acct_")) return name;
   const accounts = await client.admin.accounts.list({ email: name }).all();

@@ -27,15 +27,15 @@ async function drain({ client, out }: AdminTask, { undo }: AdminOptions & { undo
 async function forget({ client, out, confirm }: AdminTask, _options: AdminOptions, id: string): Promise<void> {
   await confirm(`Forget ${id} and all of its sandboxes?`);
   const answer = await client.admin.workers.forget(id);
-  out.show(answer, () => out.text(`${id} is forgotten; sandboxes taken out of the directory: ${answer.forgotten_sandboxes}.`));
+  out.show(answer, () => out.text(`${id} is forgotten; sandboxes removed from the directory: ${answer.forgotten_sandboxes}.`));
 }
 
 export function addWorkerCommands(admin: Command): void {
-  admin.command("workers").description("list the workers, also those that are gone but still have sandboxes").action(doing(list));
+  admin.command("workers").description("list the workers, including those that are gone but still have sandboxes").action(doing(list));
   admin
     .command("drain <WORKER>")
-    .description("give a worker no new sandboxes; --undo takes that back")
-    .option("--undo", "give it new sandboxes again")
+    .description("stop placing new sandboxes on a worker; --undo reverts that")
+    .option("--undo", "place new sandboxes on it again")
     .action(doing(drain));
   admin.command("forget <WORKER>").description("drop a worker that will never come back, with its sandboxes").action(doing(forget));
 }

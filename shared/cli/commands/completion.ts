@@ -1,4 +1,4 @@
-/** `completion`, and what the shells ask for while one types. */
+/** The `completion` command, and the requests of shells while the user types. */
 import type { Command } from "commander";
 import { Sandgate } from "../../client/index.ts";
 import { command } from "../command.ts";
@@ -6,13 +6,13 @@ import { scripts } from "../completion-scripts.ts";
 import { UsageError } from "../failures.ts";
 import { findAccess } from "../settings.ts";
 
-/** A shell waits for it while the person does. */
+/** Timeout of completion requests: the user is waiting in the shell. */
 const patienceMs = 2_000;
 
 const takesSandbox: ReadonlySet<string> = new Set(["rm", "exec", "attach", "sessions", "cp", "stats", "logs", "snapshot", "clone"]);
 const takesSnapshot: ReadonlySet<string> = new Set(["restore", "snapshots"]);
 
-/** What can stand in the place of the last word. */
+/** The candidates for the last word. */
 export async function candidates(all: Command, words: readonly string[]): Promise<string[]> {
   const last = words.at(-1) ?? "";
   const { path, operands } = reached(all, words.slice(0, -1));
@@ -22,12 +22,12 @@ export async function candidates(all: Command, words: readonly string[]): Promis
   if (last.startsWith("-"))
     return matching(last, path.flatMap(({ options }) => options.flatMap(({ short, long }) => [short ?? "", long ?? ""])).filter(Boolean));
   if (top.name() === "completion") return matching(last, Object.keys(scripts));
-  // What comes after is the command in the sandbox.
+  // The rest is the command to run in the sandbox.
   if (top.name() === "exec" && operands > 0) return [];
   return matching(last, [...(operands === 0 ? names(at) : []), ...(await things(top.name(), operands))]);
 }
 
-/** The commands that words lead down to, and how many operands follow the last of them. */
+/** The commands that the words lead to, and the number of operands after the last command. */
 function reached(all: Command, words: readonly string[]): { path: Command[]; operands: number } {
   const path: Command[] = [];
   let operands = 0;
@@ -40,7 +40,7 @@ function reached(all: Command, words: readonly string[]): { path: Command[]; ope
     else if (!isValue && !isOption) operands++;
     isValue = isOption && path.some(({ options }) => options.some((option) => option.required && (option.short === word || option.long === word)));
   }
-  // The help of a command stands below `help`, which is none itself.
+  // Words after `help` name a command, whose help takes no operands.
   return words[0] === "help" ? { path: [], operands: 0 } : { path, operands };
 }
 
@@ -56,7 +56,7 @@ async function things(name: string, operands: number): Promise<string[]> {
 
 const names = (at: Command): string[] => at.commands.map((one) => one.name()).filter((name) => !name.startsWith("__"));
 
-/** Ids come when one begins to type one. */
+/** The words that start with `begun`. Ids are offered only after the user has started to type one. */
 function matching(begun: string, words: readonly string[]): string[] {
   const isId = (word: string): boolean => /^(sb|snap)_[0-9a-z]{26}:?$/.test(word);
   return [...new Set(words)].filter((word) => word.startsWith(begun) && (begun !== "" || !isId(word))).sort();
@@ -64,24 +64,24 @@ function matching(begun: string, words: readonly string[]): string[] {
 
 function printScript(shell: string): void {
   const script = scripts[shell as keyof typeof scripts];
-  if (!script) throw new UsageError(`completion knows ${Object.keys(scripts).join(", ")}`);
+  if (!script) throw new UsageError(`completion supports ${Object.keys(scripts).join(", ")}`);
   process.stdout.write(script);
 }
 
 const help = `
 For this shell:            source <(sandgate completion bash)
-For every bash to come:    sandgate completion bash > ~/.local/share/bash-completion/completions/sandgate
+For all future shells:     sandgate completion bash > ~/.local/share/bash-completion/completions/sandgate
 For zsh:                   sandgate completion zsh > "\${fpath[1]}/_sandgate"
 For fish:                  sandgate completion fish > ~/.config/fish/completions/sandgate.fish`;
 
 export function completionCommands(all: Command): Command[] {
   return [
     command("completion SHELL", "print the completion for bash, zsh or fish").addHelpText("after", help).action(printScript),
-    command("__complete [WORDS...]", "what the shells ask for")
+    command("__complete [WORDS...]", "used by the shell scripts")
       .allowUnknownOption()
       .passThroughOptions()
       .action(async (words: string[]) => {
-        // Nothing to say is better than a message in the middle of what the person types.
+        // Better no candidates than an error message in the middle of the user's input.
         const found = await candidates(all, words[0] === "--" ? words.slice(1) : words).catch(() => []);
         if (found.length > 0) process.stdout.write(`${found.join("\n")}\n`);
       }),

@@ -16,7 +16,7 @@ import { type CommonOptions, type Task, taskOf } from "../task.ts";
 async function copy(from: string, to: string, options: CommonOptions & { quiet?: true }): Promise<void> {
   const [source, target] = [parsePlace(from), parsePlace(to)];
   if ((source.kind === "remote") === (target.kind === "remote")) {
-    throw new UsageError("one of the two must be SANDBOX:PATH, and the other a path of this machine or -");
+    throw new UsageError("one of the two must be SANDBOX:PATH, the other a local path or -");
   }
   if (source.kind === "stream" && process.stdin.isTTY) throw new UsageError("the archive is read from standard input, which must not be a terminal");
   if (target.kind === "stream" && (process.stdout.isTTY || options.json)) {
@@ -29,7 +29,7 @@ async function copy(from: string, to: string, options: CommonOptions & { quiet?:
     bar.end(),
   );
   task.out.show(copied, () => isQuiet || say(`Copied ${copied.files} ${copied.files === 1 ? "file" : "files and folders"}, ${bytesText(copied.bytes)}`));
-  if (copied.skipped > 0) throw new Told(`${copied.skipped} were left out`);
+  if (copied.skipped > 0) throw new Told(`${copied.skipped} were skipped`);
 }
 
 type Remote = Place & { readonly kind: "remote" };
@@ -71,9 +71,9 @@ async function localKind(path: string): Promise<Kind> {
 }
 
 const help = `
-A folder that is there gets the copy in it, under its own name; DIR/. means what is in DIR.
-Modes, times and links within the folder stay. Links that lead out of a copied folder are not made here.
-With - for a path of this machine a tar archive is read from standard input or written to standard output.
+If the target folder exists, the copy goes into it under its own name. DIR/. means the content of DIR.
+Modes, times and links within the folder are kept. Links that lead out of a downloaded folder are not created.
+With - as the local path, a tar archive is read from standard input or written to standard output.
 
 Examples:
   sandgate cp ./app web:/work/app
@@ -84,7 +84,7 @@ Examples:
 
 export function copyCommands(): Command[] {
   return [
-    command("cp SOURCE TARGET", "copy files and folders: SANDBOX:/path to a path of this machine, or back")
+    command("cp SOURCE TARGET", "copy files and folders between SANDBOX:/path and a local path")
       .option("-q, --quiet", "no progress bar and no message")
       .addHelpText("after", help)
       .action(copy),

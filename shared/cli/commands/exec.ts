@@ -18,25 +18,25 @@ interface ExecOptions extends CommonOptions {
   readonly detachTimeout?: number;
 }
 
-/** How long a terminal that one has left waits for its person. */
+/** How long a session with a terminal waits after the user has detached. */
 const detachTimeoutS = 3_600;
 
-/** @param given with the `--` before the command, where the person has written one */
+/** @param given includes the `--` before the command, if the user typed it */
 async function exec(name: string, given: string[], options: ExecOptions): Promise<void> {
   const words = given[0] === "--" ? given.slice(1) : given;
   const { interactive, tty, json } = options;
   if (words.length === 0 && !tty) throw new UsageError("which command? Without one, -it opens a shell");
   if (tty && json) throw new UsageError("a terminal has no JSON");
-  if (tty && interactive && process.stdin.isTTY !== true) throw new UsageError("standard input is not a terminal: leave -t away");
+  if (tty && interactive && process.stdin.isTTY !== true) throw new UsageError("standard input is not a terminal: omit -t");
   const { client } = await taskOf(options);
   const sandbox = await findSandbox(client, name);
   await exit(await run(sandbox, words, options));
 }
 
-/** How long a command without a terminal waits for a connection that was lost. */
+/** How long a command without a terminal waits after its connection was lost. */
 const lostTimeoutS = 60;
 
-/** As a session, because its output is bytes. @returns the exit code */
+/** Runs the command as a session, because its output is bytes. @returns the exit code */
 async function run(sandbox: SandboxHandle, words: readonly string[], options: ExecOptions): Promise<number> {
   const { workdir, env, tty, interactive, timeout, json } = options;
   const session = await sandbox.session({
@@ -70,9 +70,9 @@ async function sessions(name: string, options: CommonOptions): Promise<void> {
 }
 
 const execHelp = `
-One word is a command line for the sandbox's /bin/sh; several are a program and its arguments.
-The exit code is the command's. ${exitCodes.own} means that it could not be run or its end is not known, 126 that it cannot be
-executed, 127 that there is no such program.
+A single word is a command line for the sandbox's /bin/sh; several words are a program and its arguments.
+The exit code is the command's. ${exitCodes.own} means that it could not be run or its end is unknown, 126 that it cannot be
+executed, 127 that the program was not found.
 
 Examples:
   sandgate exec web -- python3 -c 'print(6 * 7)'
@@ -83,19 +83,19 @@ Examples:
 export function execCommands(): Command[] {
   return [
     command("exec SANDBOX [COMMAND...]", "run a command in a sandbox, with its output and exit code")
-      .option("-i, --interactive", "pass standard input on")
+      .option("-i, --interactive", "pass standard input to it")
       .option("-t, --tty", "give it a terminal")
-      .option("-w, --workdir <path>", "the folder that it runs in")
+      .option("-w, --workdir <path>", "the folder to run it in")
       .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
-      .option("--timeout <seconds>", "end it after this time, with exit code 124", whole("--timeout", 1))
-      .option("--detach-timeout <seconds>", "how long it goes on without a connection (else a minute, with -t an hour)", whole("--detach-timeout", 0))
+      .option("--timeout <seconds>", "end it after this time with exit code 124", whole("--timeout", 1))
+      .option("--detach-timeout <seconds>", "how long it goes on without a connection (default: a minute, with -t an hour)", whole("--detach-timeout", 0))
       .passThroughOptions()
       .addHelpText("after", execHelp)
       .action(exec),
-    command("attach SANDBOX SESSION", "join a session that runs, from where its output is still kept")
-      .option("--since <offset>", "leave out output before this byte", whole("--since", 0))
-      .option("--read-only", "only look")
-      .option("--no-takeover", "do not take the input from whoever has it")
+    command("attach SANDBOX SESSION", "join a running session, from where its output is still kept")
+      .option("--since <offset>", "skip output before this byte", whole("--since", 0))
+      .option("--read-only", "only watch")
+      .option("--no-takeover", "do not take over the input from another client")
       .action(attach),
     command("sessions SANDBOX", "list the sessions of a sandbox").action(sessions),
   ];

@@ -15,7 +15,7 @@ const calmly = { maxRetries: 0, timeoutMs: 15_000 };
 
 async function logIn({ url, json, keyStdin }: CommonOptions & { keyStdin?: true }): Promise<void> {
   if (!keyStdin && process.stdin.isTTY !== true)
-    throw new UsageError("login asks for the key on a terminal; elsewhere give it on standard input with --key-stdin");
+    throw new UsageError("login asks for the key on a terminal; without one, pass it on standard input with --key-stdin");
   const known = url ?? clientEnvironment().url ?? (await readStored().catch(() => undefined))?.url ?? urlDefault;
   const baseUrl = url || keyStdin ? known : (await ask(`Gateway [${known}]: `)) || known;
   const apiKey = keyStdin ? (await text(process.stdin)).trim() : await ask("API key (Settings → API Keys on the gateway's web page): ", { hidden: true });
@@ -26,14 +26,12 @@ async function logIn({ url, json, keyStdin }: CommonOptions & { keyStdin?: true 
 
 async function logOut({ json }: CommonOptions): Promise<void> {
   const file = await forget();
-  new Output(json ?? false).show({ file }, () => say(`The key is not stored any more (${file})`));
+  new Output(json ?? false).show({ file }, () => say(`The stored key has been removed (${file})`));
 }
 
 export function loginCommands(): Command[] {
   return [
-    command("login", "store the address of the gateway and an API key, after trying them")
-      .option("--key-stdin", "read the key from standard input")
-      .action(logIn),
-    command("logout", "forget the stored key").action(logOut),
+    command("login", "check the address of a gateway and an API key, and store them").option("--key-stdin", "read the key from standard input").action(logIn),
+    command("logout", "remove the stored key").action(logOut),
   ];
 }

@@ -35,7 +35,7 @@ async function create(image: string | undefined, options: CreateOptions): Promis
   if (name !== undefined) await warnOfNamesakes(client, made);
 }
 
-/** Those that were given. */
+/** The resources that were given. */
 export function resources(given: Record<"cpus" | "memory", number | undefined> & { storage?: number | undefined }): Record<string, number> {
   return Object.fromEntries(Object.entries(given).filter((pair): pair is [string, number] => pair[1] !== undefined));
 }
@@ -90,24 +90,24 @@ async function remove(names: string[], options: RemoveOptions): Promise<void> {
   });
 }
 
-/** No sandbox has this name, which is what `rm --force` wants. */
+/** Whether no sandbox has this name, which `rm --force` ignores. */
 const isUnknown = (error: unknown): boolean => error instanceof Error && error.message.startsWith("there is no ");
 
 export function sandboxCommands(): Command[] {
   return [
-    command("create [IMAGE]", "make a sandbox and print its id")
-      .option("-n, --name <name>", "its name (else one is made up); others may have the same")
+    command("create [IMAGE]", "create a sandbox and print its id")
+      .option("-n, --name <name>", "its name, which need not be unique (default: generated)")
       .option("--cpus <n>", "CPUs, 1 to 32", whole("--cpus", 1))
-      .option("-m, --memory <size>", "memory: MiB, or such as 2g", memory)
+      .option("-m, --memory <size>", "memory in MiB, or with a unit such as 2g", memory)
       .option("--storage <gb>", "storage in GB, 1 to 1000", whole("--storage", 1))
       .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
       .option("--network <access>", "outbound (the default) or none")
-      .option("--no-wait", "do not wait until it runs")
+      .option("--no-wait", "do not wait until it is running")
       .action(create),
     command("ls", "list sandboxes").alias("ps").option("-q, --quiet", "only ids").action(list),
     command("rm [SANDBOX...]", "delete sandboxes with their files")
-      .option("-f, --force", "with --all: do not ask; with names: sandboxes that are not there are no error")
-      .option("-a, --all", "all of the account, after asking")
+      .option("-f, --force", "with --all: do not ask; with names: ignore sandboxes that do not exist")
+      .option("-a, --all", "all sandboxes of the account, after asking")
       .option("--snapshot [name]", "take a last snapshot of each")
       .action(remove),
   ];

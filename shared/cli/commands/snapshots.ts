@@ -85,32 +85,32 @@ async function remove(names: string[], options: CommonOptions & { all?: true; fo
 
 const sized = (made: Command): Command =>
   made
-    .option("-n, --name <name>", "the name of the new sandbox (else one is made up)")
-    .option("--cpus <n>", "CPUs, 1 to 32 (else as it was)", whole("--cpus", 1))
-    .option("-m, --memory <size>", "memory: MiB, or such as 2g (else as it was)", memory)
-    .option("--image <image>", "lay the changed files over this image instead")
-    .option("--no-wait", "do not wait until it runs");
+    .option("-n, --name <name>", "the name of the new sandbox (default: generated)")
+    .option("--cpus <n>", "CPUs, 1 to 32 (default: as it was)", whole("--cpus", 1))
+    .option("-m, --memory <size>", "memory in MiB, or with a unit such as 2g (default: as it was)", memory)
+    .option("--image <image>", "put the changed files on top of this image instead")
+    .option("--no-wait", "do not wait until it is running");
 
 export function snapshotCommands(): Command[] {
   return [
-    command("snapshot SANDBOX", "keep a sandbox as it is now, and print the snapshot's id")
-      .option("-n, --name <name>", "its name (else one is made up)")
-      .option("--quick", "do not make the sandbox stand still meanwhile (crash-consistent)")
+    command("snapshot SANDBOX", "take a snapshot of a sandbox and print its id")
+      .option("-n, --name <name>", "its name (default: generated)")
+      .option("--quick", "do not freeze the sandbox meanwhile (crash-consistent)")
       .action(take),
-    sized(command("clone SANDBOX", "make a sandbox like another one, and print its id"))
-      .option("--snapshot-name <name>", "the snapshot between them")
+    sized(command("clone SANDBOX", "create a copy of a sandbox and print its id"))
+      .option("--snapshot-name <name>", "the name of the intermediate snapshot")
       .action(clone),
-    sized(command("restore SNAPSHOT", "make a sandbox from a snapshot, and print its id"))
-      .option("--storage <gb>", "storage in GB (else as it was)", whole("--storage", 1))
+    sized(command("restore SNAPSHOT", "create a sandbox from a snapshot and print its id"))
+      .option("--storage <gb>", "storage in GB (default: as it was)", whole("--storage", 1))
       .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
       .action(restore),
-    command("snapshots", "list snapshots; `snapshots rm` deletes some")
+    command("snapshots", "list snapshots; `snapshots rm` deletes them")
       .option("-q, --quiet", "only ids")
       .action(list)
       .addCommand(
-        command("rm [SNAPSHOT...]", "delete snapshots; sandboxes made from them live on")
-          .option("-f, --force", "with --all: do not ask; with names: snapshots that are not there are no error")
-          .option("-a, --all", "all of the account, after asking")
+        command("rm [SNAPSHOT...]", "delete snapshots; sandboxes created from them are kept")
+          .option("-f, --force", "with --all: do not ask; with names: ignore snapshots that do not exist")
+          .option("-a, --all", "all snapshots of the account, after asking")
           .action((names: string[], options: CommonOptions, self: Command) => remove(names, { ...self.parent?.opts(), ...options })),
       ),
   ];

@@ -31,7 +31,7 @@ async function stats(names: string[], options: CommonOptions & { watch?: true })
   }
 }
 
-/** Of those that were named, else of all. */
+/** The usage of the named sandboxes, else of all. */
 async function usages(client: Sandgate, ids: readonly string[]): Promise<Stat[]> {
   const wanted = ids.length > 0 ? ids : (await client.sandboxes.list().all()).filter(({ info }) => info.status === "running").map(({ id }) => id);
   const from = new Date().toISOString();
@@ -42,7 +42,7 @@ async function usages(client: Sandgate, ids: readonly string[]): Promise<Stat[]>
         .status({ from })
         .then(({ history: _history, ...usage }) => ({ id, ...usage }))
         .catch((error: unknown) => {
-          // Gone since the list was made.
+          // Deleted since the list was fetched.
           if (ids.length === 0 && error instanceof NotFoundError) return undefined;
           throw error;
         }),
@@ -76,12 +76,12 @@ interface LogOptions extends CommonOptions {
 
 async function logs(name: string | undefined, options: LogOptions): Promise<void> {
   const { since, until, limit } = options;
-  if (options.follow && until) throw new UsageError("--follow goes on until Ctrl-C: leave --until away");
+  if (options.follow && until) throw new UsageError("--follow runs until Ctrl-C: omit --until");
   const { client, out } = await taskOf(options);
   const sandbox = name === undefined ? {} : { sandbox_id: (await findSandbox(client, name)).id };
   const read = (query: LogsQuery): Promise<Logs> => client.sandboxes.logs({ ...sandbox, ...query });
   const answer = await newest(read, { ...(since ? { from: since } : {}), ...(until ? { to: until } : {}) }, limit);
-  // The oldest first, as in every log.
+  // Oldest first, as in any log.
   if (!options.follow) return out.show(answer, () => print(out, [...answer.logs].reverse(), options));
   for await (const entry of follow(read, answer, since)) {
     if (out.isJson) out.line(JSON.stringify(entry));
@@ -89,7 +89,7 @@ async function logs(name: string | undefined, options: LogOptions): Promise<void
   }
 }
 
-/** The newest so many, on however many pages they are. */
+/** The newest entries up to a limit, from as many pages as needed. */
 async function newest(read: (query: LogsQuery) => Promise<Logs>, query: LogsQuery, limit: number): Promise<Logs> {
   let total = 0;
   const logs: LogEntry[] = [];
@@ -122,7 +122,7 @@ function print(out: Output, entries: readonly LogEntry[], options: LogOptions): 
     );
 }
 
-/** What ended a command that did not end by itself. */
+/** Why the service ended a command. */
 const reasonOf = ({ error }: LogEntry): string => (error ? `  [${oneLine(error, 200)}]` : "");
 
 function printOne(out: Output, entry: LogEntry, { output }: LogOptions): void {
@@ -133,13 +133,13 @@ function printOne(out: Output, entry: LogEntry, { output }: LogOptions): void {
 
 export function usageCommands(): Command[] {
   return [
-    command("stats [SANDBOX...]", "show what sandboxes use").option("-w, --watch", "again and again, until Ctrl-C").action(stats),
+    command("stats [SANDBOX...]", "show the resource use of sandboxes").option("-w, --watch", "refresh until Ctrl-C").action(stats),
     command("logs [SANDBOX]", "show which commands ran and how they ended (kept for 7 days)")
-      .option("--since <time>", "from this time on, or so long ago, such as 10m (else an hour)", moment("--since"))
+      .option("--since <time>", "from this time on, or this long ago, such as 10m (default: an hour)", moment("--since"))
       .option("--until <time>", "up to this time", moment("--until"))
-      .option("-n, --limit <n>", "the newest n", whole("--limit", 1), 100)
-      .option("-o, --output", "with what they printed (up to 4 KiB of each stream)")
-      .option("-f, --follow", "go on as commands begin and end, until Ctrl-C")
+      .option("-n, --limit <n>", "only the newest n", whole("--limit", 1), 100)
+      .option("-o, --output", "also show their output (up to 4 KiB of each stream)")
+      .option("-f, --follow", "show commands as they start and end, until Ctrl-C")
       .action(logs),
   ];
 }

@@ -1,14 +1,14 @@
-/** Standard input for a call that a server may refuse before it has read it: then the same bytes are sent once more. */
+/** Standard input that can be sent twice, for a call that the server may refuse before it has read everything. */
 import { CliError } from "../failures.ts";
 
-/** What a server that is far away may have been sent before its refusal comes. */
+/** How much may have been sent to a distant server before its refusal arrives. */
 const keptBytesMax = 16 * 1024 * 1024;
 
-const tooLate = (): CliError => new CliError("the server refuses more calls for now, and too much of standard input has been read to begin again; try again");
+const tooLate = (): CliError => new CliError("the server refuses more calls for now, and too much of standard input has been read to restart; try again");
 
 export class Again {
   readonly #source: AsyncIterator<Uint8Array>;
-  /** What has been read, as far as it is still needed; empty places have been given up. */
+  /** The pieces read so far; those no longer needed are undefined. */
   readonly #pieces: (Uint8Array | undefined)[] = [];
   #keptBytes = 0;
   #isKept = true;
@@ -19,7 +19,7 @@ export class Again {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** All bytes from the first on. @throws {CliError} when too many have been read meanwhile */
+  /** All bytes from the start. @throws {CliError} if too many have been read meanwhile */
   async *read(): AsyncGenerator<Uint8Array> {
     if (!this.#isKept) throw tooLate();
     for (let at = 0; ; at++) {
@@ -32,7 +32,7 @@ export class Again {
     }
   }
 
-  /** Reads one piece, for all who wait for it: one that has left may have been waiting for it as well. */
+  /** Reads one piece, shared by all readers: an abandoned reader may have requested it. */
   #more(): Promise<void> {
     this.#reading ??= this.#source
       .next()

@@ -1,4 +1,4 @@
-/** Files and folders out of a sandbox. */
+/** Downloads of files and folders from a sandbox. */
 import { mkdir, realpath } from "node:fs/promises";
 import { dirname, posix } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -14,7 +14,7 @@ export async function downloadFile(sandbox: SandboxHandle, path: string, local: 
   return { files: 1, bytes: await sandbox.downloadFile(path, local, { onProgress }), skipped: 0 };
 }
 
-/** @param local the folder here, which is made where it is missing */
+/** @param local the local folder, which is created if missing */
 export async function downloadFolder(sandbox: SandboxHandle, path: string, local: string, onProgress: OnProgress): Promise<Copied> {
   const archive = await sandbox.download(path, { archive: "tar", onProgress });
   await mkdir(local, { recursive: true });
@@ -22,10 +22,10 @@ export async function downloadFolder(sandbox: SandboxHandle, path: string, local
 }
 
 /**
- * A file or a folder as a tar archive.
+ * Downloads a file or folder as a tar archive.
  *
- * @param folder the name that its files are to be in; `.` for none
- * @throws {CliError} for an archive that means harm
+ * @param folder the folder for the names in the archive; `.` for none
+ * @throws {CliError} for a malicious archive
  */
 export async function downloadArchive(sandbox: SandboxHandle, path: string, folder: string, out: NodeJS.WriteStream, onProgress: OnProgress): Promise<Copied> {
   const archive = await sandbox.download(path, { archive: "tar", onProgress });
@@ -38,13 +38,13 @@ export async function downloadArchive(sandbox: SandboxHandle, path: string, fold
 }
 
 async function rename(archive: AsyncIterable<Uint8Array>, folder: string, renamed: Pack, done: { files: number; bytes: number }): Promise<void> {
-  // The sandbox has made the archive: no name of it may lead out of where this one is unpacked.
+  // The archive comes from the sandbox: none of its names may lead out of the folder where this one is unpacked.
   const within = (name: string): string => posix.join(folder, nameBelow(name) ?? "");
   for await (const entry of entriesOf(archive)) {
     const { header } = entry;
     const name = `${within(header.name)}${header.type === "directory" ? "/" : ""}`;
     const linkname = header.type === "link" && header.linkname ? within(header.linkname) : header.linkname;
-    // Names that are too long for the old format stand in `pax` as well, which would win.
+    // Names too long for the old format are also in `pax`, which would take precedence.
     const target = renamed.entry({ ...header, name, linkname: linkname ?? null, pax: null });
     await pipeline(entry, target);
     done.files++;

@@ -1,6 +1,6 @@
 /**
- * Unpacks an archive that a sandbox has made. Nobody knows what is in there, so nothing of it gets out of the folder:
- * names with `..` or from the root are refused, links that lead out are left away, and no path goes through a link.
+ * Unpacks an archive made by a sandbox. Its content is untrusted and must not escape the folder: names that are absolute or
+ * contain `..` are refused, links that lead out are skipped, and no path may go through a link.
  */
 import { chmod, link, lstat, mkdir, open, rm, symlink, utimes } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
@@ -9,12 +9,12 @@ import { CliError } from "../failures.ts";
 import { say } from "../output.ts";
 import type { Copied } from "./upload.ts";
 
-/** @param folder a real path. @throws {CliError} for an archive that means harm, or has paths longer than this system takes */
+/** @param folder a real path. @throws {CliError} for a malicious archive, or paths too long for this system */
 export async function extractTo(folder: string, archive: AsyncIterable<Uint8Array>): Promise<Copied> {
   try {
     return await extractAll(folder, archive);
   } catch (error) {
-    // Its own message has the whole path, thousands of characters.
+    // The error's own message contains the whole path, which has thousands of characters.
     if (!(error instanceof Error && "code" in error && error.code === "ENAMETOOLONG")) throw error;
     throw new CliError("the folder has a path that is too long for this system, and was copied in part; `-` as the target gives all of it as an archive");
   }
@@ -51,12 +51,12 @@ async function extractAll(folder: string, archive: AsyncIterable<Uint8Array>): P
     unpacked.files++;
     unpacked.bytes += header.size ?? 0;
   }
-  // Last, because a folder may forbid writing, and gets a new time with every entry.
+  // Folders come last, because one may forbid writing, and each new entry changes its time.
   for (const { path, header } of folders.reverse()) await settle(path, header);
   return unpacked;
 }
 
-/** The name below the folder; undefined for the folder itself. @throws {CliError} for one that would lead out */
+/** The name relative to the folder; undefined for the folder itself. @throws {CliError} if it would lead out */
 export function nameBelow(name: string): string | undefined {
   if (isAbsolute(name) || name.includes("\0") || name.split("/").includes(".."))
     throw new CliError(`the archive is refused: it has an entry ${JSON.stringify(name)}`);
@@ -81,7 +81,7 @@ function leadsOut(folder: string, path: string, linkname: string): boolean {
   return isAbsolute(linkname) || target === ".." || target.startsWith(`..${sep}`);
 }
 
-/** Whether anything from below the folder down to the path is a link. */
+/** Whether any component of the path below the folder is a link. */
 async function goesThroughLink(folder: string, path: string): Promise<boolean> {
   let at = folder;
   for (const part of relative(folder, path).split(sep).filter(Boolean)) {
@@ -92,10 +92,10 @@ async function goesThroughLink(folder: string, path: string): Promise<boolean> {
   return false;
 }
 
-/** Bytes of one file, and what it is. */
+/** The header and bytes of one archive entry. */
 type Entry = Extract extends AsyncIterable<infer E> ? E : never;
 
-/** What is in an archive, one after another: each is to be read to its end, or left by `resume`. @throws {Error} when it breaks off */
+/** The entries of an archive in order. Read each to its end, or skip it with `resume`. @throws {Error} if the archive is incomplete */
 export async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry> {
   const stream = extract();
   const feeding = feed(stream, archive);
@@ -104,7 +104,7 @@ export async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGener
   await feeding;
 }
 
-/** Writes an archive to what takes it apart, no faster than that. */
+/** Writes an archive to its parser, with backpressure. */
 async function feed(stream: Extract, archive: AsyncIterable<Uint8Array>): Promise<void> {
   let wake: (() => void) | undefined;
   const goOn = (): void => wake?.();
@@ -139,7 +139,7 @@ async function replace(path: string, make: () => Promise<void>): Promise<void> {
   await make();
 }
 
-/** Mode without set-user-ID and the like, and time. */
+/** Sets the mode, without set-user-ID and the like, and the time. */
 async function settle(path: string, { mode = 0o644, mtime }: Header): Promise<void> {
   await chmod(path, mode & 0o777);
   if (mtime) await utimes(path, mtime, mtime);

@@ -1,17 +1,17 @@
-/** The two ends of a copy. */
+/** The source and target of a copy. */
 import { posix } from "node:path";
 import { NotFoundError } from "../../client/errors.ts";
 import type { SandboxHandle } from "../../client/sandbox.ts";
 import type { ErrorReason } from "../../errors.ts";
 import { CliError, UsageError } from "../failures.ts";
 
-/** `SANDBOX:PATH`, a path of this machine, or `-` for standard input or output. */
+/** `SANDBOX:PATH`, a local path, or `-` for standard input or output. */
 export type Place =
   | { readonly kind: "local"; readonly path: string }
   | { readonly kind: "remote"; readonly sandbox: string; readonly path: string }
   | { readonly kind: "stream" };
 
-/** A path with a slash or a dot before the colon is one of this machine, as docker has it. */
+/** As in docker, a text with a slash or dot before the colon is a local path. */
 export function parsePlace(text: string): Place {
   if (text === "-") return { kind: "stream" };
   const [, sandbox, path] = /^([^/.:][^/:]*):(.*)$/s.exec(text) ?? [];
@@ -22,7 +22,7 @@ export function parsePlace(text: string): Place {
 
 export type Kind = "file" | "folder" | "nothing";
 
-/** What stands at a path in the sandbox. Links are followed. */
+/** What exists at a path in the sandbox. Links are followed. */
 export async function remoteKind(sandbox: SandboxHandle, path: string): Promise<Kind> {
   try {
     return (await sandbox.stat(path)).type === "directory" ? "folder" : "file";
@@ -32,13 +32,13 @@ export async function remoteKind(sandbox: SandboxHandle, path: string): Promise<
   }
 }
 
-/** `DIR/.` means what is in the folder, and not the folder itself. */
+/** Whether the path ends in `/.`, which means the content of the folder instead of the folder itself. */
 export const meansContent = (path: string): boolean => /(^|\/)\.\/*$/.test(path);
 
 /**
- * Where a file or folder goes: into a folder that is there, under its own name; else it gets the name that was given.
+ * The path of the copy: below an existing folder, under the source's own name; otherwise the given path.
  *
- * @param join of the target's side
+ * @param join the path join function of the target's side
  */
 export function targetPath(
   source: { path: string; base: string; kind: Kind },

@@ -1,4 +1,4 @@
-/** Files and folders into a sandbox. A folder goes as one archive that is unpacked there, so that modes and links stay. */
+/** Uploads of files and folders. A folder is sent as one archive and unpacked in the sandbox, which keeps modes and links. */
 import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ import { Again } from "./again.ts";
 
 export interface Copied {
   readonly files: number;
-  /** Bytes of the files themselves. */
+  /** Total size of the files in bytes. */
   readonly bytes: number;
-  /** What could not be copied, and was told. */
+  /** Number of entries that could not be copied, which have been reported. */
   readonly skipped: number;
 }
 
@@ -23,7 +23,7 @@ export async function uploadFile(sandbox: SandboxHandle, local: string, path: st
   return { files: 1, bytes: size, skipped: 0 };
 }
 
-/** @param path the folder in the sandbox, which is made where it is missing */
+/** @param path the folder in the sandbox, which is created if missing */
 export async function uploadFolder(sandbox: SandboxHandle, local: string, path: string, onProgress: OnProgress): Promise<Copied> {
   const entries = await walk(local);
   const totalBytes = entries.reduce((sum, { size }) => sum + size, 0);
@@ -32,7 +32,7 @@ export async function uploadFolder(sandbox: SandboxHandle, local: string, path: 
     const stream = pack();
     const now = { files: 0, bytes: 0, skipped: 0 };
     done = now;
-    // What it throws ends the archive, and thereby the upload.
+    // An error ends the archive and thereby the upload.
     void fill(stream, local, entries, (change) => {
       now[change.what] += change.by;
       onProgress(now.bytes, totalBytes);
@@ -43,7 +43,7 @@ export async function uploadFolder(sandbox: SandboxHandle, local: string, path: 
   return done;
 }
 
-/** @param archive tar, as it is or compressed in a way that the sandbox's `tar` knows. @param path a folder that is there */
+/** @param archive tar, plain or in a compression that the sandbox's `tar` knows. @param path an existing folder */
 export async function uploadArchive(sandbox: SandboxHandle, archive: AsyncIterable<Uint8Array>, path: string, onProgress: OnProgress): Promise<Copied> {
   const source = new Again(archive);
   const { files, size } = await sandbox.uploadArchive(path, () => source.read(), { onProgress });
@@ -51,7 +51,7 @@ export async function uploadArchive(sandbox: SandboxHandle, archive: AsyncIterab
 }
 
 interface Entry {
-  /** Below the folder, with slashes. */
+  /** Relative to the folder, with slashes. */
   readonly name: string;
   readonly kind: "file" | "folder" | "link" | "other";
   readonly size: number;
@@ -93,7 +93,7 @@ async function fill(stream: Pack, root: string, entries: readonly Entry[], repor
 async function addFile(stream: Pack, path: string, header: { name: string; size: number }, report: Report): Promise<void> {
   const entry = stream.entry(header);
   if (header.size === 0) return void entry.end(new Uint8Array());
-  // What it grows by meanwhile is left out; one that becomes shorter breaks the archive, which is told.
+  // Bytes appended meanwhile are ignored; a file that becomes shorter breaks the archive, which is reported.
   const content = createReadStream(path, { end: header.size - 1 });
   content.on("data", ({ length }) => report({ what: "bytes", by: length }));
   await pipeline(content, entry);

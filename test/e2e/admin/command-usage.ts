@@ -17,12 +17,12 @@ const mistakes: readonly [args: string[], message: RegExp][] = [
   [["revoke"], /missing required argument 'KEY_ID'/],
   [["accounts", "--tier", "pro"], /unknown option '--tier'/],
   [["accounts", "--colour"], /unknown option '--colour'/],
-  [["set", "acct_x"], /set needs at least one option/],
+  [["set", "acct_x"], /set requires at least one option/],
   [["set", "acct_x", "--tier", "gold"], /--tier takes beta, pro, enterprise/],
   [["set", "acct_x", "--requests", "0"], /--requests takes a whole number from 1/],
   [["set", "acct_x", "--sandboxes", "many"], /--sandboxes takes a whole number from 0/],
   [["set", "acct_x", "--burst", "5", "--default-limits"], /not both/],
-  [["set-key", "key_x"], /set-key needs at least one option/],
+  [["set-key", "key_x"], /set-key requires at least one option/],
   [["set-key", "key_x", "--tier", "pro", "--default-tier"], /not both/],
   [["accounts", "--url", "localhost"], /is not the address of a gateway/],
   [["suspend", "acct_x"], /Without a terminal this needs --yes/],
@@ -59,7 +59,7 @@ export function commandUsageTests(world: AdminWorld): void {
     for (const { args, message, exitCode, stdout, stderr } of outcomes) {
       assert.deepEqual([exitCode, stdout], [2, ""], args.join(" "));
       assert.match(stderr, message);
-      if (args.length > 0) assert.match(stderr, /^sandgate: .*\nsandgate COMMAND --help says what there is\.$/s);
+      if (args.length > 0) assert.match(stderr, /^sandgate: .*\nSee sandgate COMMAND --help\.$/s);
     }
   });
 

@@ -58,7 +58,7 @@ export function commandTests(world: AdminWorld): void {
     assert.match(await run("set", member.email, "--tier", "pro"), /Tier +pro\nLimits of a key +300 requests\/min, 50 sandboxes\n/);
     assert.match(
       await run("set", member.id, "--requests", "500", "--burst=50", "--sandboxes", "0"),
-      /500 requests\/min, 50 at once, 0 sandboxes \(own numbers\)/,
+      /500 requests\/min, 50 at once, 0 sandboxes \(custom\)/,
     );
     const changed = json<AccountView>(await admin.run("set", member.email, "--default-limits", "--operator", "--json"));
     assert.deepEqual([changed.custom_limits, changed.operator, changed.tier], [null, true, "pro"]);
@@ -77,7 +77,7 @@ export function commandTests(world: AdminWorld): void {
   test("keys, set-key and revoke", async () => {
     const member = await world.member();
     const [one, other] = [await member.makeKey("one"), await member.makeKey("other")];
-    assert.match(await run("set-key", one.id, "--tier", "pro", "--sandboxes", "3"), /^key_\w+ \(one\): pro, 300 requests\/min, 3 sandboxes \(own numbers\)$/);
+    assert.match(await run("set-key", one.id, "--tier", "pro", "--sandboxes", "3"), /^key_\w+ \(one\): pro, 300 requests\/min, 3 sandboxes \(custom\)$/);
     assert.match(await run("set-key", one.id, "--default-tier", "--default-limits"), /: beta, 60 requests\/min, 10 sandboxes$/);
     const list = await run("keys", "--account", member.email);
     assert.match(list, /^ID +KEY +NAME +ACCOUNT/);

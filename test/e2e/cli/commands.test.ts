@@ -32,7 +32,7 @@ test("a name that several have is refused with all of them", async () => {
   const second = await cli.run("create", "-n", "twin", "--json");
   const ids = [first.stdout, (JSON.parse(second.stdout) as SandboxInfo).id];
   assert.deepEqual([first.exitCode, first.stderr, second.exitCode], [0, "", 0]);
-  assert.equal(second.stderr, `sandgate: another sandbox is called twin as well (${ids[0]}): use ids to tell them apart; this one is ${ids[1]}`);
+  assert.equal(second.stderr, `sandgate: another sandbox is also called twin (${ids[0]}): use ids to tell them apart; this one is ${ids[1]}`);
   const { exitCode, stdout, stderr } = await cli.run("rm", "twin");
   assert.deepEqual([exitCode, stdout], [1, ""]);
   assert.match(stderr, /^sandgate: twin can be any of these 2 sandboxes; use an id:\n/);
@@ -155,7 +155,7 @@ test("logs --follow shows what begins, how it ends, and nothing from before the 
     following.kill("SIGKILL");
     await following;
   }
-  assert.match((await cli.run("logs", "-f", "--until", "1h")).stderr, /leave --until away/);
+  assert.match((await cli.run("logs", "-f", "--until", "1h")).stderr, /omit --until/);
 });
 
 test("a command that begins with a dash is a command, be it short, long or in a session", async () => {

@@ -34,7 +34,7 @@ test("every kind of command at once: all are done, and those that waited say so"
     piped("tar -c tree | ./sandgate cp - box:/tmp"),
   ]);
   for (const { exitCode, stderr } of outcomes) assert.equal(exitCode, 0, stderr);
-  const waited = outcomes.filter(({ stderr }) => /^sandgate: the limit of requests is reached; going on in \d+ s$/m.test(stderr));
+  const waited = outcomes.filter(({ stderr }) => /^sandgate: request limit reached; continuing in \d+ s$/m.test(stderr));
   assert.ok(waited.length >= outcomes.length / 2, `${waited.length} waited`);
   assert.deepEqual([outcomes[2].stdout, outcomes[3].stdout], ["hello", "hello"]);
   const sums = await cli.done("exec", "box", "cd /work && cmp one tree/one && cmp tree/two /tmp/tree/two && echo same");

@@ -43,7 +43,7 @@ const mistakes: readonly [args: string[], exitCode: number, message: RegExp][] =
   [["logs", "--since", "soon"], 2, /--since takes a time/],
   [["cp", "a", "b"], 2, /one of the two must be SANDBOX:PATH/],
   [["cp", "a", "web:relative"], 2, /must begin with \//],
-  [["completion", "tcsh"], 2, /completion knows bash, zsh, fish/],
+  [["completion", "tcsh"], 2, /completion supports bash, zsh, fish/],
   [["ls", "--url", "localhost"], 2, /is not the address of a gateway/],
   [["exec"], 125, /missing required argument 'SANDBOX'/],
   [["exec", "web"], 125, /which command\?/],

@@ -219,7 +219,7 @@ test("gives the operator's key to whoever listens in a folder that others can wr
   const data = dataDir(0o777);
   const visitors = await impostor(operatorSocketOf(data));
   const { exitCode, stderr } = await admin.runWith({ SANDGATE_DATA_DIR: data }, "workers");
-  assert.match(stderr, /others than you can listen in .*: no key is sent there/);
+  assert.match(stderr, /other users can listen in .*, so no key is sent there/);
   assert.deepEqual([exitCode, visitors()], [1, 0]);
 });
 

@@ -45,5 +45,5 @@ test("no more than 16 MiB are kept: then it is sent once, and the second time sa
   let bytes = 0;
   for await (const { length } of again.read()) bytes += length;
   assert.equal(bytes, 40 * piece.length);
-  await assert.rejects(all(again.read()), /too much of standard input has been read to begin again/);
+  await assert.rejects(all(again.read()), /too much of standard input has been read to restart/);
 });
