@@ -1,7 +1,7 @@
 /**
- * The HTTP API as a busy client calls it: connections are kept, nothing is retried. Not by the client library, whose share
- * would be measured as well: it sends an Idempotency-Key with what makes something, which the server keeps, and looks at
- * every piece of a stream.
+ * The HTTP API as called by a busy client: connections are reused, nothing is retried. Does not use the client library, whose
+ * overhead would be measured too: it sends an Idempotency-Key with calls that create something, which the server stores, and
+ * processes every piece of a stream.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import type { Readable } from "node:stream";
@@ -25,7 +25,7 @@ export class HttpClient {
     this.headers = { "x-api-key": apiKey };
   }
 
-  /** A call with a small answer, parsed. @throws {Error} unless the status is 2xx. */
+  /** Makes a call with a small answer, and parses it. @throws {Error} unless the status is 2xx */
   async json<T>(call: Call): Promise<T> {
     const response = await this.open(call);
     const chunks: Buffer[] = [];
@@ -33,7 +33,7 @@ export class HttpClient {
     return JSON.parse(Buffer.concat(chunks).toString("utf8")) as T;
   }
 
-  /** Resolves with the answer when its headers are there; its body must be read. @throws {Error} unless the status is 2xx. */
+  /** Resolves when the headers of the answer have arrived; the body must be read. @throws {Error} unless the status is 2xx */
   async open(call: Call): Promise<IncomingMessage> {
     const response = await this.#send(call);
     const { statusCode = 0 } = response;

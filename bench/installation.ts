@@ -1,9 +1,9 @@
-/** What every scenario works with: a real installation, a client of its API, and Podman beside it. */
+/** The environment of every scenario: a real installation, a client of its API, and Podman for comparison. */
 import { type Stack, startStack } from "../test/helpers/stack.ts";
 import { HttpClient } from "./http.ts";
 import { NamespaceAgent } from "./peers/client.ts";
 
-/** A sandbox, and the container that it is. */
+/** A sandbox and its container. */
 export interface Sandbox {
   readonly id: string;
   readonly containerId: string;
@@ -29,7 +29,7 @@ export class Installation {
     );
   }
 
-  /** Makes a sandbox of the default image, runs `work` with it, and deletes it. */
+  /** Creates a sandbox of the default image, runs `work` with it, and deletes it. */
   async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     const id = await this.create();
     try {
@@ -41,7 +41,7 @@ export class Installation {
     }
   }
 
-  /** Makes a sandbox of the default image and resolves with its id when it runs. */
+  /** Creates a sandbox of the default image. Resolves with its id when it is running. */
   async create(): Promise<string> {
     return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json: { image: "default" } })).id;
   }
@@ -50,18 +50,18 @@ export class Installation {
     await this.api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` });
   }
 
-  /** Runs a command that succeeds. @throws {Error} when it does not. */
+  /** Runs a command. @throws {Error} if it fails */
   async execute(id: string, command: string): Promise<void> {
     const result = await this.api.json<{ exit_code: number }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json: { command } });
     if (result.exit_code !== 0) throw new Error(`${command} ended with ${result.exit_code}`);
   }
 
-  /** The OCI runtime that Podman started the container with. */
+  /** The OCI runtime with which Podman started the container. */
   async runtimeOf({ containerId }: Sandbox): Promise<string> {
     return (await this.agent.run(["podman", "inspect", "--format", "{{.OCIRuntime}}", containerId])).stdout.trim();
   }
 
-  /** Ends everything and removes what was made, sandboxes and containers of the comparison alike. */
+  /** Stops everything, and removes the sandboxes and the containers created for comparison. */
   async stop(): Promise<void> {
     this.api.close();
     // First, so that no container appears after they have been listed for removal.

@@ -1,4 +1,4 @@
-/** What the figures were measured on. */
+/** The machine on which the figures were measured. */
 import { cpus, loadavg, release, totalmem } from "node:os";
 import type { Installation } from "./installation.ts";
 import { loadGeneratorName } from "./load.ts";
@@ -12,11 +12,11 @@ export interface Machine {
   readonly runtime: string;
   readonly node: string;
   readonly load: string;
-  /** Load average over one minute before anything was started. */
+  /** One-minute load average before anything was started. */
   readonly loadAverage: number;
 }
 
-/** Load average over one minute, now. */
+/** The current one-minute load average. */
 export const loadAverage = (): number => loadavg()[0] ?? 0;
 
 export async function describeMachine({ agent }: Installation, loadAverageAtStart: number): Promise<Machine> {

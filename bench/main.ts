@@ -1,4 +1,4 @@
-/** Prepares the machine, starts an installation of its own, measures, reports, and removes everything again. */
+/** Prepares the machine, starts its own installation, measures, reports, and removes everything again. */
 
 import { Terminal } from "../systemd/base/terminal.ts";
 import { prepareTests } from "../test/helpers/prepare.ts";
@@ -13,7 +13,7 @@ import { judge } from "./targets.ts";
 const exitUsage = 64;
 const exitInterrupted = 130;
 
-/** Ends the measurements, not the process: what was made is removed first. */
+/** Ends the measurements but not the process, so that everything created is removed first. */
 class Interrupted extends Error {
   override name = "Interrupted";
 }

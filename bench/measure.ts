@@ -1,29 +1,29 @@
-/** Taking turns, and what a set of timings comes to. */
+/** Measuring contenders in turns, and statistics of timings. */
 
-/** One way to do a thing: Sandgate, or what it is compared with. */
+/** One implementation of a task: Sandgate, or a peer it is compared with. */
 export interface Contender<Metric extends string = string> {
   readonly name: string;
-  /** Does it once and returns milliseconds by metric; what is cleaned up afterwards is not in them. */
+  /** Does the task once. Returns milliseconds by metric, without the clean-up. */
   measure(): Promise<Readonly<Record<Metric, number>>>;
 }
 
 export interface Rounds {
   readonly count: number;
-  /** Rounds before the first that counts. */
+  /** Rounds before the first one that counts. */
   readonly warmUp: number;
   readonly signal: AbortSignal;
   /** Called before every round that counts. */
   readonly onRound?: (done: number) => void;
 }
 
-/** Timings in milliseconds of each contender by metric. */
+/** Timings of each contender in milliseconds, by metric. */
 export type Samples<Metric extends string> = Readonly<Record<string, Readonly<Record<Metric, number[]>>>>;
 
 /**
- * Lets the contenders take turns, so that noise of the machine hits all of them. Every round begins with another one,
- * so that none always runs in the wake of the same other.
+ * Measures the contenders in turns, so that noise on the machine affects all of them. Each round starts with a different one,
+ * so that none always runs right after the same other.
  *
- * @throws the signal's reason when it is aborted; the running measurement is finished before, so that it leaves nothing behind.
+ * @throws the signal's reason when it is aborted; the running measurement is finished first, so that it leaves nothing behind
  */
 export async function takeTurns<Metric extends string>(contenders: readonly Contender<Metric>[], rounds: Rounds): Promise<Samples<Metric>> {
   const samples: Record<string, Record<string, number[]>> = Object.fromEntries(contenders.map(({ name }) => [name, {}]));
@@ -44,7 +44,7 @@ export async function takeTurns<Metric extends string>(contenders: readonly Cont
   return samples as Samples<Metric>;
 }
 
-/** Milliseconds that something took. */
+/** The duration of the work in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const begun = performance.now();
   await work();
@@ -52,9 +52,9 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Keeps `clients` operations running until `total` were started.
+ * Keeps `clients` operations running until `total` have been started.
  *
- * @returns the milliseconds of each, and those of the whole.
+ * @returns the milliseconds of each operation, and of the whole
  */
 export async function inParallel(clients: number, total: number, operation: () => Promise<number>): Promise<{ latencies: number[]; wallMs: number }> {
   const latencies: number[] = [];
@@ -72,7 +72,7 @@ export interface Percentiles {
   readonly p99: number;
 }
 
-/** The value that a share of the values does not exceed (nearest rank). @param share above 0, up to 1 */
+/** The value that the given share of the values does not exceed (nearest rank). @param share above 0, at most 1 */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;

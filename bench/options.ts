@@ -1,4 +1,4 @@
-/** What the person who typed `npm run bench` asked for. */
+/** The command line of `npm run bench`. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { appDir } from "../shared/programs.mjs";
@@ -6,12 +6,12 @@ import { type ScenarioName, scenarioNames } from "./scenarios/index.ts";
 
 export interface Options {
   readonly scenarios: readonly ScenarioName[];
-  /** Measurements of the quickest operation; slower ones take a fixed share of it. */
+  /** Number of measurements of the fastest operation; slower ones use a fixed share of it. */
   readonly runs: number;
   readonly jsonFile: string;
 }
 
-/** A command line that cannot be carried out; the message says why. */
+/** An invalid command line; the message says why. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
@@ -27,7 +27,7 @@ Measures Sandgate beside what it is built on, in turns, and states whether the t
   --json FILE  where the results go as JSON (default bench/results/latest.json)
 `;
 
-/** @returns the options, or undefined when only help was asked for. @throws {UsageError} */
+/** @returns the options, or undefined if only help was requested. @throws {UsageError} */
 export function parseOptions(args: readonly string[]): Options | undefined {
   const { values, positionals } = parse(args);
   if (values.help) return undefined;

@@ -1,4 +1,4 @@
-/** The results as a person reads them, and as a program does. */
+/** The results, for people and for programs. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Terminal } from "../systemd/base/terminal.ts";
@@ -16,7 +16,7 @@ export interface Report {
 }
 
 const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
-/** Columns whose text begins at the left. */
+/** Number of left-aligned columns. */
 const leftAligned = 2;
 
 export function printReport(terminal: Terminal, { machine, rows, targets, durationS }: Report): void {
@@ -48,7 +48,7 @@ function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
   return [isFirst ? row.task : "", row.contender, row.n.toLocaleString("en"), precise(row.p50), precise(row.p95), precise(row.p99), rate, compared];
 }
 
-/** Three figures that matter, which is more than a second run would repeat. */
+/** Three significant figures, which is already more than a second run would reproduce. */
 function precise(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value >= 10 ? 1 : 2);
 }

@@ -1,14 +1,14 @@
-/** One line of the report: how one contender did in one scenario. */
+/** One line of the report: the result of one contender in one scenario. */
 import { type Percentiles, percentilesOf } from "./measure.ts";
 
 export const own = "sandgate";
 
 export interface Row extends Percentiles {
-  /** What was done, such as `execute true`. */
+  /** The task, such as `execute true`. */
   readonly task: string;
   readonly contender: string;
   readonly n: number;
-  /** How much was done per second; where it is there, contenders are compared by it. */
+  /** Throughput; if present, contenders are compared by it. */
   readonly rate?: { readonly value: number; readonly unit: "calls/s" | "MB/s" };
 }
 
@@ -17,7 +17,7 @@ export function rowOf(task: string, contender: string, latencies: readonly numbe
   return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...(rate ? { rate } : {}) };
 }
 
-/** How many times as fast as `peer` this row is: by rate where there is one, else by the median time. */
+/** How many times as fast as `peer` this row is: by rate if there is one, else by the median time. */
 export function speedAgainst(row: Row, peer: Row): number {
   return row.rate && peer.rate ? row.rate.value / peer.rate.value : peer.p50 / row.p50;
 }

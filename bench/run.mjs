@@ -1,4 +1,4 @@
-/** `npm run bench`: installs what is missing, then measures on the Node.js that the product runs on. */
+/** `npm run bench`: installs what is missing, then measures with the Node.js that the product uses. */
 import { appDir } from "../shared/programs.mjs";
 import { ensureBuilt } from "../systemd/build.mjs";
 import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";

@@ -1,4 +1,4 @@
-/** A live session as a quick client has it: nothing is waited for but what comes over the socket. */
+/** A fast client of live sessions: it waits only for what arrives on the socket. */
 import { once } from "node:events";
 import WebSocket from "ws";
 import type { ServerMessage, StartMessage } from "../shared/schemas/session-messages.ts";
@@ -7,7 +7,7 @@ import { subprotocol, windowBytes } from "../shared/stream/session/protocol.ts";
 
 const ackBytes = windowBytes / 4;
 
-/** A WebSocket that sends something and waits for the answer. */
+/** A WebSocket that sends something and waits for the echo. */
 export interface Echo {
   /** Milliseconds from a keystroke to its echo. */
   keystroke(): Promise<number>;
@@ -16,7 +16,7 @@ export interface Echo {
 
 const key = encodeInput(Buffer.from("k"));
 
-/** What takes a keystroke to come back over an open WebSocket. */
+/** Milliseconds until a keystroke comes back over an open WebSocket. */
 export async function roundTrip(socket: WebSocket): Promise<number> {
   const begun = performance.now();
   const back = once(socket, "message");
@@ -48,7 +48,7 @@ export class BenchSession implements Echo {
     for (const { promise } of [this.#started, this.#written]) promise.catch(() => {});
   }
 
-  /** Resolves when the command runs. */
+  /** Resolves when the command is running. */
   static async start({ url, apiKey }: { url: string; apiKey: string }, sandboxId: string, message: Omit<StartMessage, "type">): Promise<BenchSession> {
     const address = `${url.replace("http", "ws")}/v1/sandboxes/${sandboxId}/session`;
     const session = new BenchSession(new WebSocket(address, [subprotocol], { headers: { "x-api-key": apiKey }, perMessageDeflate: false }));
@@ -62,7 +62,7 @@ export class BenchSession implements Echo {
     return this.#ended.promise;
   }
 
-  /** Resolves when the command has written something. */
+  /** Resolves when the command has written some output. */
   get written(): Promise<void> {
     return this.#written.promise;
   }

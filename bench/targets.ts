@@ -1,4 +1,4 @@
-/** What the product promises about its speed, and whether a run keeps it. */
+/** The product's performance targets, and whether a run meets them. */
 import { ownRow, type Row, speedAgainst } from "./rows.ts";
 import { createTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
@@ -17,7 +17,7 @@ interface Target {
   readonly task: string;
   readonly peer: string;
   readonly text: string;
-  /** Least number of times as fast as the peer. */
+  /** How many times as fast as the peer it must be at least. */
   readonly speedMin: number;
   readonly show: (speed: number) => string;
 }
@@ -68,7 +68,7 @@ const snapshotTargets = snapshotSizes.flatMap(({ name }): Target[] => {
   ];
 });
 
-/** What passing a keystroke on may take beyond what any WebSocket takes. */
+/** How many milliseconds longer a keystroke may take than over a bare WebSocket. */
 const keystrokeMsMax = 3;
 
 function judgeKeystrokes(rows: readonly Row[]): Verdict[] {
@@ -82,7 +82,7 @@ function judgeKeystrokes(rows: readonly Row[]): Verdict[] {
   });
 }
 
-/** How long a command may take while another sandbox takes all the CPU that it can get. */
+/** Milliseconds a command may take while another sandbox uses all the CPU it can get. */
 const besideMsMax = 1_000;
 
 function judgeFairness(rows: readonly Row[]): Verdict[] {
@@ -91,7 +91,7 @@ function judgeFairness(rows: readonly Row[]): Verdict[] {
   return [{ target: `${besideExecuteTask}: takes less than ${besideMsMax} ms (p99)`, measured: `${row.p99.toFixed(0)} ms`, met: row.p99 < besideMsMax }];
 }
 
-/** Judges every target whose scenario was run. */
+/** Checks every target whose scenario was run. */
 export function judge(rows: readonly Row[]): Verdict[] {
   const judged = [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
     const row = ownRow(rows, task);

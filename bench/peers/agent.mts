@@ -1,7 +1,7 @@
 /**
- * Runs programs and reports how long each took. Started once, as the worker's user inside Podman's namespace, so that
- * a timing holds the program alone and not the way into the namespace. Reads and writes lines of JSON, see `client.ts`.
- * Needs nothing but Node.js, because it is copied to where that user can read it.
+ * Runs programs and reports how long each took. Started once, as the worker's user inside Podman's namespace, so that timings
+ * exclude entering the namespace. Reads and writes lines of JSON, see `client.ts`. Needs only Node.js, because it is copied to
+ * a place where that user can read it.
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -31,6 +31,6 @@ function carryOut({ id, argv: [file = "", ...args] }: Task): void {
   child.once("close", report);
 }
 
-// Ctrl-C reaches the whole group of processes; what runs is finished so that nothing half-made stays behind.
+// Ctrl-C is sent to the whole process group. Running programs are finished, so that nothing incomplete stays behind.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 createInterface({ input: process.stdin }).on("line", (line) => carryOut(JSON.parse(line) as Task));

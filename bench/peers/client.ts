@@ -1,4 +1,4 @@
-/** Programs run by `agent.mts` in Podman's namespace, as the worker's user. */
+/** Programs that `agent.mts` runs in Podman's namespace, as the worker's user. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chownSync, copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import type { Instance } from "../../systemd/base/instance.ts";
 
 interface Report {
   readonly id: number;
-  /** From before the program was started until it had ended and its output was read. */
+  /** From before the program was started until it had ended and its output had been read. */
   readonly ms: number;
   readonly exitCode: number | null;
   readonly stdout: string;
@@ -18,21 +18,21 @@ interface Report {
 const closeTimeoutMs = 30_000;
 
 export class NamespaceAgent {
-  /** A folder that the worker's user may write. */
+  /** A folder that the worker's user can write to. */
   readonly scratchDir: string;
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, PromiseWithResolvers<Report>>();
   readonly #ended = Promise.withResolvers<void>();
   #serial = 0;
 
-  /** Starts the agent with a scratch folder in the data directory of the installation. */
+  /** Starts the agent with a scratch folder in the installation's data directory. */
   constructor(instance: Instance) {
     this.scratchDir = join(instance.paths.data, "bench");
     mkdirSync(this.scratchDir, { recursive: true, mode: 0o700 });
     const script = join(this.scratchDir, "agent.mts");
     copyFileSync(join(import.meta.dirname, "agent.mts"), script);
     for (const path of [this.scratchDir, script]) chownSync(path, instance.account.uid, instance.account.gid);
-    // Without tsx, so that a spawn costs what it costs in plain Node.js.
+    // Without tsx, so that a spawn costs as much as in plain Node.js.
     const node = [join(instance.paths.app, "node_modules/.bin/node"), "--disable-warning=ExperimentalWarning", "--experimental-strip-types"];
     const [file = "", ...args] = inPodmanNamespace(instance, [...node, script]);
     this.#process = spawn(file, args, { cwd: "/", env: accountEnvironment(instance), stdio: ["pipe", "pipe", "inherit"] });
@@ -41,7 +41,7 @@ export class NamespaceAgent {
     this.#process.once("error", (error) => this.#fail(error)).once("exit", () => this.#fail(new Error("the agent in Podman's namespace has ended")));
   }
 
-  /** Runs a program. @throws {Error} unless it exits with 0. */
+  /** Runs a program. @throws {Error} unless it exits with 0 */
   async run(argv: readonly string[]): Promise<Report> {
     const id = this.#serial++;
     const waiting = Promise.withResolvers<Report>();
@@ -52,7 +52,7 @@ export class NamespaceAgent {
     return report;
   }
 
-  /** Waits for what runs, then ends the agent. */
+  /** Waits for running programs, then ends the agent. */
   async close(): Promise<void> {
     this.#process.stdin?.end();
     const timer = setTimeout(() => this.#process.kill("SIGKILL"), closeTimeoutMs);

@@ -1,4 +1,4 @@
-/** Bare servers as processes of their own, as the gateway is one. */
+/** Bare servers, each in a process of its own, like the gateway. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ class BareServer {
   }
 }
 
-/** @param file one of this folder that prints its port and ends with its input. */
+/** @param file a file of this folder that prints its port and exits when its standard input ends */
 async function startBare(file: string): Promise<BareServer> {
   const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, file)], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "exit").then(() => Promise.reject(new Error(`${file} could not be started`)));

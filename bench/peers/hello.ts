@@ -1,4 +1,4 @@
-/** The least that uWebSockets.js can do: one fixed answer to everything. Prints its port. */
+/** The minimum for uWebSockets.js: one fixed answer to every request. Prints its port. */
 import { App, type us_listen_socket, us_socket_local_port } from "uWebSockets.js";
 
 App()
@@ -8,5 +8,5 @@ App()
     process.stdout.write(`${us_socket_local_port(socket)}\n`);
   });
 
-// Ends with whoever started it.
+// Exits with the parent process.
 process.stdin.resume().once("end", () => process.exit());

@@ -1,4 +1,4 @@
-/** The least that a WebSocket can do: what comes in goes out again. Prints its port. */
+/** The minimum for a WebSocket: it echoes every message. Prints its port. */
 import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 
@@ -6,5 +6,5 @@ const server = new WebSocketServer({ host: "127.0.0.1", port: 0, perMessageDefla
 server.on("connection", (socket) => socket.on("message", (data, isBinary) => socket.send(data as Buffer, { binary: isBinary })));
 server.once("listening", () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
 
-// Ends with whoever started it.
+// Exits with the parent process.
 process.stdin.resume().once("end", () => process.exit());

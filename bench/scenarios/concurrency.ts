@@ -1,4 +1,4 @@
-/** The shortest command by many clients at once. */
+/** The shortest command, run by many clients at once. */
 import { inParallel, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import type { Setting } from "./setting.ts";
@@ -8,7 +8,7 @@ const rounds = 2;
 
 interface Contender {
   readonly name: string;
-  /** Calls of one round; podman gets fewer, because each takes so much longer. */
+  /** Calls in one round; podman gets fewer, because each takes much longer. */
   readonly calls: (clients: number) => number;
   readonly call: () => Promise<number>;
 }

@@ -1,4 +1,4 @@
-/** Making and removing a sandbox, beside Podman with the very command line that made one. */
+/** Creating and deleting a sandbox, compared with Podman running the same command line that created the sandbox. */
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
@@ -45,7 +45,7 @@ function podman({ agent }: Installation, command: readonly string[]): Contender<
 }
 
 /**
- * The command that Podman made the sandbox with, for a container of the comparison. The label of the worker stays, so
+ * The command line with which Podman created the sandbox, for a container to compare with. The worker's label is kept, so
  * that the container is found when the installation is removed.
  */
 export async function createCommand({ agent }: Installation, { containerId }: Sandbox): Promise<string[]> {

@@ -1,4 +1,4 @@
-/** The shortest command: what running anything costs. */
+/** The shortest command: the overhead of running anything. */
 import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import type { Setting } from "./setting.ts";

@@ -1,4 +1,4 @@
-/** What is left for others while one sandbox takes all the CPU that it can get. */
+/** What is left for other sandboxes while one uses all the CPU it can get. */
 import { takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import type { Setting } from "./setting.ts";
@@ -7,13 +7,13 @@ const loops = 200;
 export const besideExecuteTask = `execute true beside ${loops} busy loops`;
 const besideCreateTask = `create beside ${loops} busy loops`;
 
-/** Each in a session of its own: where a session is what gets a share of the CPU, that takes most. */
+/** Each loop runs in its own session: if the CPU is shared between sessions, this takes the most. */
 const busy = `for i in $(seq ${loops}); do setsid sh -c 'while :; do :; done' > /dev/null 2>&1 & done`;
 
 export async function fairness({ installation, runs, signal, say }: Setting): Promise<Row[]> {
   return installation.withSandbox((neighbour) =>
     installation.withSandbox(async (greedy) => {
-      // They go on when the command has ended, until the sandbox is deleted.
+      // The loops go on after the command has ended, until the sandbox is deleted.
       await installation.execute(greedy.id, busy);
       const execute = { name: own, measure: async () => ({ ms: await timed(() => installation.execute(neighbour.id, "true")) }) };
       const executes = await takeTurns([execute], { count: runs, warmUp: 10, signal, onRound: (done) => say(`execute ${done}/${runs}`) });

@@ -9,7 +9,7 @@ import type { Scenario } from "./setting.ts";
 import { snapshot } from "./snapshot.ts";
 import { stream } from "./stream.ts";
 
-/** In the order in which they run: `list` begins without sandboxes. */
+/** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = { execute, create, list, concurrency, stream, snapshot, session, fairness } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;

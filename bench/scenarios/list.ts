@@ -1,4 +1,4 @@
-/** The gateway by itself: an authenticated call that needs no worker, beside the bare HTTP server. */
+/** The gateway alone: an authenticated call that needs no worker, compared with a bare HTTP server. */
 import type { Installation } from "../installation.ts";
 import { type LoadResult, loadGenerator } from "../load.ts";
 import { percentile } from "../measure.ts";
@@ -50,7 +50,7 @@ async function compare({ installation, runs, signal, say }: Setting, hello: Hell
   return contenders.map(({ name, results }) => summary(listTask(size), name, results));
 }
 
-/** Every figure is the median of the rounds, so that one disturbed round changes nothing. */
+/** Every figure is the median of the rounds, so that one disturbed round has no effect. */
 function summary(task: string, contender: string, results: readonly LoadResult[]): Row {
   const median = (pick: (result: LoadResult) => number): number => percentile(results.map(pick), 0.5);
   return {

@@ -1,4 +1,4 @@
-/** Live sessions: how long a keystroke takes to come back, how long a start takes, how fast much output comes. */
+/** Live sessions: echo time of a keystroke, start-up time, and throughput of large output. */
 import type { Installation } from "../installation.ts";
 import { type Contender, inParallel, percentile, takeTurns, timed } from "../measure.ts";
 import { startEchoServer } from "../peers/hello-server.ts";
@@ -17,7 +17,7 @@ const startsAtOnce = 8;
 const MB = 1_000_000;
 const outputBytes = 1024 * 1_048_576;
 const outputTask = "session, cat of 1 GiB";
-/** Sends every byte back at once, as a program does that reads keys. */
+/** Echoes every byte immediately, like a program that reads keys. */
 const echoCommand = "stty raw -echo; echo; exec cat";
 
 export async function session(setting: Setting): Promise<Row[]> {
@@ -33,7 +33,7 @@ async function starts({ installation, runs, signal, say }: Setting): Promise<Row
       },
       {
         name: podmanTerminal,
-        // It wants a terminal of its own, which script gives it.
+        // podman exec -it needs a terminal, which script provides.
         measure: async () => ({ ms: (await installation.agent.run(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])).ms }),
       },
     ];
@@ -75,7 +75,7 @@ async function openSessions({ stack }: Installation, sandboxes: readonly string[
   });
 }
 
-/** One keystroke at a time, each in another session, while all are open. */
+/** Sends one keystroke at a time, each in another session, while all sessions are open. */
 async function compare(task: string, open: { ours: readonly Echo[]; bare: readonly Echo[] }, rounds: Parameters<typeof takeTurns>[1]): Promise<Row[]> {
   const contender = (name: string, echoes: readonly Echo[]): Contender<"ms"> => {
     let turn = 0;

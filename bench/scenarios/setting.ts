@@ -1,10 +1,10 @@
-/** What a scenario is given, and what it brings. */
+/** The inputs and results of scenarios. */
 import type { Installation } from "../installation.ts";
 import type { Row } from "../rows.ts";
 
 export interface Setting {
   readonly installation: Installation;
-  /** Measurements of the quickest operation; a slower scenario takes its share. */
+  /** Number of measurements of the fastest operation; a slower scenario uses a share of it. */
   readonly runs: number;
   /** Aborted on Ctrl-C. */
   readonly signal: AbortSignal;

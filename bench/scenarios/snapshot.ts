@@ -1,4 +1,4 @@
-/** Snapshots, restores and clones of sandboxes with changes of several sizes, beside `podman commit` and `podman run`. */
+/** Snapshots, restores and clones of sandboxes with changes of different sizes, compared with `podman commit` and `podman run`. */
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
@@ -28,7 +28,7 @@ export async function snapshot(setting: Setting): Promise<Row[]> {
 
 async function compare({ installation, runs, signal, say }: Setting, { name, MB }: (typeof snapshotSizes)[number]): Promise<Row[]> {
   return installation.withSandbox(async (sandbox) => {
-    // Bytes that neither a file system nor an archive can make smaller.
+    // Random bytes, which neither a file system nor an archive can compress.
     await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, sandbox, await createCommand(installation, sandbox))];
     const count = Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
@@ -71,7 +71,7 @@ function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metr
   };
 }
 
-/** How long the sandbox stood still, as the worker's log says. */
+/** How long the sandbox was frozen, according to the worker's log. */
 function pauseOf(lines: readonly string[], snapshotId: string): number {
   const line = lines.findLast((each) => each.includes('"snapshot_taken"') && each.includes(snapshotId));
   return line ? (JSON.parse(line) as { pause_ms: number }).pause_ms : Number.NaN;
@@ -82,7 +82,7 @@ function podman({ agent }: Installation, { containerId }: Sandbox, command: read
   return {
     name: "podman",
     measure: async () => {
-      // Without a cgroup of its own a rootless container cannot be paused; the copy is the same.
+      // A rootless container without a cgroup of its own cannot be paused; the copy is the same.
       const committed = await agent.run(["podman", "commit", "--quiet", "--pause=false", containerId, peerImage]);
       const started = await agent.run(fromPeer);
       await agent.run(["podman", "rm", "-f", "-t", "0", started.stdout.trim()]);

@@ -1,4 +1,4 @@
-/** Bytes: the output of a command as it comes, and whole files in and out. */
+/** Throughput: the output of a command as it is written, and whole files in both directions. */
 import { createReadStream, createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -61,7 +61,7 @@ function sandgate({ api }: Installation, { id }: Sandbox, file: string, signal: 
   };
 }
 
-/** Reads a stream of output to its end. @throws {Error} when it is short or the command failed. */
+/** Reads an output stream to its end. @throws {Error} if it is incomplete or the command failed */
 async function readOutput(response: AsyncIterable<Buffer>): Promise<void> {
   let bytes = 0;
   let last = "";

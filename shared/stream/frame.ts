@@ -1,6 +1,6 @@
 /**
- * One message of a stream: a line of JSON, then for data frames the bytes themselves.
- * Bytes of an execution are NDJSON lines made for the client, so a gateway passes them on unread.
+ * One message of a stream: a line of JSON, followed by the payload in data frames.
+ * The output of an execution is sent as NDJSON lines made for the client, so a gateway passes them on without parsing.
  */
 import Type, { type Static } from "typebox";
 import { decodeJson } from "../bus/json.ts";
@@ -16,17 +16,17 @@ const Failure = Type.Object({
 });
 
 const Header = Type.Object({
-  /** Data, end and fail frames of one stream are numbered from 0 without a hole. */
+  /** Data, message, end and fail frames of a stream are numbered from 0 without gaps. */
   seq: Type.Optional(Sequence),
-  /** Part of a conversation whose messages have schemas of their own; numbered like data. */
+  /** A message of a conversation with schemas of its own; numbered like data. */
   message: Type.Optional(Type.Unknown()),
-  /** The sender is done; its summary, and how many bytes it sent in all. */
+  /** The sender is done. Has its summary and the total number of bytes sent. */
   end: Type.Optional(Type.Object({ bytes: Sequence, summary: Type.Unknown() })),
-  /** The sender cannot go on. */
+  /** The sender has failed. */
   fail: Type.Optional(Failure),
-  /** From the receiver: bytes that the sender may have sent in all. */
+  /** From the receiver: the total number of bytes that the sender may have sent. */
   credit: Type.Optional(Sequence),
-  /** From the receiver: stop, nobody reads any more. */
+  /** From the receiver: stop, because the stream is no longer read. */
   cancel: Type.Optional(Failure),
 });
 export type FrameHeader = Static<typeof Header>;
@@ -34,13 +34,13 @@ export type FrameHeader = Static<typeof Header>;
 const checkHeader = checker(Header);
 const newline = 0x0a;
 
-/** Header and payload, which may come in parts, as one message. */
+/** Encodes a header and a payload, which may consist of several parts, as one message. */
 export function encodeFrame(header: FrameHeader, ...payload: Uint8Array[]): Uint8Array {
   const line = Buffer.from(`${JSON.stringify(header)}\n`);
   return payload.length > 0 ? Buffer.concat([line, ...payload]) : line;
 }
 
-/** @throws {SandgateError} `internal_error` when the message is no frame. */
+/** @throws {SandgateError} `internal_error` if the message is not a frame */
 export function decodeFrame(message: Uint8Array): { header: FrameHeader; payload: Uint8Array } {
   const end = message.indexOf(newline);
   if (end < 0) throw new SandgateError("internal_error", "a stream frame has no header");

@@ -1,4 +1,4 @@
-/** All streams of a process share one subscription; this finds the stream that a frame belongs to. */
+/** The streams of a process share one subscription. The hub passes each frame to the stream it belongs to. */
 
 import { busLost } from "../bus/failures.ts";
 import type { Bus } from "../bus/nats.ts";
@@ -15,7 +15,7 @@ import { FramesLost } from "./window.ts";
 export interface StreamEnd {
   readonly remotePeer: string;
   take(header: FrameHeader, payload: Uint8Array): void;
-  /** The other end or the bus is gone; frames may be lost. */
+  /** The other end or the bus is gone; frames may have been lost. */
   abort(error: SandgateError): void;
 }
 
@@ -52,13 +52,13 @@ export class StreamHub {
     this.#ends.delete(streamId);
   }
 
-  /** @throws {SandgateError} `unavailable`, `payload_too_large`. */
+  /** @throws {SandgateError} `unavailable`, `payload_too_large` */
   send(peer: string, streamId: string, header: FrameHeader, ...payload: Uint8Array[]): void {
     if (!this.#bus.connected) throw busLost();
     this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, ...payload));
   }
 
-  /** Ends every stream with the error, for a shutdown whose time is up. */
+  /** Ends every stream with the error, when the time for a shutdown is up. */
   abortAll(error: SandgateError): void {
     this.#abort(() => true, error);
   }

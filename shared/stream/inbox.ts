@@ -1,25 +1,25 @@
-/** What has come on a stream and waits to be read. */
+/** Items that have arrived on a stream and wait to be read. */
 import type { SandgateError } from "../errors.ts";
 import { Condition } from "../waiting.ts";
 
-/** Hears everything that comes on a stream, in order. */
+/** Receives everything that arrives on a stream, in order. */
 export interface StreamListener {
   bytes(payload: Uint8Array): void;
   message(message: unknown): void;
   /** The other end has sent everything. */
   ended(summary: unknown): void;
-  /** Nothing more comes. Of an end that breaks the stream itself, its own listener hears as well. */
+  /** The stream broke, so nothing more arrives. Called even if this end broke it itself. */
   broken(error: SandgateError): void;
 }
 
 type Item = { kind: "bytes"; payload: Uint8Array } | { kind: "ended"; summary: unknown } | { kind: "broken"; error: SandgateError };
 
-/** What nobody reads is bounded by the window that the other end was granted. */
+/** Queues items for a reader. Its size is bounded by the window granted to the other end. */
 export class Inbox implements StreamListener {
   readonly #items: Item[] = [];
   readonly #arrival = new Condition();
 
-  /** The first that was not read yet, waiting for it. */
+  /** The first unread item, once there is one. */
   async next(): Promise<Item> {
     if (this.#items.length === 0) await this.#arrival.until(() => this.#items.length > 0);
     return this.#items.shift() as Item;
@@ -34,7 +34,7 @@ export class Inbox implements StreamListener {
   }
 
   message(): void {
-    // Whoever reads bytes is told nothing else.
+    // Readers of bytes do not receive messages.
   }
 
   ended(summary: unknown): void {

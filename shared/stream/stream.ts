@@ -1,9 +1,9 @@
 /**
- * One end of a stream between two processes. In both directions data and messages are numbered without a hole, so that
- * what is lost is an error and never silence, and bytes go only where the other end has granted room for them.
+ * One end of a stream between two processes. Data and messages are numbered without gaps in both directions, so that losses
+ * become errors and are never silent. Bytes are sent only within the credit that the other end has granted.
  *
- * Who opens a stream names it to the other end in a call. The other end has the last word: its `end` or `fail` is the end
- * of the stream, while those of the opener only say that it sends no more.
+ * The opener names the stream to the other end in a call. The other end decides when the stream is over: its `end` or `fail`
+ * ends the stream, while those of the opener only mean that the opener sends no more.
  */
 import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
@@ -14,11 +14,11 @@ import { Inbox, type StreamListener } from "./inbox.ts";
 import { ReceiveWindow, SendWindow } from "./window.ts";
 
 export interface StreamOptions {
-  /** Bytes that may wait here to be read, one frame of overshoot aside; absent where none is read, or a listener takes all. */
+  /** Bytes that may wait here to be read, plus at most one frame. Absent if no bytes are read, or a listener receives them. */
   readonly windowBytes?: number;
-  /** The stream ends when the other end has granted no room for this long. */
+  /** The stream is cancelled after the other end has granted no credit for this long. */
   readonly stallMs?: number;
-  /** Is told of everything as it comes; without it, `read` gives what comes. */
+  /** Receives everything as it arrives; without a listener, use `read`. */
   readonly listener?: StreamListener;
 }
 
@@ -32,10 +32,10 @@ export class Stream implements StreamEnd {
   readonly #inbox: Inbox | undefined;
   readonly #sent: SendWindow;
   readonly #received: ReceiveWindow;
-  /** `quiet`: this end has said that it sends no more. */
+  /** `quiet`: this end has announced that it sends no more. */
   #phase: "open" | "quiet" | "over" = "open";
 
-  /** @param asked by whom the stream was opened, where that is the other end */
+  /** @param asked the target named by the other end, if that opened the stream */
   private constructor(hub: StreamHub, remotePeer: string, asked: StreamTarget | undefined, options: StreamOptions) {
     const { windowBytes = 0, stallMs, listener } = options;
     this.#hub = hub;
@@ -51,22 +51,22 @@ export class Stream implements StreamEnd {
     this.#read(0);
   }
 
-  /** A new stream to a process, which is to be told of its `target`. */
+  /** Opens a new stream to a process, which must then be told its `target`. */
   static open(hub: StreamHub, remotePeer: string, options: StreamOptions = {}): Stream {
     return new Stream(hub, remotePeer, undefined, options);
   }
 
-  /** The other end of a stream that somebody has opened. */
+  /** Creates this end of a stream that another process has opened. */
   static answer(hub: StreamHub, target: StreamTarget, options: StreamOptions = {}): Stream {
     return new Stream(hub, target.peer, target, options);
   }
 
-  /** What the other end needs to know to answer. */
+  /** The address that the other end needs to answer. */
   get target(): StreamTarget {
     return { peer: this.#hub.peer, stream_id: this.streamId, window_bytes: this.#received.windowBytes };
   }
 
-  /** Aborted, with a SandgateError as reason, when the stream breaks: nobody reads any more, and nothing more comes. */
+  /** Aborted, with a SandgateError as reason, when the stream breaks: it is no longer read, and nothing more arrives. */
   get signal(): AbortSignal {
     return this.#stop.signal;
   }
@@ -75,20 +75,20 @@ export class Stream implements StreamEnd {
     return this.#phase === "over";
   }
 
-  /** Waits until the other end has room for more. @throws {SandgateError} when the stream is broken */
+  /** Waits until the other end has room for more. @throws {SandgateError} if the stream is broken */
   async room(): Promise<void> {
     await this.#sent.room(() => this.#stop.signal.aborted);
     this.#stop.signal.throwIfAborted();
   }
 
-  /** Sends bytes as one frame, after waiting for room; may overshoot the credit by less than this frame. @throws {SandgateError} */
+  /** Waits for room, then sends bytes as one frame; may exceed the credit by less than this frame. @throws {SandgateError} */
   async write(payload: Uint8Array): Promise<void> {
     await this.room();
     this.push(payload);
     this.#stop.signal.throwIfAborted();
   }
 
-  /** Sends bytes, which may come in parts, as one frame whatever the other end has room for. Never throws. */
+  /** Sends bytes, in one or more parts, as one frame, regardless of the credit. Never throws. */
   push(...payload: Uint8Array[]): void {
     this.#send({}, ...payload);
   }
@@ -99,10 +99,10 @@ export class Stream implements StreamEnd {
   }
 
   /**
-   * Sends what a source gives, which is asked for more only while there is room; once nobody reads, it is emptied, so that
-   * whoever writes to it can end.
+   * Sends everything from a source, reading it only while there is room. If the stream breaks, the source is drained, so that
+   * its writer can end.
    *
-   * @param convert what is sent for a piece; undefined for nothing
+   * @param convert makes the payload for a piece; undefined to skip it
    */
   async pump(source: { next(): Promise<Buffer | undefined> }, convert = (piece: Buffer): Buffer | undefined => piece): Promise<void> {
     for (;;) {
@@ -114,14 +114,14 @@ export class Stream implements StreamEnd {
     }
   }
 
-  /** The last frame: everything was sent. */
+  /** Sends the last frame: everything has been sent. */
   end(summary: unknown): void {
     if (this.#phase !== "open") return;
     this.#send({ end: { bytes: this.#sent.bytes, summary } });
     this.#saidAll();
   }
 
-  /** The last frame: something broke. */
+  /** Sends the last frame: this end has failed. */
   fail(error: SandgateError): void {
     if (this.#phase !== "open") return;
     this.#send({ fail: error.toWire() });
@@ -130,9 +130,9 @@ export class Stream implements StreamEnd {
   }
 
   /**
-   * Gives the bytes in order and returns the other end's summary.
+   * Yields the bytes in order and returns the other end's summary.
    *
-   * @throws {SandgateError} what the other end reported, or why the stream is broken
+   * @throws {SandgateError} the failure reported by the other end, or the reason why the stream broke
    */
   async *read(): AsyncGenerator<Uint8Array, unknown, undefined> {
     if (!this.#inbox) throw new Error("the listener of this stream has all that comes");
@@ -145,7 +145,7 @@ export class Stream implements StreamEnd {
     }
   }
 
-  /** Reads to the end, each piece when the one before was taken. @returns the other end's summary. @throws as `read` */
+  /** Reads to the end; each piece waits until `take` is done with the previous one. @returns the other end's summary. @throws as `read` */
   async readEach(take: (payload: Uint8Array) => unknown = () => {}): Promise<unknown> {
     const items = this.read();
     let next = await items.next();
@@ -153,12 +153,12 @@ export class Stream implements StreamEnd {
     return next.value;
   }
 
-  /** Does something for this stream that `stop` ends when the stream breaks. */
+  /** Runs work for this stream, and calls `stop` if the stream breaks. */
   whileOpen<T>(stop: (error: SandgateError) => void, work: () => Promise<T>): Promise<T> {
     return stoppedBy(this.#stop.signal, (reason) => stop(reason as SandgateError), work);
   }
 
-  /** Breaks the stream: nobody reads any more, which the other end is told. Nothing where it is over. */
+  /** Breaks the stream and tells the other end to stop. No-op if the stream is over. */
   cancel(reason: SandgateError): void {
     if (this.#phase === "over") return;
     this.#tell({ cancel: reason.toWire() });
@@ -166,7 +166,7 @@ export class Stream implements StreamEnd {
     this.#break(reason);
   }
 
-  /** Leaves without a word, because the other end is told otherwise. */
+  /** Leaves without notice, for when the other end learns of it in another way. */
   close(): void {
     this.#phase = "over";
     this.#hub.remove(this.streamId);
@@ -174,7 +174,7 @@ export class Stream implements StreamEnd {
 
   abort(error: SandgateError): void {
     if (this.#phase === "over") return;
-    // An end that was only out of reach for a while must not go on for nobody.
+    // The other end may only have been unreachable for a while and must not go on sending to nobody.
     this.#tell({ cancel: error.toWire() });
     this.#break(error);
   }
@@ -219,7 +219,7 @@ export class Stream implements StreamEnd {
     if (credit !== undefined && this.#phase !== "over") this.#tell({ credit });
   }
 
-  /** What is not numbered. Without the bus, the other end has noticed by itself. */
+  /** Sends a frame that is not numbered. If the bus is gone, the other end notices by itself. */
   #tell(header: FrameHeader): void {
     try {
       this.#hub.send(this.remotePeer, this.streamId, header);

@@ -1,15 +1,15 @@
-/** What is counted of each direction of a stream: frames, so that none is lost, and bytes, so that none piles up. */
+/** The counters of each direction of a stream: frames, to detect losses, and bytes, to limit what is buffered. */
 import { SandgateError } from "../errors.ts";
 import { Condition, StallClock } from "../waiting.ts";
 
-/** Frames have not arrived. */
+/** Frames have been lost. */
 export class FramesLost extends SandgateError {
   constructor(detail: string) {
     super("unavailable", `part of the stream was lost (${detail})`);
   }
 }
 
-/** What goes out: as much as the other end has room for. */
+/** Outgoing data: limited by the credit that the other end has granted. */
 export class SendWindow {
   readonly #room = new Condition();
   readonly #stall: StallClock | undefined;
@@ -17,7 +17,7 @@ export class SendWindow {
   #bytes = 0;
   #creditBytes: number;
 
-  /** @param onStall called when the other end has made no room for `stallMs` while somebody waits for it */
+  /** @param onStall called when a sender has waited for room and the other end has granted none for `stallMs` */
   constructor(creditBytes: number, stallMs: number | undefined, onStall: () => void) {
     this.#creditBytes = creditBytes;
     if (stallMs !== undefined) this.#stall = new StallClock(stallMs, onStall);
@@ -27,19 +27,19 @@ export class SendWindow {
     return this.#bytes;
   }
 
-  /** The number of the next frame. */
+  /** Counts a frame. @returns its number */
   count(bytes: number): number {
     this.#bytes += bytes;
     return this.#frames++;
   }
 
-  /** The other end takes so many bytes in all. */
+  /** Raises the credit to this total number of bytes. */
   grant(totalBytes: number): void {
     this.#creditBytes = Math.max(this.#creditBytes, totalBytes);
     this.#room.notify();
   }
 
-  /** Resolves when there is room, or none will ever be. */
+  /** Resolves when there is room, or the stream is broken. */
   async room(isBroken: () => boolean): Promise<void> {
     const hasRoom = (): boolean => isBroken() || this.#bytes < this.#creditBytes;
     if (hasRoom()) return;
@@ -47,40 +47,40 @@ export class SendWindow {
     await (this.#stall?.during(waiting) ?? waiting);
   }
 
-  /** Whoever waits for room looks whether the stream is broken. */
+  /** Makes waiting senders check whether the stream is broken. */
   wake(): void {
     this.#room.notify();
   }
 }
 
-/** What comes in: numbered without a hole, and granted room for as it is read. */
+/** Incoming data: numbered without gaps, with credit granted as it is read. */
 export class ReceiveWindow {
-  /** Bytes that may wait to be read, one frame of overshoot aside. */
+  /** Bytes that may wait to be read, plus at most one frame. */
   readonly windowBytes: number;
   #frames = 0;
   #bytes = 0;
   #readBytes = 0;
   #grantedBytes: number;
 
-  /** @param grantedBytes what the sender knows to be granted already */
+  /** @param grantedBytes the credit that the sender already has */
   constructor(windowBytes: number, grantedBytes: number) {
     this.windowBytes = windowBytes;
     this.#grantedBytes = grantedBytes;
   }
 
-  /** A frame has come. @throws {FramesLost} */
+  /** Counts a received frame. @throws {FramesLost} */
   count(seq: number, bytes: number): void {
     if (seq !== this.#frames) throw new FramesLost(`expected frame ${this.#frames}, got ${seq}`);
     this.#frames++;
     this.#bytes += bytes;
   }
 
-  /** The sender has sent everything. @throws {FramesLost} */
+  /** Checks that everything sent has arrived. @throws {FramesLost} */
   checkEnd(bytes: number): void {
     if (bytes !== this.#bytes) throw new FramesLost(`expected ${bytes} bytes, got ${this.#bytes}`);
   }
 
-  /** So much was read. @returns what is granted in all, where it is worth a message: when half of the window is free again */
+  /** Counts bytes as read. @returns the new total credit if it is worth a message, that is, if half of the window is free again */
   read(bytes: number): number | undefined {
     this.#readBytes += bytes;
     const grant = this.#readBytes + this.windowBytes;

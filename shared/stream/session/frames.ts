@@ -7,18 +7,18 @@ import { channels, frameBytesMax, type OutputChannel } from "./protocol.ts";
 export const outputHeaderBytes = 9;
 const inputHeaderBytes = 1;
 
-/** As many bytes as fit into one frame. */
+/** Maximum payload of one output frame. */
 export const outputPayloadMax = frameBytesMax - outputHeaderBytes;
 export const inputPayloadMax = frameBytesMax - inputHeaderBytes;
 
 export interface OutputFrame {
   readonly channel: OutputChannel;
-  /** Where the first byte stands in the session's output, both channels counted together. */
+  /** Offset of the first byte in the session's output, with both channels counted together. */
   readonly offset: number;
   readonly bytes: Uint8Array;
 }
 
-/** What comes before the bytes. */
+/** The header that precedes the bytes. */
 export function outputHeader({ channel, offset }: Omit<OutputFrame, "bytes">): Uint8Array {
   const header = new Uint8Array(outputHeaderBytes);
   header[0] = channel;
@@ -33,7 +33,7 @@ export function encodeOutput({ bytes, ...rest }: OutputFrame): Uint8Array {
   return frame;
 }
 
-/** The bytes are a view into the frame. Undefined when it is no output frame. */
+/** The bytes are a view into the frame. Undefined if it is not an output frame. */
 export function decodeOutput(frame: Uint8Array): OutputFrame | undefined {
   const channel = frame[0];
   if (frame.length < outputHeaderBytes || (channel !== channels.stdout && channel !== channels.stderr)) return undefined;
@@ -41,7 +41,7 @@ export function decodeOutput(frame: Uint8Array): OutputFrame | undefined {
   return { channel, offset, bytes: frame.subarray(outputHeaderBytes) };
 }
 
-/** One frame of input; at most `inputPayloadMax` bytes. */
+/** Encodes one input frame of at most `inputPayloadMax` bytes. */
 export function encodeInput(bytes: Uint8Array): Uint8Array {
   const frame = new Uint8Array(inputHeaderBytes + bytes.length);
   frame[0] = channels.stdin;
@@ -49,7 +49,7 @@ export function encodeInput(bytes: Uint8Array): Uint8Array {
   return frame;
 }
 
-/** The bytes are a view into the frame. Undefined when it is no input frame. */
+/** The bytes are a view into the frame. Undefined if it is not an input frame. */
 export function decodeInput(frame: Uint8Array): Uint8Array | undefined {
   return frame[0] === channels.stdin ? frame.subarray(inputHeaderBytes) : undefined;
 }

@@ -1,4 +1,4 @@
-/** What a client has sent, checked. */
+/** Parsing and checking of messages from clients. */
 import type { TSchema } from "typebox";
 import { SandgateError } from "../../errors.ts";
 import { ClientMessage } from "../../schemas/session-messages.ts";
@@ -6,7 +6,7 @@ import { inputChecker } from "../../schemas/validate.ts";
 
 const checks = new Map(ClientMessage.anyOf.map((schema) => [schema.properties.type.const as string, inputChecker(schema as TSchema).check]));
 
-/** A text frame as a message. @throws {SandgateError} `invalid_request` naming what is wrong. */
+/** Parses a text frame. @throws {SandgateError} `invalid_request` that says what is wrong */
 export function readClientMessage(text: string): ClientMessage {
   const value = parse(text);
   const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
