@@ -56,10 +56,7 @@ export function commandTests(world: AdminWorld): void {
   test("set gives a tier, numbers and the operator's rights", async () => {
     const member = await world.member();
     assert.match(await run("set", member.email, "--tier", "pro"), /Tier +pro\nLimits of a key +300 requests\/min, 50 sandboxes\n/);
-    assert.match(
-      await run("set", member.id, "--requests", "500", "--burst=50", "--sandboxes", "0"),
-      /500 requests\/min, 50 at once, 0 sandboxes \(custom\)/,
-    );
+    assert.match(await run("set", member.id, "--requests", "500", "--burst=50", "--sandboxes", "0"), /500 requests\/min, 50 at once, 0 sandboxes \(custom\)/);
     const changed = json<AccountView>(await admin.run("set", member.email, "--default-limits", "--operator", "--json"));
     assert.deepEqual([changed.custom_limits, changed.operator, changed.tier], [null, true, "pro"]);
     assert.match(await run("set", member.email, "--no-operator"), /Status +active/);
