@@ -23,7 +23,7 @@ export class BrowserSessions {
     this.#records = records;
     this.#lifeMs = sessionMs;
     this.#publicUrl = publicUrl;
-    every(sweepMs, log, "sessions of browsers that are over could not be dropped", () => this.#sweep()).unref();
+    every(sweepMs, log, "could not drop expired browser sessions", () => this.#sweep()).unref();
   }
 
   /** The session of a `Cookie` header with its storage id; undefined when it has ended. */

@@ -27,6 +27,6 @@ export class KeyUses {
     if (this.#notedAtMs.size >= rememberedMax) this.#notedAtMs.clear();
     this.#notedAtMs.set(key.id, now);
     if (now - (this.#uses.get(key.id)?.used_at_ms ?? 0) < everyMs) return;
-    this.#uses.put(key.id, { used_at_ms: now }).catch((err) => this.#log.debug({ err }, "the use of a key could not be noted"));
+    this.#uses.put(key.id, { used_at_ms: now }).catch((err) => this.#log.debug({ err }, "could not record the use of a key"));
   }
 }

@@ -33,10 +33,7 @@ export class EntryMirror<T extends Entry> {
     }
     for (const id of this.#contested) {
       this.#entries.delete(id);
-      log.error(
-        { event: "entry_contested", id },
-        "several workers claim to have this; nobody can use it until all but one have let go of it and the gateway is started again",
-      );
+      log.error({ event: "entry_contested", id }, "several workers claim this id; it cannot be used until only one does and the gateway is restarted");
     }
     mirror.onChange((key, entry) => this.#take(key, entry));
   }
@@ -105,7 +102,7 @@ export class EntryMirror<T extends Entry> {
     const known = this.#entries.get(id);
     if (entry && !this.#isOwn(key, entry)) return;
     if (this.#contested.has(id) || (known && entryKey(known.worker_id, id) !== key)) {
-      if (entry) this.#log.error({ event: "entry_refused", id, key }, "a worker claims to have what is another's");
+      if (entry) this.#log.error({ event: "entry_refused", id, key }, "a worker claims an id that belongs to another worker");
       return;
     }
     if (entry) this.#entries.set(id, entry);
@@ -115,7 +112,7 @@ export class EntryMirror<T extends Entry> {
 
   #isOwn(key: string, { worker_id, id }: T): boolean {
     const isOwn = key === entryKey(worker_id, id);
-    if (!isOwn) this.#log.error({ event: "entry_refused", id, key }, "a directory entry does not say what its key says and is ignored");
+    if (!isOwn) this.#log.error({ event: "entry_refused", id, key }, "a directory entry does not match its key and is ignored");
     return isOwn;
   }
 }

@@ -7,7 +7,7 @@ import type { ArchiveState } from "../../shared/state/snapshot.ts";
 
 export interface WorkerRef {
   readonly id: string;
-  /** The worker's process, to which streams belong. */
+  /** The worker's process, which streams belong to. */
   readonly peer: string;
 }
 

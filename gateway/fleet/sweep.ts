@@ -24,7 +24,7 @@ interface Parts {
 /** Starts sweeping. Returns a function that stops it. */
 export function startSweeping(parts: Parts): () => void {
   const { isMine, log } = parts;
-  const timer = every(everyMs, log, "what is of no use any more could not be removed from the storage", () => (isMine() ? sweep(parts) : undefined));
+  const timer = every(everyMs, log, "could not remove obsolete data from the storage", () => (isMine() ? sweep(parts) : undefined));
   return () => clearInterval(timer);
 }
 

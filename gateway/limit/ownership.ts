@@ -59,7 +59,7 @@ export class Ownership {
     this.#bus = bus;
     this.#peers = peers;
     this.#log = log;
-    this.#timer = every(sweepMs, log, "limits that nobody has used for long could not be forgotten", () => this.#sweep()).unref();
+    this.#timer = every(sweepMs, log, "could not drop idle limits", () => this.#sweep()).unref();
     peers.onCome(({ gateway }) => gateway && this.#passOn());
     peers.onGone(() => this.#passOn());
   }
@@ -147,7 +147,7 @@ export class Ownership {
         this.#keep(key, [state]);
         this.#passOn();
       },
-      (err) => this.#log.debug({ err, peer }, "a gateway did not say what it had counted"),
+      (err) => this.#log.debug({ err, peer }, "a gateway did not report its counts"),
     );
     const told = await inTime(asked, takeoverMs).catch(() => undefined);
     isLate = told === undefined;

@@ -45,7 +45,7 @@ export class Reservations {
     this.#ownership = ownership;
     this.#directory = directory;
     this.#log = log;
-    this.#timer = every(sweepMs, log, "reservations that nobody holds could not be looked for", () => this.#sweep());
+    this.#timer = every(sweepMs, log, "could not check for abandoned reservations", () => this.#sweep());
     this.#timer.unref();
   }
 
@@ -157,7 +157,7 @@ export class Reservations {
       if (owner === this.#ownership.self) await this.#settleHere(key, id);
       else await ask(this.#bus, "settle", owner, { key, id });
     } catch (err) {
-      this.#log.debug({ err }, "a reservation is settled later, because nobody holds it any more");
+      this.#log.debug({ err }, "could not settle a reservation; its owner will notice that it is abandoned");
     }
   }
 
@@ -171,7 +171,7 @@ export class Reservations {
       if (!this.#directory.hasReservation(id)) await this.#directory.caughtUp();
       state.pending.delete(id);
     } catch (err) {
-      this.#log.debug({ err }, "a reservation is settled later");
+      this.#log.debug({ err }, "could not settle a reservation now; the sweep will retry");
     }
   }
 

@@ -4,11 +4,11 @@ import type { Declared } from "./declared.ts";
 import { Count, Empty, Id } from "./fields.ts";
 
 const Key = Type.String({ minLength: 1, maxLength: 160 });
-/** How many calls in how long. */
+/** A rate limit. */
 const Policy = Type.Object({
   /** Calls in any window. */
   limit: Count,
-  /** Calls at once, at most `limit`; beyond them calls are let in evenly, `limit` in a window. */
+  /** The most calls at once, up to `limit`; further calls are admitted evenly, at `limit` per window. */
   burst: Count,
   windowMs: Count,
 });
