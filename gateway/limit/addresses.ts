@@ -1,4 +1,5 @@
 /** Limits failures per address. Counted on each gateway separately, so that a flood of bad calls does not reach the bus. */
+import ipaddr from "ipaddr.js";
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import { TokenBucket } from "./bucket.ts";
 import { rateLimited } from "./rates.ts";
@@ -35,15 +36,12 @@ export class AddressLimit {
   }
 }
 
-/** The unit that is limited: an IPv4 address, or an IPv6 /64 network, because one client can use all of its addresses. */
-export function networkOf(address: string): string {
-  if (!address.includes(":") || address.includes(".")) return address;
-  const [before = "", after] = address.split("::", 2);
-  const groups = before === "" ? [] : before.split(":");
-  // `::` stands for the zero groups that are missing from eight.
-  if (after !== undefined) while (groups.length + after.split(":").filter(Boolean).length < 8) groups.push("0");
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16))
-    .join(":");
+/**
+ * The unit that is limited: an IPv4 address, or an IPv6 /64 network, because one client can use all of its addresses.
+ * A socket that listens for both gives IPv4 addresses as `::ffff:a.b.c.d`.
+ */
+export function networkOf(text: string): string {
+  if (!ipaddr.isValid(text)) return text;
+  const address = ipaddr.process(text);
+  return "parts" in address ? address.parts.slice(0, 4).join(":") : address.toString();
 }
