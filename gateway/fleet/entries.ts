@@ -15,13 +15,16 @@ interface Entry {
   readonly worker_id: string;
 }
 
+/** Without an entry, the former one is gone. */
+type Listener<T> = (id: string, entry: T | undefined, former: T | undefined) => void;
+
 export class EntryMirror<T extends Entry> {
   readonly #mirror: BucketMirror<T>;
   readonly #log: Logger;
   readonly #entries = new Map<string, T>();
   /** Ids that several workers claimed when this process started, so that their owner is unknown. */
   readonly #contested = new Set<string>();
-  readonly #changed = new Set<(id: string, entry: T | undefined) => void>();
+  readonly #changed = new Set<Listener<T>>();
 
   private constructor(mirror: BucketMirror<T>, log: Logger) {
     this.#mirror = mirror;
@@ -61,7 +64,7 @@ export class EntryMirror<T extends Entry> {
   }
 
   /** Calls back on every change; `undefined` means removed. */
-  onChange(listener: (id: string, entry: T | undefined) => void): void {
+  onChange(listener: Listener<T>): void {
     this.#changed.add(listener);
   }
 
@@ -107,7 +110,7 @@ export class EntryMirror<T extends Entry> {
     }
     if (entry) this.#entries.set(id, entry);
     else if (!this.#entries.delete(id)) return;
-    for (const listener of this.#changed) listener(id, entry);
+    for (const listener of this.#changed) listener(id, entry, known);
   }
 
   #isOwn(key: string, { worker_id, id }: T): boolean {

@@ -4,10 +4,10 @@ import { makeLayerStore } from "../../shared/bus/storage.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Base } from "../base.ts";
-import { SandboxDirectory } from "./directory.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { EntryMirror } from "./entries.ts";
 import { LayerCollector } from "./layers.ts";
+import { SandboxDirectory } from "./sandboxes.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
 
 export interface Fleet {

@@ -24,7 +24,7 @@ export async function cloneSandbox(
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
   const answerWith = ({ sandbox, snapshot }: Made): Clone => {
-    context.sandboxes.noteCreated(sandbox);
+    context.sandboxes.note(sandbox);
     exchange.audited = { made: [sandbox.id, snapshot.id] };
     return { sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) };
   };

@@ -41,7 +41,7 @@ export async function restoreSnapshot(
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };
   const answerWith = (entry: SandboxEntry): SandboxInfo => {
-    context.sandboxes.noteCreated(entry);
+    context.sandboxes.note(entry);
     exchange.audited = { made: [entry.id] };
     return present(entry);
   };

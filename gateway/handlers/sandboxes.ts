@@ -52,7 +52,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     wait: body.wait_for_ready ?? true,
   };
   const answerWith = (entry: SandboxEntry): SandboxInfo => {
-    context.sandboxes.noteCreated(entry);
+    context.sandboxes.note(entry);
     exchange.audited = { target: entry.id };
     return present(entry);
   };

@@ -10,6 +10,7 @@ import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "
 import { until } from "../../shared/waiting.ts";
 import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
+import { notFound } from "../fleet/directory.ts";
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 import { iso } from "./views.ts";
@@ -115,13 +116,13 @@ async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, e
   try {
     if (workers.has(worker_id)) {
       await workers.call(workers.worker(worker_id), "deleteSnapshot", { ...by, snapshot_id: id });
-      return snapshots.gone(id);
+      return snapshots.noteGone(id);
     }
   } catch (error) {
     // The worker does not know the snapshot, so our directory was out of date.
-    if (error instanceof SandgateError && error.code === "not_found") snapshots.gone(id);
+    if (error instanceof SandgateError && error.code === "not_found") snapshots.noteGone(id);
     // Only NoResponder proves that the call never reached the worker.
     if (!(error instanceof NoResponder)) throw error;
   }
-  if (!(await snapshots.markDeleted(entry))) throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });
+  if (!(await snapshots.markDeleted(entry))) throw notFound("snapshot", id);
 }

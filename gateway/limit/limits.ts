@@ -4,7 +4,7 @@ import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { Base } from "../base.ts";
-import type { SandboxDirectory } from "../fleet/directory.ts";
+import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import { AddressLimit } from "./addresses.ts";
 import { Idempotency, IdempotencyRecord, idempotencyMs } from "./idempotency.ts";
 import { Ownership } from "./ownership.ts";

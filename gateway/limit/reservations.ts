@@ -13,7 +13,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { pause } from "../../shared/waiting.ts";
-import type { SandboxDirectory } from "../fleet/directory.ts";
+import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import type { KeyState, Ownership, Pending } from "./ownership.ts";
 
 /** The right to create one sandbox. */

@@ -3,7 +3,7 @@
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
-import type { SandboxDirectory } from "../fleet/directory.ts";
+import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 
 /** The activity of one account in one minute. */
 export interface Minute {

@@ -1,8 +1,8 @@
 /** The counting part of gateways, in the test's process and without HTTP: limits, reservations and the calls between gateways. */
 
 import { servePeers } from "../../gateway/api/peers.ts";
-import { SandboxDirectory } from "../../gateway/fleet/directory.ts";
 import { EntryMirror } from "../../gateway/fleet/entries.ts";
+import { SandboxDirectory } from "../../gateway/fleet/sandboxes.ts";
 import { Idempotency, IdempotencyRecord } from "../../gateway/limit/idempotency.ts";
 import { Ownership, rendezvous } from "../../gateway/limit/ownership.ts";
 import { RateLimiter } from "../../gateway/limit/rates.ts";

@@ -86,7 +86,7 @@ test("what a worker replied counts at once, but never undoes what the directory 
   assert.deepEqual(snapshots.ofAccount("c1"), [taken]);
   snapshots.note({ ...taken, archived: "local" });
   assert.deepEqual(snapshots.ofAccount("c1"), [taken]);
-  snapshots.gone(taken.id);
+  snapshots.noteGone(taken.id);
   assert.deepEqual(snapshots.ofAccount("c1"), []);
 });
 
