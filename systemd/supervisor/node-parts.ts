@@ -12,11 +12,11 @@ import type { PartSpec } from "./part.ts";
 export const headerBytesMax = String(24 * 1024);
 
 /**
- * The size of the young generation in MiB: V8's own maximum, from the start. Each chunk of a stream takes little heap but much
- * memory outside it, so with a small young generation chunks are promoted, and only collections of the whole heap free
- * them, which takes half of a part's CPU while it streams.
+ * The initial size of the young generation in MiB; V8 grows it under load. Each chunk of a stream takes little heap but much
+ * memory outside it, so with a smaller young generation chunks are promoted, and only collections of the whole heap free
+ * them. A larger one makes no stream cheaper, and an idle part would keep the memory.
  */
-const youngGeneration = "--min-semi-space-size=16";
+const youngGeneration = "--min-semi-space-size=4";
 
 /** What the parts are told in addition to the user's settings. */
 export interface Wiring {
