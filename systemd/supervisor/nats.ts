@@ -23,6 +23,8 @@ const host = "127.0.0.1";
 const maxPayloadBytes = 8 * 1024 * 1024;
 /** The server's default of two seconds is too short for a busy machine. */
 const tlsTimeoutS = 15;
+/** From this size on, the Go runtime of the server collects garbage more often, instead of letting the heap grow to twice what is in use. */
+const memoryTarget = { GOMEMLIMIT: "128MiB" };
 const startTimeoutMs = 60_000; // loading a large JetStream store takes long
 
 /** The settings with which a part connects to the bus. They contain no secret, only the name of its file. */
@@ -61,7 +63,7 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   const spec: PartSpec = {
     name: "nats",
     argv: command,
-    env: partEnvironment(instance, "nats"),
+    env: { ...partEnvironment(instance, "nats"), ...memoryTarget },
     cwd: "/",
     parse: parseNatsLine,
     logFile: join(paths.logs, "nats.log"),
