@@ -40,9 +40,10 @@ export function defaultImage(instance: Instance, builder: Builder): ImageStep {
     title: isBuilt ? "Building the default image" : "Pulling the default image",
     lacks: async () => {
       const id = await defaultImageId(instance);
-      if (id === undefined || !(await exists(instance, id))) return image;
+      const made = id === undefined ? undefined : await recipeOf(instance, id);
+      if (made === undefined) return image;
       if (isOperators && (await idOf(instance, image)) !== id) return `${image} as it is now`;
-      return isOurs && (await recipeOf(instance, id)) !== recipe ? `${image} of this version` : undefined;
+      return isOurs && made !== recipe ? `${image} of this version` : undefined;
     },
     isUsable: async () => {
       const id = await defaultImageId(instance);
@@ -107,12 +108,15 @@ function lastId(output: string): string {
 }
 
 async function exists(instance: Instance, image: string): Promise<boolean> {
+  return (await ifThere(podman(instance, ["image", "exists", image]))) !== undefined;
+}
+
+async function ifThere(answer: Promise<string>): Promise<string | undefined> {
   try {
-    await podman(instance, ["image", "exists", image]);
-    return true;
+    return await answer;
   } catch (error) {
     // Podman exits with 1 for "no such image"; anything else is a defect of the storage, which a build would not repair.
-    if (error instanceof CommandError && error.exitCode === 1) return false;
+    if (error instanceof CommandError && error.exitCode === 1) return undefined;
     throw error;
   }
 }
@@ -122,11 +126,16 @@ async function idOf(instance: Instance, name: string): Promise<string | undefine
   return (await exists(instance, name)) ? lastId(await podman(instance, ["image", "inspect", "--format", "{{.Id}}", name])) : undefined;
 }
 
-async function recipeOf(instance: Instance, id: string): Promise<string> {
-  return (await podman(instance, ["image", "inspect", "--format", `{{index .Labels "${recipeLabel}"}}`, id])).trim();
+/** The recipe in an image's label; undefined when there is no such image. One shell asks both, because entering the namespace takes as long as Podman itself. */
+function recipeOf(instance: Instance, id: string): Promise<string | undefined> {
+  const ask = 'podman image exists "$1" || exit; exec podman image inspect --format "$2" "$1"';
+  return ifThere(inNamespace(instance, ["sh", "-c", ask, "sh", id, `{{index .Labels "${recipeLabel}"}}`]));
 }
 
 function podman(instance: Instance, args: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {
-  const argv = inPodmanNamespace(instance, ["podman", ...args]);
-  return run(argv, { ...options, env: accountEnvironment(instance), cwd: "/" });
+  return inNamespace(instance, ["podman", ...args], options);
+}
+
+function inNamespace(instance: Instance, argv: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {
+  return run(inPodmanNamespace(instance, argv), { ...options, env: accountEnvironment(instance), cwd: "/" });
 }
