@@ -63,6 +63,11 @@ export class Semaphore {
 export class SingleFlight<T> {
   readonly #running = new Map<string, Promise<T>>();
 
+  /** How many tasks run now. */
+  get size(): number {
+    return this.#running.size;
+  }
+
   run(key: string, task: () => Promise<T>): Promise<T> {
     const shared = this.#running.get(key) ?? task().finally(() => this.#running.delete(key));
     this.#running.set(key, shared);

@@ -162,11 +162,12 @@ export class Images {
   }
 
   async #pull(wanted: ImageReference): Promise<string> {
-    const { config, puller, log } = this.#parts;
+    const { config, puller, store, log } = this.#parts;
     const image = nameOf(wanted);
     if (wanted.registry === localRegistry) throw imageError("image_not_found", `image not found: ${image} is not on this worker`);
     if (!config.imagePull) throw imageError("image_not_found", `image not found: ${image} is not on this worker, and images are not pulled here`);
     log.info({ event: "image_pull", image }, "pulling an image");
+    const before = new Set((await store.list()).map(({ id }) => id));
     try {
       const id = await puller.pull(wanted);
       await this.#turns.run("remove", () => this.#makeRoom(id));
@@ -175,17 +176,21 @@ export class Images {
     } catch (err) {
       log.warn({ err, cause: err instanceof Error ? err.cause : undefined, event: "image_pull_failed", image }, "the image could not be pulled");
       await this.#turns
-        .run("remove", () => this.#dropRefused(wanted))
+        .run("remove", () => this.#dropRefused(wanted, before))
         .catch((cause) => log.warn({ err: cause, image }, "a refused image could not be removed"));
       throw err;
     }
   }
 
-  /** Removes an image that may have been stored just before its pull was aborted for its size. */
-  async #dropRefused(wanted: ImageReference): Promise<void> {
-    const stored = await this.#find(wanted);
-    // An image that also has another name was here before.
-    if (stored && stored.names.length <= 1 && !this.#parts.needed().has(stored.id) && !this.#pins.has(stored.id)) await this.#removeUnused(stored);
+  /** Removes an image that may have been stored just before its pull was aborted for its size. Podman names it only after that. */
+  async #dropRefused(wanted: ImageReference, before: ReadonlySet<string>): Promise<void> {
+    const named = await this.#find(wanted);
+    // Whose an image without a name is, is certain only while nothing else is pulled.
+    const nameless = this.#pulls.size > 1 ? [] : (await this.#parts.store.list()).filter(({ id, names }) => names.length === 0 && !before.has(id));
+    for (const stored of named ? [named, ...nameless] : nameless) {
+      // An image that also has another name was here before.
+      if (stored.names.length <= 1 && !this.#parts.needed().has(stored.id) && !this.#pins.has(stored.id)) await this.#removeUnused(stored);
+    }
   }
 
   /** Makes room for an image that was just pulled, or removes that image. @throws {SandgateError} `insufficient_storage` */
