@@ -27,7 +27,7 @@ interface WrkReport extends Percentiles {
 }
 
 /** Loads a URL with GET requests. @throws {Error} if any answer is not 2xx */
-export type LoadGenerator = (load: Load) => Promise<LoadResult>;
+type LoadGenerator = (load: Load) => Promise<LoadResult>;
 
 const hasWrk = (): Promise<boolean> => succeeds(["sh", "-c", "command -v wrk"]);
 

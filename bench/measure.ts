@@ -7,7 +7,7 @@ export interface Contender<Metric extends string = string> {
   measure(): Promise<Readonly<Record<Metric, number>>>;
 }
 
-export interface Rounds {
+interface Rounds {
   readonly count: number;
   /** Rounds before the first one that counts. */
   readonly warmUp: number;

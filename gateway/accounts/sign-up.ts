@@ -7,7 +7,7 @@ import type { Records } from "./records.ts";
 /** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */
 const firstOperatorKey = "first-operator";
 
-export interface NewLogin {
+interface NewLogin {
   readonly loginKey: string;
   readonly email: string;
   readonly name: string;

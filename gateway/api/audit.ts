@@ -37,7 +37,7 @@ export function logWhenOver(log: Logger, exchange: Exchange, trustProxy: boolean
 }
 
 /** The URL with credentials redacted, for logs. */
-export function withoutSecrets(path: string, query: string): string {
+function withoutSecrets(path: string, query: string): string {
   if (query === "") return path;
   const parts = query.split("&").map((part) => {
     const name = part.split("=", 1)[0] as string;

@@ -10,7 +10,7 @@ import { layerSubjects } from "../../shared/bus/subjects.ts";
 const purgedAtOnce = 16;
 
 /** The layers of a worker that are needed. Must see every entry written before the call. */
-export type InUse = () => Promise<ReadonlySet<string>>;
+type InUse = () => Promise<ReadonlySet<string>>;
 
 export class LayerCollector {
   readonly #records: LayerRecords;

@@ -11,7 +11,7 @@ export interface Period {
 }
 
 /** Where the next page begins: after an entry, in the period of the previous page. */
-export interface Cursor extends Period {
+interface Cursor extends Period {
   readonly after: NonNullable<Request<"logs">["after"]>;
 }
 

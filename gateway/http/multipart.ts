@@ -10,7 +10,7 @@ const encodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
 
 type Fields = Readonly<Record<string, string>>;
 
-export interface MultipartUpload {
+interface MultipartUpload {
   /** The fields that have arrived so far. */
   readonly fields: Fields;
   readonly file: AsyncIterable<Buffer>;

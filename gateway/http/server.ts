@@ -8,7 +8,7 @@ import type { Hosts } from "./hosts.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
 
-export interface ServerOptions<R extends Endpoint> {
+interface ServerOptions<R extends Endpoint> {
   readonly routes: readonly R[];
   readonly corsOrigins: readonly string[];
   readonly hosts: Hosts;

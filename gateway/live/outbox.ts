@@ -19,7 +19,7 @@ interface Input {
 type Item = Input | ClientMessage;
 
 /** The receiver of the batched messages. */
-export interface OutboxTarget {
+interface OutboxTarget {
   /** Sends input, in pieces. */
   push(...pieces: Uint8Array[]): void;
   say(message: ClientMessage): void;

@@ -13,7 +13,7 @@ import type { StreamEnd, StreamHub } from "./hub.ts";
 import { Inbox, type StreamListener } from "./inbox.ts";
 import { ReceiveWindow, SendWindow } from "./window.ts";
 
-export interface StreamOptions {
+interface StreamOptions {
   /** Bytes that may wait here to be read, plus at most one frame. Absent if no bytes are read, or a listener receives them. */
   readonly windowBytes?: number;
   /** The stream is cancelled after the other end has granted no credit for this long. */

@@ -6,7 +6,7 @@
 import { type ReasonOf, SandgateError } from "../errors.ts";
 
 /** What is wrong with an image: the reason that callers get. */
-export type ImageFault = Extract<ReasonOf<"unprocessable">, "invalid_image" | `image_${string}` | `registry_${string}`>;
+type ImageFault = Extract<ReasonOf<"unprocessable">, "invalid_image" | `image_${string}` | `registry_${string}`>;
 
 /** The one place where images are refused: always 422, with a message that says why. */
 export function imageError(reason: ImageFault, message: string, cause?: unknown): SandgateError {
@@ -96,7 +96,7 @@ export function hostOf(registry: string): string {
 }
 
 /** The images an installation has besides those of registries. */
-export interface LocalImages {
+interface LocalImages {
   readonly defaultImage: string;
   readonly localImages: readonly string[];
 }

@@ -13,7 +13,6 @@ export interface Root {
 }
 
 export const mergedOf = ({ dir }: Root): string => join(dir, "merged");
-export const upperOf = ({ dir }: Root): string => join(dir, "diff");
 
 /**
  * Mounts a root, creating missing folders. A mounted root is left unchanged.
