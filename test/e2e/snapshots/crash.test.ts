@@ -1,34 +1,14 @@
-/** A worker that dies while it takes a snapshot: after its return the snapshot is whole or not there. */
-import assert from "node:assert/strict";
-import { test } from "node:test";
-import { newId } from "../../../shared/util/ids.ts";
-import type { FaultPoint } from "../../../worker/faults.ts";
+/** A worker that dies while it takes, restores, deletes or copies: on one installation. */
+import { describe } from "node:test";
 import { CrashRig } from "../../helpers/crash.ts";
-import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { copyTests } from "./copy.ts";
+import { snapshotCrashTests } from "./crash-points.ts";
+import { restoreCrashTests } from "./crash-restore.ts";
 
 const rig = await fixture(CrashRig.open("snap-crash"));
 
-const unpublished: readonly FaultPoint[] = ["snapshot.begun", "snapshot.frozen", "snapshot.copied", "snapshot.layer"];
-const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];
-
-for (const point of [...unpublished, ...published]) {
-  test(`the worker dies at ${point}: the source runs on, the snapshot is whole or not there, the call can be repeated`, async () => {
-    const key = { "idempotency-key": newId("request") };
-    await rig.dyingAt(point, () => rig.calls.snapshot(rig.source, { name: "cut" }, key));
-    const left = (await rig.calls.list()).data.filter(({ name }) => name === "cut").map(({ id }) => id);
-    assert.equal(left.length, published.includes(point) ? 1 : 0);
-    await rig.assertAgreement([rig.kept.id, ...left], []);
-    const { id } = expectOk(await rig.calls.snapshot(rig.source, { name: "cut" }, key), 201);
-    if (left.length > 0) assert.equal(id, left[0]);
-    await rig.assertAgreement([rig.kept.id, id], []);
-    await rig.assertRestorable(id);
-    expectOk(await rig.calls.delete(id));
-    await rig.assertAgreement([rig.kept.id], []);
-  });
-}
-
-test("the worker dies in a quick snapshot: nothing is left of it", async () => {
-  await rig.dyingAt("snapshot.copied", () => rig.calls.snapshot(rig.source, { quick: true }));
-  await rig.assertAgreement([rig.kept.id], []);
-});
+describe("taking", () => snapshotCrashTests(rig));
+describe("restoring and deleting", () => restoreCrashTests(rig));
+// Last, because it fills the source with a large file.
+describe("copying", () => copyTests(rig));

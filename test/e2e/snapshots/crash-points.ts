@@ -1,0 +1,33 @@
+/** A worker that dies while it takes a snapshot: after its return the snapshot is whole or not there. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newId } from "../../../shared/util/ids.ts";
+import type { FaultPoint } from "../../../worker/faults.ts";
+import type { CrashRig } from "../../helpers/crash.ts";
+import { expectOk } from "../../helpers/expect.ts";
+
+export function snapshotCrashTests(rig: CrashRig): void {
+  const unpublished: readonly FaultPoint[] = ["snapshot.begun", "snapshot.frozen", "snapshot.copied", "snapshot.layer"];
+  const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];
+
+  for (const point of [...unpublished, ...published]) {
+    test(`the worker dies at ${point}: the source runs on, the snapshot is whole or not there, the call can be repeated`, async () => {
+      const key = { "idempotency-key": newId("request") };
+      await rig.dyingAt(point, () => rig.calls.snapshot(rig.source, { name: "cut" }, key));
+      const left = (await rig.calls.list()).data.filter(({ name }) => name === "cut").map(({ id }) => id);
+      assert.equal(left.length, published.includes(point) ? 1 : 0);
+      await rig.assertAgreement([rig.kept.id, ...left], []);
+      const { id } = expectOk(await rig.calls.snapshot(rig.source, { name: "cut" }, key), 201);
+      if (left.length > 0) assert.equal(id, left[0]);
+      await rig.assertAgreement([rig.kept.id, id], []);
+      await rig.assertRestorable(id);
+      expectOk(await rig.calls.delete(id));
+      await rig.assertAgreement([rig.kept.id], []);
+    });
+  }
+
+  test("the worker dies in a quick snapshot: nothing is left of it", async () => {
+    await rig.dyingAt("snapshot.copied", () => rig.calls.snapshot(rig.source, { quick: true }));
+    await rig.assertAgreement([rig.kept.id], []);
+  });
+}

@@ -1,0 +1,63 @@
+/** A worker that dies while it restores or deletes: after its return all is whole or gone. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newId } from "../../../shared/util/ids.ts";
+import type { CrashRig } from "../../helpers/crash.ts";
+import { expectError, expectOk } from "../../helpers/expect.ts";
+import { untilHostHas } from "../../helpers/host-state.ts";
+import { listOf, usable } from "../../helpers/resilience.ts";
+import { until } from "../../helpers/until.ts";
+
+export function restoreCrashTests(rig: CrashRig): void {
+  for (const point of ["restore.mounted", "restore.started"] as const) {
+    test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {
+      const key = { "idempotency-key": newId("request") };
+      await rig.dyingAt(point, () => rig.calls.restore(rig.kept.id, {}, key));
+      await rig.assertAgreement([rig.kept.id], []);
+      const { id } = expectOk(await rig.calls.restore(rig.kept.id, {}, key), 201);
+      await rig.assertFiles(id);
+      await rig.assertAgreement([rig.kept.id], [id]);
+      await rig.api.delete(id);
+      await rig.assertAgreement([rig.kept.id], []);
+    });
+
+    test(`the worker dies at ${point} of a restore that was answered before: the sandbox is made after its return`, async () => {
+      let id = "";
+      await rig.dyingAt(point, async () => {
+        ({ id } = expectOk(await rig.calls.restore(rig.kept.id, { wait_for_ready: false }), 201));
+        return { status: 201 };
+      });
+      await usable(rig.api, id);
+      await rig.assertFiles(id);
+      await rig.assertAgreement([rig.kept.id], [id]);
+      await rig.api.delete(id);
+    });
+  }
+
+  for (const point of ["delete.marked", "delete.withdrawn"] as const) {
+    test(`the worker dies at ${point}: the snapshot is gone after its return, others and sandboxes made from it stay`, async () => {
+      const doomed = await rig.calls.take(rig.source);
+      const { id } = await rig.calls.restored(doomed.id);
+      await rig.dyingAt(point, () => rig.calls.delete(doomed.id));
+      expectError(await rig.calls.get(doomed.id), "not_found");
+      expectError(await rig.calls.delete(doomed.id), "not_found");
+      await rig.assertFiles(id);
+      assert.deepEqual((await rig.calls.list()).data, [rig.kept]);
+      await untilHostHas(rig.stack.worker, { layers: 2, roots: [id] });
+      await rig.api.delete(id);
+      await rig.assertAgreement([rig.kept.id], []);
+      await rig.assertRestorable(rig.kept.id);
+    });
+  }
+
+  test("kill -9 of the worker while a restored sandbox is deleted: nothing of it is left", async () => {
+    const { id } = await rig.calls.restored(rig.kept.id);
+    const cut = rig.api.call("DELETE", `/v1/sandboxes/${id}/delete`).catch(() => undefined);
+    await until("the deletion is under way", async () => (await listOf(rig.api)).every((sandbox) => sandbox.id !== id || sandbox.status === "deleting"));
+    await rig.stack.worker.kill9();
+    await cut;
+    await rig.stack.worker.start();
+    await usable(rig.api, rig.source);
+    await rig.assertAgreement([rig.kept.id], []);
+  });
+}
