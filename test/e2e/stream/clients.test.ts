@@ -82,10 +82,10 @@ test("a client of execute that hangs up ends the command", async () => {
 
 test("clients that hang up at any moment of a start leave nothing running", async () => {
   const mark = new Mark();
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < 30; round++) {
     const hangUp = new AbortController();
     const call = api.stream(id, "sleep 600", { env: mark.env }, hangUp.signal).catch(() => {});
-    await sleep(round % 30);
+    await sleep(round);
     hangUp.abort();
     await call;
   }
