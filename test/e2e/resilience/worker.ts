@@ -1,0 +1,237 @@
+/** A worker that is killed, hung, or finds that its containers were touched behind its back. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { commandLineOf, environmentOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { Api } from "../../helpers/api.ts";
+import {
+  answers,
+  assertAgreement,
+  assertExplicitEnd,
+  assertUnavailable,
+  listOf,
+  runsIn,
+  startEndlessUpload,
+  startMarked,
+  temporaryFiles,
+  usable,
+} from "../../helpers/resilience.ts";
+import type { Stack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
+
+export function workerTests(stack: Stack): void {
+  const api = new Api(stack);
+
+  async function restartWorker(): Promise<void> {
+    await stack.worker.kill9();
+    await stack.worker.start();
+    await stack.ready();
+  }
+
+  /** Processes with these words on their command line. */
+  function processesWith(words: string): { pid: number; argv: string[] }[] {
+    return processIds().flatMap((pid) => {
+      const argv = commandLineOf(pid);
+      return argv.includes(words) ? [{ pid, argv }] : [];
+    });
+  }
+
+  /** A `podman run` of the worker with this folder, and the name of the container. */
+  function startingContainer(dataDir: string): { pid: number; name: string } | undefined {
+    const [found] = processesWith("run").filter(
+      ({ argv, pid }) => /(^|\/)podman$/.test(argv[0] ?? "") && environmentOf(pid).some((entry) => entry.includes(dataDir)),
+    );
+    const name = found?.argv[found.argv.indexOf("--name") + 1];
+    return found && name ? { pid: found.pid, name } : undefined;
+  }
+
+  const containerOf = async (id: string): Promise<string> =>
+    (await stack.containers()).find(({ sandboxId }) => sandboxId === id)?.id ?? assert.fail(`no container of ${id}`);
+  const statusOf = async (id: string): Promise<unknown> => (await api.call("GET", `/v1/sandboxes/${id}`)).body.status;
+
+  test("kill -9 of the worker in mid-stream: the client is told, nothing is run again, the log says error", async () => {
+    const id = await api.create();
+    const { marked, outcome } = await startMarked(api, id);
+    await stack.worker.kill9();
+    assertExplicitEnd(await outcome);
+    assertUnavailable(await answers(api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })));
+    await stack.worker.start();
+    await usable(api, id);
+    await marked.gone();
+    assert.equal(await runsIn(api, id), 1);
+    const { body } = await api.call<{ logs: { command: string; status: string; exit_code: number }[] }>("GET", `/v1/sandboxes/logs?sandbox_id=${id}`);
+    const entry = body.logs.find(({ command }) => command === marked.command);
+    assert.deepEqual([entry?.status, entry?.exit_code], ["error", -1]);
+    await api.delete(id);
+  });
+
+  test("a sandbox survives kill -9 of the worker with its files, variables and background processes", async () => {
+    const id = await api.create({ name: "survivor", env_vars: { COLOUR: "blue" } });
+    await api.execute(id, "echo kept > /root/file");
+    const { stdout: pid } = await api.execute(
+      id,
+      "sh -c 'while :; do sleep 0.1; date +%s%N > /root/next; mv /root/next /root/beat; done' >/dev/null 2>&1 & echo $!",
+    );
+    await stack.worker.kill9();
+    const before = await containerOf(id);
+    await stack.worker.start();
+    await usable(api, id);
+    assert.equal(await containerOf(id), before);
+    assert.deepEqual(
+      (await listOf(api)).map(({ name, status }) => [name, status]),
+      [["survivor", "running"]],
+    );
+    assert.equal((await api.execute(id, "cat /root/file; echo $COLOUR")).stdout, "kept\nblue\n");
+    assert.equal(
+      (await api.execute(id, `kill -0 ${pid.trim()} && a=$(cat /root/beat); while [ "$a" = "$(cat /root/beat)" ]; do sleep 0.1; done`)).exit_code,
+      0,
+    );
+    await api.delete(id);
+  });
+
+  test("a create and a delete that were acknowledged hold when the worker is killed at once", async () => {
+    const gone = await api.create();
+    const kept = await api.create();
+    assert.equal((await api.call("DELETE", `/v1/sandboxes/${gone}/delete`)).status, 200);
+    await restartWorker();
+    await usable(api, kept);
+    assert.equal((await api.call("GET", `/v1/sandboxes/${gone}`)).status, 404);
+    await assertAgreement(stack, api);
+  });
+
+  test("a sandbox that was promised without waiting is made after kill -9 of the worker", async () => {
+    const { status, body } = await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default", wait_for_ready: false });
+    assert.equal(status, 201);
+    await restartWorker();
+    await usable(api, body.id);
+    await assertAgreement(stack, api);
+  });
+
+  test("kill -9 of the worker amid creates and deletes leaves records and containers in agreement", async () => {
+    const old = await Promise.all(Array.from({ length: 4 }, () => api.create()));
+    const deletions = old.map((id) => api.call("DELETE", `/v1/sandboxes/${id}/delete`));
+    const creations = Array.from({ length: 5 }, () => api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }));
+    await Promise.race([...deletions, ...creations]);
+    await stack.worker.kill9();
+    const deleted = await Promise.all(deletions.map((call) => answers(call)));
+    const created = await Promise.all(creations);
+    for (const { status } of [...deleted, ...created]) assert.ok([200, 201, 503].includes(status), `${status}`);
+    await stack.worker.start();
+    await stack.ready();
+    for (const { status, body } of created) if (status === 201) await usable(api, body.id);
+    for (const [index, { status }] of deleted.entries()) if (status === 200) assert.equal((await api.call("GET", `/v1/sandboxes/${old[index]}`)).status, 404);
+    await assertAgreement(stack, api);
+  });
+
+  test("a podman command that outlives its worker is waited for, and nothing of what it makes stays", async () => {
+    const made = answers(api.call("POST", "/v1/sandboxes/create", { image: "default" }));
+    const { pid, name } = await until("podman makes a container", () => startingContainer(stack.dataDir));
+    process.kill(pid, "SIGSTOP");
+    await stack.worker.kill9();
+    const starting = stack.worker.start();
+    await sleep(2_500);
+    process.kill(pid, "SIGCONT");
+    await starting;
+    await stack.ready();
+    assertUnavailable(await made);
+    await assertAgreement(stack, api);
+    await until("conmon, crun and slirp4netns are gone", () => processesWith(name).length === 0);
+  });
+
+  test("kill -9 of the worker in mid-upload keeps the old file and no temporary one", async () => {
+    const id = await api.create();
+    await api.execute(id, "echo old > /root/target");
+    const { ended } = await startEndlessUpload(api, id, "/root/target");
+    await stack.worker.kill9();
+    assert.ok([503, "broken"].includes(await ended));
+    await stack.worker.start();
+    await usable(api, id);
+    assert.deepEqual(await temporaryFiles(api, id), []);
+    assert.equal((await api.execute(id, "cat /root/target")).stdout, "old\n");
+    await api.delete(id);
+  });
+
+  test("a container with this worker's label and no record is removed at the start", async () => {
+    const id = await api.create();
+    const container = await containerOf(id);
+    const { Config, ImageName } = JSON.parse(await stack.podman("container", "inspect", container))[0];
+    const worker = Config.Labels["sandgate.worker"];
+    await stack.podman(
+      "run",
+      "--detach",
+      "--name",
+      `stray-${worker}`,
+      "--label",
+      `sandgate.worker=${worker}`,
+      "--label",
+      "sandgate.sandbox=sb_unknown",
+      "--network",
+      "none",
+      ImageName,
+      "sleep",
+      "600",
+    );
+    await restartWorker();
+    assert.deepEqual(
+      (await stack.containers()).map(({ sandboxId }) => sandboxId),
+      [id],
+    );
+    await assertAgreement(stack, api);
+  });
+
+  test("a container that was removed while the worker was down makes its sandbox an error, which can be deleted", async () => {
+    const id = await api.create();
+    const container = await containerOf(id);
+    await stack.worker.kill9();
+    await stack.podman("rm", "--force", "--time", "0", container);
+    await stack.worker.start();
+    await until("status error", async () => (await statusOf(id)) === "error");
+    const execute = async (): Promise<number> => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status;
+    await until("the worker to take calls", async () => (await execute()) !== 503);
+    assert.equal(await execute(), 409);
+    assert.equal((await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
+    assert.equal((await api.call("GET", `/v1/sandboxes/${id}`)).status, 404);
+  });
+
+  test("a container that is removed behind the worker's back makes its sandbox an error, which can be deleted", async () => {
+    const id = await api.create();
+    await stack.podman("rm", "--force", "--time", "0", await containerOf(id));
+    await until("status error", async () => (await statusOf(id)) === "error");
+    assert.equal((await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
+  });
+
+  for (const action of [["stop", "--time", "0"], ["kill"]]) {
+    test(`a container after podman ${action[0]} comes back by itself with its files, its commands having ended as killed`, async () => {
+      const id = await api.create();
+      const { marked, outcome } = await startMarked(api, id);
+      // A worker that is quicker than podman has it running again before podman has cleaned up after it.
+      await stack.podman(...action, await containerOf(id)).catch((error: Error) => assert.match(error.message, /is running or paused, refusing to clean up/));
+      const end = await outcome;
+      if (end.kind === "broken" || end.last?.exit_code !== 137) assertExplicitEnd(end);
+      await marked.gone();
+      await until("one that runs again", async () => (await stack.containers()).every(({ running }) => running));
+      await usable(api, id);
+      assert.equal(await runsIn(api, id), 1);
+      await api.delete(id);
+    });
+  }
+
+  test("a hung worker: calls get 503, streams end with an error, and afterwards nothing of them runs on", async () => {
+    const id = await api.create();
+    const { marked, outcome } = await startMarked(api, id);
+    stack.worker.signal("SIGSTOP");
+    try {
+      const call = answers(api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo run >> /root/runs" }));
+      assertExplicitEnd(await outcome);
+      assertUnavailable(await call);
+      assertUnavailable(await answers(api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo run >> /root/runs" })));
+      assert.equal((await fetch(`${stack.url}/readyz`)).status, 503);
+    } finally {
+      stack.worker.signal("SIGCONT");
+    }
+    await usable(api, id);
+    await marked.gone();
+    assert.equal((await api.execute(id, "echo works")).stdout, "works\n");
+    await api.delete(id);
+  });
+}
