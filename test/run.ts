@@ -59,7 +59,7 @@ function isAlone(file: string): boolean {
 
 /** The longest files, which start early, so that none of them still runs alone at the end. */
 function isLong(file: string): boolean {
-  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content|consistency|crash|crash-restore|archive|chain|copy)|resilience\/(damaged-records|drain)|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account))\.test\.ts$/.test(
+  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content|crash|one-worker|archive)|resilience\/one-worker|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account))\.test\.ts$/.test(
     file,
   );
 }
