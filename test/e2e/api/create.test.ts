@@ -111,12 +111,12 @@ test("an image that cannot be had shows as state error where nobody waited, and 
 
 const noImages: [string, string, RegExp][] = [
   ["nothing", "", /it is empty$/],
-  ["what reads as an option", "--privileged", /its path must be/],
+  ["what reads as an option", "--privileged", /its path must consist of/],
   ["a transport and a path", "oci:/etc", /before its first \//],
   ["a path with a space", "dir:/etc passwd", /before its first \//],
   ["255 letters", "a".repeat(255), /its path has more than 255 characters$/],
-  ["a line break behind a good name", "default\n", /in "default\\n" its path must be/],
-  ["upper case", "Default", /its path must be/],
+  ["a line break behind a good name", "default\n", /in "default\\n" its path must consist of/],
+  ["upper case", "Default", /its path must consist of/],
 ];
 for (const [what, image, why] of noImages) {
   test(`an image that is ${what} cannot be meant, and the answer says why`, async () => {
