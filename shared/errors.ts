@@ -17,6 +17,7 @@ export const errorCodes = [
   "sandbox_limit_reached",
   "internal_error",
   "unavailable",
+  "worker_lost",
   "insufficient_storage",
 ] as const;
 
@@ -37,6 +38,7 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   sandbox_limit_reached: 429,
   internal_error: 500,
   unavailable: 503,
+  worker_lost: 503,
   insufficient_storage: 507,
 };
 
@@ -98,6 +100,7 @@ const retryAfterDefaultS: Partial<Record<ErrorCode, number>> = {
   rate_limited: 1,
   sandbox_limit_reached: 5,
   unavailable: 2,
+  worker_lost: 2,
 };
 
 /** An error as sent over NATS and, without `retry_after_s`, in HTTP bodies. */

@@ -1,6 +1,6 @@
 /** Drains a worker: no new calls, time for running commands, then an explicit end. It does not wait for sessions: a shell has no end. */
 
-import { SandgateError } from "../shared/errors.ts";
+import { errors } from "../shared/known-errors.ts";
 import { until } from "../shared/waiting.ts";
 import type { WorkerContext } from "./context.ts";
 
@@ -12,7 +12,7 @@ export async function drain(context: WorkerContext): Promise<void> {
   context.phase.drain();
   context.peers.beat();
   await idle(context, context.config.drainMs);
-  const reason = new SandgateError("unavailable", "the worker is shutting down");
+  const reason = errors.stopping("worker");
   for (const sandbox of context.sandboxes.all()) context.lifecycle.endActivities(sandbox, reason);
   await idle(context, endMs);
   // A snapshot still in progress fails; its sandbox must not stay frozen while this worker is away.

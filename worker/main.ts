@@ -4,6 +4,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { ConfigError, loadConfig, markPrograms } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
+import { errors } from "../shared/known-errors.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
@@ -50,7 +51,7 @@ async function main(): Promise<void> {
   shutdown.onStop("presence", () => buses.peers.leave());
   shutdown.onStop("drain", async () => {
     await drain(context);
-    stopping.abort(new SandgateError("unavailable", "the worker is shutting down"));
+    stopping.abort(errors.stopping("worker"));
   });
   phase.serve();
   work.pool.start();

@@ -1,5 +1,5 @@
 /** Whether the worker takes calls: only after its records agree with what runs, and not once it was told to stop. */
-import { SandgateError } from "../shared/errors.ts";
+import { errors } from "../shared/known-errors.ts";
 
 export class Phase {
   #now: "starting" | "serving" | "draining" = "starting";
@@ -19,6 +19,6 @@ export class Phase {
 
   /** @throws {SandgateError} `unavailable` */
   refuseUnlessServing(): void {
-    if (!this.isServing) throw new SandgateError("unavailable", "the worker is shutting down");
+    if (!this.isServing) throw errors.stopping("worker");
   }
 }

@@ -1,5 +1,6 @@
 /** Bounds the calls in progress on a gateway, and cancels those whose key or account has lost its access. */
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { CallRoute } from "./route.ts";
@@ -30,7 +31,7 @@ export class Admission {
 
   /** @throws {SandgateError} `unavailable` when no more calls are accepted. */
   refuseIfFull(): void {
-    if (this.#draining) throw new SandgateError("unavailable", "the gateway is shutting down");
+    if (this.#draining) throw errors.stopping("gateway");
     if (this.#waiting.size >= this.#max) throw new SandgateError("unavailable", "the gateway is busy");
   }
 

@@ -1,6 +1,6 @@
 /** Starts the API: the listeners, the pipeline and the metrics. */
 import { type Config, operatorSocketOf } from "../../shared/config.ts";
-import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { until } from "../../shared/waiting.ts";
 import type { GatewayContext } from "../context.ts";
@@ -53,6 +53,6 @@ async function drain(admission: Admission, hub: StreamHub, { drainMs }: Config):
   admission.drain();
   const idle = (timeoutMs: number): Promise<boolean> => until(() => admission.inProgress === 0, { pollMs, timeoutMs });
   await idle(drainMs);
-  hub.abortAll(new SandgateError("unavailable", "the gateway is shutting down"));
+  hub.abortAll(errors.stopping("gateway"));
   await idle(endMs);
 }

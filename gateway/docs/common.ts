@@ -27,6 +27,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   sandbox_limit_reached: "The key has reached its limit of sandboxes.",
   internal_error: "A bug in the server. Its log has the details under the request id.",
   unavailable: "The service cannot do this at the moment; `Retry-After` says when to try again.",
+  worker_lost: "The worker was lost while the call ran; it is not known how far it got.",
   insufficient_storage: "The host or the sandbox is out of disk.",
 };
 

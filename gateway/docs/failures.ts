@@ -15,6 +15,11 @@ const ofCalls: Failures = {
   unavailable: { when: "No worker is available, or the gateway is busy or shutting down.", message: "no worker has room for another sandbox" },
 };
 
+/** Of calls that are answered while a stream from the worker goes on. */
+export const workerLost: Failures = {
+  worker_lost: { when: "The worker was lost while the call ran; how far it got is not known.", message: "the worker was lost while the call ran" },
+};
+
 const limited: Failures = {
   rate_limited: { when: "More requests per minute than the tier allows.", message: "the limit of 60 requests a minute is reached" },
 };

@@ -1,5 +1,5 @@
 /** What all workers have of one kind, in memory, by id and by account. */
-import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { isId } from "../../shared/util/ids.ts";
 import type { EntryMirror } from "./entries.ts";
 import { Owned } from "./owned.ts";
@@ -12,12 +12,6 @@ interface Listed {
   readonly account_id: string;
   readonly created_at_ms: number;
   readonly status: string;
-}
-
-const labels = { sandbox: "Sandbox", snapshot: "Snapshot" } as const;
-
-export function notFound(kind: Kind, id: string): SandgateError {
-  return new SandgateError("not_found", `${labels[kind]} not found: ${id.slice(0, 64)}`, { reason: `no_such_${kind}` });
 }
 
 export class Directory<T extends Listed> {
@@ -51,14 +45,14 @@ export class Directory<T extends Listed> {
   /** @throws {SandgateError} `not_found`, also for an entry of another account. */
   async find(id: string, accountId: string): Promise<T> {
     const entry = await this.findOfAny(id);
-    if (entry.account_id !== accountId) throw notFound(this.#kind, id);
+    if (entry.account_id !== accountId) throw errors.notFound(this.#kind, id);
     return entry;
   }
 
   /** Finds an entry of any account. @throws {SandgateError} `not_found`. */
   async findOfAny(id: string): Promise<T> {
     const entry = isId(this.#kind, id) ? await this.mirror.find(id) : undefined;
-    if (!entry || !this.isListed(entry)) throw notFound(this.#kind, id);
+    if (!entry || !this.isListed(entry)) throw errors.notFound(this.#kind, id);
     return entry;
   }
 

@@ -2,6 +2,7 @@
 
 import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { Sessions, SessionToken, SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
@@ -20,7 +21,7 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   if (caller.session) context.authenticator.refuseForeignPage(exchange);
   if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox", { reason: "token_scope" });
   const entry = await context.sandboxes.find(id, by.account_id);
-  if (entry.status !== "running") throw new SandgateError("conflict", `the sandbox is not running, it is in state "${entry.status}"`);
+  if (entry.status !== "running") throw errors.sandboxNotRunning(entry.status);
   const worker = context.workers.worker(entry.worker_id);
   context.sockets.refuseIfFull();
   const readOnly = caller.grant?.read_only ?? false;

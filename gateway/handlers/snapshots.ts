@@ -4,13 +4,14 @@ import type { Static } from "typebox";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { PageQuery } from "../../shared/schemas/pages.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { notFound } from "../fleet/directory.ts";
+
 import { deleteAll } from "./delete-all.ts";
 import { paginate } from "./paginate.ts";
 import { iso } from "./views.ts";
@@ -124,5 +125,5 @@ async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, e
     // Only NoResponder proves that the call never reached the worker.
     if (!(error instanceof NoResponder)) throw error;
   }
-  if (!(await snapshots.markDeleted(entry))) throw notFound("snapshot", id);
+  if (!(await snapshots.markDeleted(entry))) throw errors.notFound("snapshot", id);
 }

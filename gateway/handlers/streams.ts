@@ -1,6 +1,6 @@
 /** Streams to workers on behalf of a call. They always end with the call. */
 
-import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import type { GatewayContext } from "../context.ts";
 import type { WorkerRef } from "../fleet/placement.ts";
@@ -19,6 +19,6 @@ export async function withStream<T>({ hub, config }: GatewayContext, exchange: E
   try {
     return await use(stream);
   } finally {
-    stream.cancel(new SandgateError("unavailable", "the client went away"));
+    stream.cancel(errors.clientGone());
   }
 }

@@ -1,6 +1,7 @@
 /** The received part of an exchange: head, body, and whether a response is still wanted. */
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
-import { SandgateError } from "../../shared/errors.ts";
+import type { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { type BodyReader, noBody, readerOf } from "./body.ts";
 import { type Head, type ReadHeader, readHead } from "./head.ts";
@@ -9,8 +10,6 @@ import { type Head, type ReadHeader, readHead } from "./head.ts";
 const cancelMs = 1_000;
 
 const none: readonly string[] = [];
-
-export const clientGone = (): SandgateError => new SandgateError("unavailable", "the client went away");
 
 export class Received {
   readonly requestId = newId("request");
@@ -121,7 +120,7 @@ export class Received {
 
   #abort(): void {
     this.aborted = true;
-    if (!this.unwanted) this.#giveUp(clientGone());
+    if (!this.unwanted) this.#giveUp(errors.clientGone());
     this.finished();
   }
 

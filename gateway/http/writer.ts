@@ -1,7 +1,7 @@
 /** Streams a response body at the client's speed: `write` resolves when the socket has room for more. */
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { Exchange, Headers } from "./exchange.ts";
-import { clientGone } from "./received.ts";
 
 export class BodyWriter {
   readonly #exchange: Exchange;
@@ -32,7 +32,7 @@ export class BodyWriter {
 
   /** @throws {SandgateError} when the client has disconnected or stalls, or when the body exceeds the announced length. */
   async write(chunk: Uint8Array): Promise<void> {
-    if (this.#exchange.aborted) throw clientGone();
+    if (this.#exchange.aborted) throw errors.clientGone();
     this.#writtenBytes += chunk.length;
     // The client would read bytes beyond the Content-Length as the response to its next request.
     if (this.#writtenBytes > (this.#totalBytes ?? Number.POSITIVE_INFINITY)) throw new SandgateError("internal_error", "more bytes than were announced");

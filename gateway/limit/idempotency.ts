@@ -112,7 +112,7 @@ export class Idempotency {
     } catch (thrown) {
       const error = SandgateError.from(thrown);
       // Either nothing was created and the call may be retried, or the outcome is unknown and must be recovered first.
-      const isKnown = error.code !== "unavailable" && error.code !== "internal_error";
+      const isKnown = !["unavailable", "worker_lost", "internal_error"].includes(error.code);
       await (isKnown ? this.#bucket.delete(name) : this.#bucket.put(name, { ...record, peer: "" })).catch(() => {});
       throw thrown;
     }

@@ -6,6 +6,7 @@
 import { messageChecker } from "../../shared/bus/checks.ts";
 import { type SessionNotice, sessionCalls } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
 import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
@@ -208,7 +209,7 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
     clearTimeout(this.#timer);
     this.#outbox.close();
     this.#parts.sockets.delete(this);
-    this.#stream?.cancel(new SandgateError("unavailable", "the client went away"));
+    this.#stream?.cancel(errors.clientGone());
   }
 
   #audit(action: string, error?: SandgateError): void {

@@ -1,6 +1,7 @@
 /** The open WebSockets of a gateway: limits their number, checks that clients are alive, and ends them on demand. */
 
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { pingMs } from "../../shared/stream/session/protocol.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -34,7 +35,7 @@ export class Sockets {
 
   /** @throws {SandgateError} `unavailable` when no more sockets are accepted. */
   refuseIfFull(): void {
-    if (this.#draining) throw new SandgateError("unavailable", "the gateway is shutting down");
+    if (this.#draining) throw errors.stopping("gateway");
     if (this.#open.size >= this.#max) throw new SandgateError("unavailable", "the gateway has no room for another WebSocket");
   }
 

@@ -5,6 +5,7 @@ import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
 import { SandgateError } from "../errors.ts";
+import { errors } from "../known-errors.ts";
 import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
@@ -32,7 +33,7 @@ export class StreamHub {
     bus.subscribe(subjects.stream(this.peer, "*"), ({ subject, data }) => this.#dispatch(lastToken(subject), data));
     bus.onLost(() => this.#abort(() => true, busLost()));
     peers.onGone((peer) => {
-      this.#abort((end) => end.remotePeer === peer, new SandgateError("unavailable", "worker_lost: the process at the other end of the stream is gone"));
+      this.#abort((end) => end.remotePeer === peer, errors.workerLost());
     });
   }
 

@@ -27,7 +27,8 @@ export function expectError(answer: Answer<unknown>, code: ErrorCode, message?: 
   if (reason) assert.equal(error.reason, reason);
   if (typeof message === "string") assert.equal(error.message, message);
   else if (message) assert.match(error.message, message);
-  if (["rate_limited", "sandbox_limit_reached", "unavailable"].includes(code)) assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+  if (["rate_limited", "sandbox_limit_reached", "unavailable", "worker_lost"].includes(code))
+    assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
   return error.message;
 }
 

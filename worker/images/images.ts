@@ -6,6 +6,7 @@
 import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { KeyedMutex, SingleFlight } from "../../shared/util/mutex.ts";
@@ -116,7 +117,7 @@ export class Images {
     await this.#turns.run("remove", async () => {
       await this.#release();
       const image = (await this.#parts.store.list()).find((one) => one.id === id);
-      if (!image) throw new SandgateError("not_found", `Image not found: ${id.slice(0, 64)}`, { reason: "no_such_image" });
+      if (!image) throw errors.notFound("image", id);
       if (id === this.#parts.config.defaultImageId) throw new SandgateError("conflict", "this is the default image");
       if (this.#isUsed(image) || !(await this.#removeUnused(image))) throw new SandgateError("conflict", "the image is in use");
     });

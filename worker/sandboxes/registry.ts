@@ -1,6 +1,7 @@
 /** The sandboxes of this worker in memory: their records, what runs in them, and the only way to change their state. */
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.ts";
 import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -83,7 +84,7 @@ export class Sandboxes {
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
-    if (!sandbox || sandbox.record.account_id !== accountId) throw new SandgateError("not_found", `Sandbox not found: ${id}`, { reason: "no_such_sandbox" });
+    if (!sandbox || sandbox.record.account_id !== accountId) throw errors.notFound("sandbox", id);
     return sandbox;
   }
 
@@ -91,7 +92,7 @@ export class Sandboxes {
   running(id: string, accountId: string): LiveSandbox & { container: Container } {
     const sandbox = this.owned(id, accountId);
     const { status } = sandbox.record;
-    if (status !== "running") throw new SandgateError("conflict", `the sandbox is not running, it is in state "${status}"`);
+    if (status !== "running") throw errors.sandboxNotRunning(status);
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
     return sandbox as LiveSandbox & { container: Container };
   }

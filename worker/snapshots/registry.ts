@@ -2,6 +2,7 @@
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
 import { nextArchiveState, nextSnapshotState, type SnapshotEvent } from "../../shared/state/snapshot.ts";
 import { faultPoint } from "../faults.ts";
 import type { OwnEntries } from "../store/entries.ts";
@@ -31,8 +32,7 @@ export class Snapshots {
   /** @throws {SandgateError} `not_found`, also for a snapshot of another account. */
   owned(id: string, accountId: string): SnapshotEntry {
     const record = this.#records.get(id);
-    if (!record || record.account_id !== accountId || record.status === "deleting")
-      throw new SandgateError("not_found", `Snapshot not found: ${id}`, { reason: "no_such_snapshot" });
+    if (!record || record.account_id !== accountId || record.status === "deleting") throw errors.notFound("snapshot", id);
     return record;
   }
 

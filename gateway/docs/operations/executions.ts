@@ -1,7 +1,7 @@
 /** Calls that run commands. */
 import { ExecutionResult, StreamLine } from "../../../shared/schemas/executions.ts";
 import { ids, times } from "../examples.ts";
-import { noSandbox, notRunning } from "../failures.ts";
+import { noSandbox, notRunning, workerLost } from "../failures.ts";
 import { type Failures, type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Executions";
@@ -9,6 +9,7 @@ const tag = "Executions";
 const ofCommands: Failures = {
   ...noSandbox,
   ...notRunning,
+  ...workerLost,
   unprocessable: {
     when: "The working directory does not exist, or the image has no shell.",
     message: "working_dir does not exist or is not a directory: /missing",

@@ -1,7 +1,7 @@
 /** Calls that move files. */
 import { FileInfo, UploadForm, UploadResult } from "../../../shared/schemas/files.ts";
 import { times } from "../examples.ts";
-import { noDisk, noSandbox, notRunning } from "../failures.ts";
+import { noDisk, noSandbox, notRunning, workerLost } from "../failures.ts";
 import { type OperationDocs, ok } from "../operation.ts";
 
 const tag = "Files";
@@ -23,6 +23,7 @@ export const upload = {
     invalid_request: { when: "The path or the file is missing, or the form is malformed.", message: "Missing required field: path" },
     ...noSandbox,
     ...notRunning,
+    ...workerLost,
     ...noDisk,
     payload_too_large: { when: "The file is larger than the limit (1 GiB by default).", message: "a file must be at most 1073741824 bytes" },
     unprocessable: {

@@ -3,6 +3,7 @@
 import type { Static } from "typebox";
 import type { ImageEntry } from "../../../shared/bus/contract/operators.ts";
 import { SandgateError } from "../../../shared/errors.ts";
+import { errors } from "../../../shared/known-errors.ts";
 import type { ImageInfo, Images, ImagesQuery, RemovedImage } from "../../../shared/schemas/admin/fleet.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
@@ -32,7 +33,7 @@ export async function removeImage(context: GatewayContext, { by, id, query }: Ca
   const isMissing = (error: unknown): boolean => error instanceof SandgateError && error.code === "not_found";
   const failure = failures.find((error) => !isMissing(error));
   if (failure) throw failure;
-  if (failures.length === workers.length) throw new SandgateError("not_found", `Image not found: ${id.slice(0, 64)}`, { reason: "no_such_image" });
+  if (failures.length === workers.length) throw errors.notFound("image", id);
   const removedFrom = workers.filter((_, index) => outcomes[index]?.status === "fulfilled").map((worker) => worker.id);
   return { id, message: "Image removed", workers: removedFrom };
 }
@@ -41,7 +42,7 @@ export async function removeImage(context: GatewayContext, { by, id, query }: Ca
 function asked({ workers }: GatewayContext, workerId: string | undefined): WorkerRef[] {
   const present = workers.workers().map(({ peer, worker: { id } }) => ({ id, peer }));
   const meant = present.filter(({ id }) => workerId === undefined || id === workerId).sort((a, b) => (a.id < b.id ? -1 : 1));
-  if (workerId !== undefined && meant.length === 0) throw new SandgateError("not_found", `Worker not found: ${workerId}`, { reason: "no_such_worker" });
+  if (workerId !== undefined && meant.length === 0) throw errors.notFound("worker", workerId);
   return meant;
 }
 

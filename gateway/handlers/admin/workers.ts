@@ -3,6 +3,7 @@
 import type { Static } from "typebox";
 import type { WorkerPresence } from "../../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../../shared/errors.ts";
+import { errors } from "../../../shared/known-errors.ts";
 import type { DrainBody, DrainedWorker, ForgottenWorker, Worker, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
@@ -19,7 +20,7 @@ export function listWorkers(context: GatewayContext): Workers {
 /** Lets a worker take new sandboxes no more, or again. What it has goes on. @throws {SandgateError} `not_found`. */
 export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, Static<typeof DrainBody>>): Promise<DrainedWorker> {
   const on = body.on ?? true;
-  if (!isPresent(context, id)) throw workerNotFound(id);
+  if (!isPresent(context, id)) throw errors.notFound("worker", id);
   await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on });
   return { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" };
 }
@@ -35,7 +36,7 @@ export async function forgetWorker(context: GatewayContext, { id }: Call<unknown
   };
   refuseIfPresent();
   const count = await context.sandboxes.forgetWorker(id, refuseIfPresent);
-  if (count === 0) throw workerNotFound(id);
+  if (count === 0) throw errors.notFound("worker", id);
   return { id, message: "Worker forgotten", forgotten_sandboxes: count };
 }
 
@@ -57,5 +58,3 @@ function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_
 function isPresent({ workers }: GatewayContext, id: string): boolean {
   return workers.workers().some(({ worker }) => worker.id === id);
 }
-
-const workerNotFound = (id: string): SandgateError => new SandgateError("not_found", `Worker not found: ${id.slice(0, 64)}`, { reason: "no_such_worker" });

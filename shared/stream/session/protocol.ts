@@ -58,7 +58,7 @@ export const closeReasons = {
 } as const satisfies Record<string, CloseReason>;
 
 /** Errors after which the session may live on, so that attaching again may work. */
-const passing: readonly ErrorCode[] = ["unavailable", "internal_error", "rate_limited"];
+const passing: readonly ErrorCode[] = ["unavailable", "worker_lost", "internal_error", "rate_limited"];
 
 /** The close code that follows an `error` message, 4000 + the HTTP status of its code. */
 export function closeCodeOf(code: ErrorCode): number {

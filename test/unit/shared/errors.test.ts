@@ -16,6 +16,7 @@ const documented: Record<ErrorCode, number> = {
   sandbox_limit_reached: 429,
   internal_error: 500,
   unavailable: 503,
+  worker_lost: 503,
   insufficient_storage: 507,
 };
 

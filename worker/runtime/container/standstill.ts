@@ -1,5 +1,5 @@
 /** Freezes containers, and coordinates that with commands being started or killed in them. */
-import { SandgateError } from "../../../shared/errors.ts";
+import { errors } from "../../../shared/known-errors.ts";
 import { faultPoint } from "../../faults.ts";
 import { killTree } from "../process/proc.ts";
 import type { Container } from "./container.ts";
@@ -48,7 +48,7 @@ export class Standstills {
         stoodStill = this.#frozen.delete(frozen);
         if (stoodStill) frozen.thaw();
       }
-      if (!stoodStill) throw new SandgateError("unavailable", "the worker is shutting down");
+      if (!stoodStill) throw errors.stopping("worker");
       return { value, pauseMs: performance.now() - startedAtMs };
     } finally {
       open();

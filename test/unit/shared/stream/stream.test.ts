@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { subjects } from "../../../../shared/bus/subjects.ts";
-import { SandgateError } from "../../../../shared/errors.ts";
+import { type ErrorCode, SandgateError } from "../../../../shared/errors.ts";
 import { encodeFrame } from "../../../../shared/stream/frame.ts";
 import { Stream } from "../../../../shared/stream/stream.ts";
 import { fixture } from "../../../helpers/fixture.ts";
@@ -16,11 +16,12 @@ const nats = await fixture(startNats());
 /** A frame that no sender of ours would send. */
 const forge = ({ from, receiver, to }: StreamPair, frame: Uint8Array): void => from.bus.publish(subjects.stream(to.peers.peer, receiver.streamId), frame);
 
-function assertUnavailable(error: unknown, pattern: RegExp): void {
+function assertError(error: unknown, code: ErrorCode, pattern: RegExp): void {
   assert.ok(error instanceof SandgateError, `${error}`);
-  assert.equal(error.code, "unavailable");
+  assert.equal(error.code, code);
   assert.match(error.message, pattern);
 }
+const assertUnavailable = (error: unknown, pattern: RegExp): void => assertError(error, "unavailable", pattern);
 
 test("all bytes arrive in order, then the summary", async () => {
   const { sender, receiver, from, to } = await openStream(nats);
@@ -114,11 +115,11 @@ test("a message that is no frame is an error, not silence", async () => {
 test("a peer that leaves ends the streams with it at both ends", async () => {
   const one = await openStream(nats);
   one.from.peers.leave();
-  assertUnavailable((await drainStream(one.receiver)).error, /worker_lost/);
+  assertError((await drainStream(one.receiver)).error, "worker_lost", /lost/);
   const two = await openStream(nats);
   two.to.peers.leave();
   await until("the sender's end", () => two.sender.signal.aborted);
-  assertUnavailable(two.sender.signal.reason, /gone/);
+  assertError(two.sender.signal.reason, "worker_lost", /lost/);
 });
 
 test("a receiver that took its sender for dead stops it", async () => {
