@@ -97,7 +97,7 @@ test("an upload that the sandbox does not take ends in time and leaves nothing",
     await api.execute(id, 'for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = cat ] && kill -STOP "$(basename $p)"; done 2>/dev/null');
     // More than all buffers on the way hold, so that the gateway stops to read.
     for (let left = 190; left > 0; left--) wire.send(`2710\r\n${"x".repeat(10_000)}\r\n`);
-    expectError(await wire.answer(), "unavailable", "the sandbox takes no more of the file");
+    expectError(await wire.answer(), "unavailable", "the other end of the stream takes no more");
     await untilNothingIsLeft(api, id, "/root");
   } finally {
     wire.cut();
