@@ -6,14 +6,19 @@ import { type Check, checker } from "../schemas/validate.ts";
 const compiled = new WeakMap<TSchema, Check<unknown>>();
 
 /**
- * A check of messages or records. Each schema is compiled once.
+ * A check of messages. Each schema is compiled once.
  *
  * @param what it is, for the log.
- * @throws {SandgateError} `internal_error`: what is not valid is a defect of who sent it, and of no client.
+ * @throws {SandgateError} `internal_error`.
  */
 export function messageChecker<S extends TSchema>(schema: S, what: string): Check<Static<S>> {
   const check = (compiled.get(schema) ?? checker(schema)) as Check<Static<S>>;
   compiled.set(schema, check);
+  return asDefect(check, what);
+}
+
+/** The same check for what no client has sent: what is not valid is a defect of who wrote it. @throws {SandgateError} `internal_error`. */
+export function asDefect<T>(check: Check<T>, what: string): Check<T> {
   return (value) => {
     try {
       return check(value);

@@ -3,6 +3,7 @@ import { JetStreamApiError, jetstreamManager, StorageType } from "@nats-io/jetst
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
+import { asDefect } from "./checks.ts";
 import { isApiError } from "./failures.ts";
 import { openStorage, setBytesMax } from "./jetstream.ts";
 import { decodeJson, encodeJson } from "./json.ts";
@@ -41,7 +42,7 @@ export class BucketWriter<T> {
   protected constructor(bus: Bus, kv: Kv, check: Check<T>) {
     this.bus = bus;
     this.kv = kv;
-    this.check = check;
+    this.check = asDefect(check, "an entry of a bucket");
   }
 
   static async open<T>(bus: Bus, name: Bucket, check: Check<T>, options?: BucketOptions): Promise<BucketWriter<T>> {

@@ -3,9 +3,9 @@
  * The output of an execution is sent as NDJSON lines made for the client, so a gateway passes them on without parsing.
  */
 import Type, { type Static } from "typebox";
+import { messageChecker } from "../bus/checks.ts";
 import { decodeJson } from "../bus/json.ts";
 import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
-import { checker } from "../schemas/validate.ts";
 
 const Sequence = Type.Integer({ minimum: 0 });
 const Failure = Type.Object({
@@ -31,7 +31,7 @@ const Header = Type.Object({
 });
 export type FrameHeader = Static<typeof Header>;
 
-const checkHeader = checker(Header);
+const checkHeader = messageChecker(Header, "the header of a frame");
 const newline = 0x0a;
 
 /** Encodes a header and a payload, which may consist of several parts, as one message. */

@@ -80,6 +80,7 @@ test("an entry that is not valid is ignored, the others are taken", async () => 
   await writing.put("bad", { id: "bad" } as AccountRecord);
   await writing.put("good", account("good"));
   assert.equal(keysOf(await mirror()), "good");
+  await assert.rejects(writing.read("bad"), { code: "internal_error" });
 });
 
 test("after a restart of the server a mirror is complete again, with what came and went meanwhile", async () => {
