@@ -2,27 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rankWorkers } from "../../../../gateway/fleet/placement.ts";
-import type { WorkerPresence } from "../../../../shared/bus/heartbeat.ts";
+import { GiB, presentWorker as worker } from "../../../helpers/present-worker.ts";
 
-const GiB = 1024 ** 3;
-const worker = (id: string, changes: Partial<WorkerPresence> = {}): { peer: string; worker: WorkerPresence } => ({
-  peer: `peer-${id}`,
-  worker: {
-    id,
-    draining: false,
-    sandboxes: 0,
-    sandboxes_max: 10,
-    executions: 0,
-    executions_total: 0,
-    memory_free_bytes: 8 * GiB,
-    disk_free_bytes: 100 * GiB,
-    load_per_cpu: 0,
-    rss_bytes: 0,
-    accepts: true,
-    host: [],
-    ...changes,
-  },
-});
 const ranked = (...workers: ReturnType<typeof worker>[]): string[] => rankWorkers(workers).map(({ id }) => id);
 
 test("workers that accept nothing are left out", () => {

@@ -4,11 +4,10 @@ import { test } from "node:test";
 import { workersFor } from "../../../../gateway/fleet/placement.ts";
 import { refuseTooSmall, settingsOf } from "../../../../gateway/handlers/restore.ts";
 import type { Manifest, SnapshotEntry } from "../../../../shared/bus/entries.ts";
-import type { WorkerPresence } from "../../../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
 import { derivedName, newId, shortOf } from "../../../../shared/util/ids.ts";
+import { GiB, presentWorker as worker } from "../../../helpers/present-worker.ts";
 
-const GiB = 1024 ** 3;
 const manifest: Manifest = {
   image: "default",
   base: { id: "0".repeat(64), env: [], working_dir: "/", user: "" },
@@ -38,25 +37,6 @@ test("storage may be smaller than the snapshot's, but not than what its layers h
   for (const storage of [4, 8, 1_000]) assert.doesNotThrow(() => refuseTooSmall(manifest, storage));
   assert.throws(() => refuseTooSmall(manifest, 3), { code: "unprocessable", message: /storage of 3 GB is less than the 3\.3 GB/ });
   assert.throws(() => refuseTooSmall(manifest, 1), { code: "unprocessable" });
-});
-
-const worker = (id: string, changes: Partial<WorkerPresence> = {}): { peer: string; worker: WorkerPresence } => ({
-  peer: `peer-${id}`,
-  worker: {
-    id,
-    draining: false,
-    sandboxes: 0,
-    sandboxes_max: 10,
-    executions: 0,
-    executions_total: 0,
-    memory_free_bytes: 8 * GiB,
-    disk_free_bytes: 100 * GiB,
-    load_per_cpu: 0,
-    rss_bytes: 0,
-    accepts: true,
-    host: [],
-    ...changes,
-  },
 });
 const big = { memory_free_bytes: 64 * GiB };
 const full = { accepts: false };
