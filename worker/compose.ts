@@ -24,6 +24,7 @@ import type { Host } from "./runtime/host/host.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
+import { Folders } from "./runtime/storage/folders.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
@@ -130,7 +131,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   shutdown.onStop("replicator", () => replicator.stop());
   return {
     ...{ layers, archive, images, replicator },
-    roots: new Roots(join(dataDir, "roots"), { images, layers, archive, mounted, signal }),
+    roots: new Roots({ storage: new Folders(dataDir), images, layers, archive, mounted, scratch: join(config.runtimeDir, workerId, "mounting"), signal }),
     collectLayers: (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes)),
   };
 }
@@ -148,8 +149,9 @@ export function makeSandboxes(ground: Ground, hub: StreamHub, records: Records, 
   const hasRoomFor = (more: number): boolean =>
     usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
   const pool = new WarmPool({
-    ...{ config, counters, log, podman: runtime.podman },
-    launch: (spec) => lifecycle.launch(spec),
+    ...{ config, counters, log },
+    launch: (spec, source) => lifecycle.launch(spec, source),
+    remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
     mayFill: (waiting) => isServing() && hasRoomFor(waiting),
   });
   return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }), stalls: new StallWatch() };

@@ -9,8 +9,8 @@ export const faultPoints = [
   "snapshot.layer",
   "snapshot.recorded",
   "snapshot.published",
-  "restore.mounted",
-  "restore.started",
+  "create.mounted",
+  "create.started",
   "delete.marked",
   "delete.withdrawn",
 ] as const;

@@ -124,7 +124,7 @@ export class CrashRig {
     );
     assert.deepEqual((await this.calls.list()).data.map(({ id }) => id).sort(), [...snapshots].sort());
     assert.deepEqual((await this.stack.containers()).map(({ sandboxId }) => sandboxId).sort(), all);
-    await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: sandboxes });
+    await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: all });
   }
 
   /** Asserts that a sandbox has the contents of the source. */

@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 export interface HostState {
   /** Names of layer folders, including incomplete ones. */
   readonly layers: string[];
-  /** Names of folders of restored sandboxes. */
+  /** Names of folders of sandboxes. */
   readonly roots: string[];
   /** Mount points of our overlays. */
   readonly mounts: string[];

@@ -57,7 +57,7 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
 async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   parts.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
-  await parts.lifecycle.removeContainer(sandbox.record);
+  await parts.lifecycle.removeContainer(sandbox.record.id);
   await parts.sandboxes.remove(sandbox);
 }
 
@@ -66,7 +66,7 @@ async function finishCreation({ sandboxes, lifecycle, log }: Parts, sandbox: Liv
   const { id } = sandbox.record;
   await sandboxes.exclusive(id, async () => {
     try {
-      await lifecycle.removeContainer(sandbox.record);
+      await lifecycle.removeContainer(sandbox.record.id);
       await lifecycle.start(sandbox);
       log.info({ event: "sandbox_created", sandbox: id }, "a sandbox was created after a restart");
     } catch (thrown) {

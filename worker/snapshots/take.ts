@@ -11,6 +11,7 @@ import type { Consistency } from "../runtime/container/snapshot-driver.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
 import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { unknownBase } from "../store/records.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
 export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
@@ -85,7 +86,7 @@ async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): P
 function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Request<"snapshot">, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
   const { image, cpu, memory, storage, network, env_vars } = record;
-  const base = record.root?.base ?? { id: "", env: [], working_dir: "/", user: "" };
+  const base = record.root?.base ?? unknownBase;
   const manifest: Manifest = { image, base, layers: [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])], cpu, memory, storage, network, env_vars };
   return {
     id,

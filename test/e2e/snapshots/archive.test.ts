@@ -71,7 +71,7 @@ test("every kind of file comes back on another worker when the one that took the
   await assertSameFiles(api, source, files);
   await api.delete(restored.id);
   await untilHostHas(other, { layers: 0, roots: [] });
-  await untilHostHas(dead, { layers: 2, roots: [source] });
+  await untilHostHas(dead, { layers: 2, roots: [first, source] });
   for (const { id } of [base, snapshot]) expectOk(await calls.delete(id));
   await Promise.all([first, source].map((id) => api.delete(id)));
   await untilHostHas(dead, { layers: 0, roots: [] });

@@ -75,7 +75,7 @@ export function chainTests(stack: Stack): void {
     const mountsOf = () => hostState(stack.worker).mounts;
     await stack.worker.start();
     await stack.ready();
-    assert.equal(mountsOf().length, 1);
+    assert.equal(mountsOf().length, 2);
     await assertSameFiles(api, sandbox.id, files);
     await Promise.all([first, sandbox.id].map((id) => api.delete(id)));
     expectOk(await calls.delete(snapshot.id));
@@ -92,7 +92,7 @@ export function chainTests(stack: Stack): void {
     const restored = await Promise.all(restores);
     await Promise.all(deletions);
     expectOk(await calls.delete(kept.id));
-    await untilHostHas(stack.worker, { layers: 1, roots: restored.map(({ id }) => id) });
+    await untilHostHas(stack.worker, { layers: 1, roots: [source, ...restored.map(({ id }) => id)] });
     await Promise.all([source, ...restored.map(({ id }) => id)].map((id) => api.delete(id)));
     await untilHostHas(stack.worker, { layers: 0, roots: [] });
   });
