@@ -18,6 +18,9 @@ const socketLevel = 1;
 const receiveBuffer = 8;
 const intBytes = 4;
 const openat2 = 437;
+const btrfsFileSystemInfo = 0x8400941f;
+const btrfsFindSubvolume = 0xd0009412;
+const btrfsFirstFile = 256n;
 const pathOnly = 0o10000000;
 const resolveInRoot = 0x10;
 const noEntry = "ENOENT";
@@ -67,4 +70,19 @@ export function openInside(rootFd: number, path: string): number | undefined {
   if (fd < 0 && getSystemErrorName(-koffi.errno()) === noEntry) return undefined;
   check(fd, "openat2");
   return fd;
+}
+
+/** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */
+export function fileSystemId(fd: number): string {
+  const info = Buffer.alloc(1024);
+  check(ioctl(fd, btrfsFileSystemInfo, "void *", info), "BTRFS_IOC_FS_INFO");
+  return info.toString("hex", 16, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** The id of the btrfs subvolume that a folder is in. @throws {Error} */
+export function subvolumeId(fd: number): number {
+  const lookup = Buffer.alloc(4096);
+  lookup.writeBigUInt64LE(btrfsFirstFile, 8);
+  check(ioctl(fd, btrfsFindSubvolume, "void *", lookup), "BTRFS_IOC_INO_LOOKUP");
+  return Number(lookup.readBigUInt64LE(0));
 }

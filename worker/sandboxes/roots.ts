@@ -8,7 +8,7 @@ import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesyst
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
-import { type FileStorage, rootsOf } from "../runtime/storage/storage.ts";
+import { type FileStorage, rootsFolder } from "../runtime/storage/storage.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store/records.ts";
@@ -49,7 +49,7 @@ export class Roots {
     const { storage, scratch } = this.#parts;
     const { base, lowers } = await this.#below(sandboxId, source);
     const root = this.#rootOf(sandboxId);
-    await mkdir(rootsOf(storage), { recursive: true, mode: 0o700 });
+    await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
     await mountRoot(root, { lowers, scratch, make: storage.makeCommand(root.dir) });
     const { layers, from } = source;
     return { dir: mergedOf(root), source: { base, layers, ...(from ? { from } : {}) } };
@@ -80,7 +80,7 @@ export class Roots {
   async removeStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
     const { storage, scratch } = this.#parts;
     await rm(scratch, { recursive: true, force: true });
-    for (const sandboxId of await readdir(rootsOf(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
+    for (const sandboxId of await readdir(rootsFolder(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
   }
 
   /** The image and the folders below the sandbox's own, topmost first. */
@@ -117,6 +117,6 @@ export class Roots {
   }
 
   #rootOf(sandboxId: string): Root {
-    return { dir: join(rootsOf(this.#parts.storage), sandboxId) };
+    return { dir: join(rootsFolder(this.#parts.storage), sandboxId) };
   }
 }
