@@ -20,16 +20,13 @@ export type Verb = keyof typeof verbs;
 export type FieldsOf<V extends Verb> = { readonly [F in keyof (typeof verbs)[V]]: number };
 export type Request = { [V in Verb]: { readonly id: number; readonly verb: V } & FieldsOf<V> }[Verb];
 
-/**
- * Why a request was not carried out: it is not as declared, it would exceed what the operator or the host's disk allows, or
- * the system has refused it.
- */
-const faults = ["invalid", "exhausted", "failed"] as const;
+/** Why a request was not carried out: it would exceed what the operator or the host's disk allows, or the system has refused it. */
+const faults = ["exhausted", "failed"] as const;
 export type Fault = (typeof faults)[number];
 
 export type Reply = { readonly id: number; readonly ok: true } | { readonly id: number; readonly error: Fault; readonly message: string };
 
-/** The longest request, and the requests that may wait for their replies. Beyond either, the helper ends the connection. */
+/** The longest request, and the requests that may wait for their replies. After anything else, the helper ends the connection. */
 export const requestBytesMax = 256;
 export const requestsMax = 64;
 

@@ -2,7 +2,7 @@
 import { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { SandgateError } from "../../../shared/errors.ts";
-import { type FieldsOf, parseReply, type Reply, requestsMax, type Verb } from "../../../shared/privileged.ts";
+import { type FieldsOf, parseReply, parseRequest, type Reply, requestsMax, type Verb } from "../../../shared/privileged.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 
 /** Every request is a matter of milliseconds, but a disk may be busy. */
@@ -63,9 +63,12 @@ export class PrivilegedHelper {
   async #exchange<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<Reply> {
     if (this.#isGone) throw helperGone();
     const id = this.#serial++;
+    const request = JSON.stringify({ id, verb, ...fields });
+    // It would end the connection for all others as well.
+    if (!parseRequest(request)) throw new Error(`not a request of the privileged helper: ${request}`);
     const { promise, resolve } = Promise.withResolvers<Reply | undefined>();
     this.#waiting.set(id, resolve);
-    this.#socket.write(`${JSON.stringify({ id, verb, ...fields })}\n`);
+    this.#socket.write(`${request}\n`);
     // A helper that answers nothing any more is as good as gone. The connection is closed, so that no request can be done late.
     const timer = setTimeout(() => this.close(), replyTimeoutMs);
     try {
