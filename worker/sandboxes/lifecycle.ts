@@ -19,6 +19,14 @@ import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { MountedRoot, Roots } from "./roots.ts";
 
+const GB = 1024 ** 3;
+
+/** A requested container with its files. */
+export interface LaunchSpec extends ContainerSpec {
+  readonly storageGB: number;
+  readonly source: RootSource;
+}
+
 /** A running container, and what its files were made from. */
 export interface Launched {
   readonly container: Container;
@@ -66,7 +74,7 @@ export class SandboxLifecycle {
 
   /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
-    const { container, root } = await this.launch(specOf(sandbox.record), sandbox.record.root ?? rootOver(sandbox.record.image));
+    const { container, root } = await this.launch({ ...specOf(sandbox.record), source: sandbox.record.root ?? rootOver(sandbox.record.image) });
     sandbox.container = container;
     const changes = { container_id: container.id, root };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
@@ -80,18 +88,19 @@ export class SandboxLifecycle {
   }
 
   /** Creates and starts a container, isolated and ready for commands. On failure nothing of it is left. */
-  launch(spec: ContainerSpec, source: RootSource): Promise<Launched> {
-    return this.#urgent.run(() => this.#launchNow(spec, source));
+  launch(spec: LaunchSpec): Promise<Launched> {
+    return this.#urgent.run(() => this.#launchNow(spec));
   }
 
-  async #launchNow(spec: ContainerSpec, source: RootSource): Promise<Launched> {
+  async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
-      const root = await this.#roots.make(spec.sandboxId, source);
+      const root = await this.#roots.make(spec.sandboxId, spec.source, bytesOf(spec));
       faultPoint("create.mounted");
       const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, spec, { dir: root.dir, base: root.source.base }));
       faultPoint("create.started");
       const container = await this.#ready(containerId, spec, "new", root.source.base);
       provideWorkingDir(root, container);
+      await this.#roots.limit(spec.sandboxId, bytesOf(spec));
       return { container, root: root.source };
     } catch (error) {
       await this.#discard(spec.sandboxId);
@@ -102,9 +111,11 @@ export class SandboxLifecycle {
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
     const { id, root } = sandbox.record;
-    if (!isRunning && root) await this.#roots.mount(id, root);
+    const spec = specOf(sandbox.record);
+    if (!isRunning && root) await this.#roots.mount(id, root, bytesOf(spec));
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = await this.#ready(containerId, specOf(sandbox.record), isRunning ? "used" : "new", root?.base);
+    sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
+    await this.#roots.limit(id, bytesOf(spec));
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
@@ -183,14 +194,17 @@ export class SandboxLifecycle {
   }
 }
 
+const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
+
 /** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
 function provideWorkingDir({ dir, source }: MountedRoot, { process }: Container): void {
   if (source.layers.length === 0) makeFolderInside(dir, process.cwd, process.user);
 }
 
-function specOf(record: SandboxRecord): ContainerSpec {
+function specOf(record: SandboxRecord): Omit<LaunchSpec, "source"> {
   return {
     sandboxId: record.id,
+    storageGB: record.storage,
     cpus: record.cpu,
     memoryMiB: record.memory,
     network: record.network,

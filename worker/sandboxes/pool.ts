@@ -10,10 +10,9 @@ import { newId } from "../../shared/util/ids.ts";
 import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Counters } from "../counters.ts";
-import type { ContainerSpec } from "../runtime/podman/containers.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
-import { type RootSource, rootOver } from "../store/records.ts";
-import type { Launched } from "./lifecycle.ts";
+import { rootOver } from "../store/records.ts";
+import type { Launched, LaunchSpec } from "./lifecycle.ts";
 
 /** Pause after a container was taken, so that a burst of creates has the host to itself. */
 const restMs = 150;
@@ -29,7 +28,7 @@ interface Parts {
   readonly counters: Counters;
   readonly log: Logger;
   /** Creates and starts a container that is ready for commands. */
-  readonly launch: (spec: ContainerSpec, source: RootSource) => Promise<Launched>;
+  readonly launch: (spec: LaunchSpec) => Promise<Launched>;
   /** Removes such a container with its files. */
   readonly remove: (sandboxId: string) => Promise<void>;
   /** Whether the host has room for one more container beside the `waiting` ones, and nothing more important to do. */
@@ -95,7 +94,7 @@ export class WarmPool {
       const id = newId("sandbox");
       try {
         if (!this.#parts.mayFill(this.size)) return this.#fillAfter(failureRestMs);
-        this.#waiting.push({ id, ...(await this.#parts.launch(defaultSpec(id), rootOver(defaultImageWord))) });
+        this.#waiting.push({ id, ...(await this.#parts.launch(defaultSpec(id))) });
       } catch (error) {
         this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");
         return this.#fillAfter(failureRestMs);
@@ -108,9 +107,9 @@ export class WarmPool {
   }
 }
 
-function defaultSpec(id: string): ContainerSpec {
-  const { cpus, memoryMiB, access } = sandboxDefaults;
-  return { sandboxId: id, cpus, memoryMiB, network: access };
+function defaultSpec(id: string): LaunchSpec {
+  const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
+  return { sandboxId: id, cpus, memoryMiB, storageGB, network: access, source: rootOver(defaultImageWord) };
 }
 
 function fits(call: Request<"create">, config: Config): boolean {

@@ -2,16 +2,20 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { BaseImage } from "../../shared/bus/entries.ts";
 import { baseLayerOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
 import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
-import { type FileStorage, rootsFolder } from "../runtime/storage/storage.ts";
+import { type FileStorage, rootsFolder, type Storages } from "../runtime/storage/storage.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store/records.ts";
+
+/** What the mount and the container of a sandbox may take beyond its own limit. */
+const startBytes = 16 * 1024 ** 2;
 
 /** The mounted files of a sandbox. */
 export interface MountedRoot {
@@ -21,7 +25,7 @@ export interface MountedRoot {
 }
 
 interface Parts {
-  readonly storage: FileStorage;
+  readonly storages: Storages;
   readonly images: Images;
   readonly layers: Layers;
   readonly archive: LayerArchive;
@@ -41,24 +45,44 @@ export class Roots {
   }
 
   /**
-   * Makes and mounts the files of a new sandbox, fetching missing layers first.
+   * Makes and mounts the files of a new sandbox, fetching missing layers first. To be limited by `limit` once it has started,
+   * which takes a little space even where the sandbox has used up its own.
    *
+   * @param bytes what it may take
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
-  async make(sandboxId: string, source: RootSource): Promise<MountedRoot> {
-    const { storage, scratch } = this.#parts;
-    const { base, lowers } = await this.#below(sandboxId, source);
-    const root = this.#rootOf(sandboxId);
+  async make(sandboxId: string, source: RootSource, bytes: number): Promise<MountedRoot> {
+    const {
+      storages: { first: storage },
+      scratch,
+      layers,
+    } = this.#parts;
+    const { base, image } = await this.#prepare(sandboxId, source);
+    const [top] = source.layers;
+    const copied = top && layers.copyable(top.id);
+    const below = copied ? withoutTop(source) : source;
+    const root = rootIn(storage, sandboxId);
     await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
-    await mountRoot(root, { lowers, scratch, make: storage.makeCommand(root.dir) });
-    const { layers, from } = source;
-    return { dir: mergedOf(root), source: { base, layers, ...(from ? { from } : {}) } };
+    if (copied) {
+      await storage.copy(copied, root.dir);
+      await storage.limit(root.dir, bytes + startBytes);
+    }
+    await mountRoot(root, { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) });
+    return { dir: mergedOf(root), source: { base, layers: below.layers, ...(below.from ? { from: below.from } : {}) } };
   }
 
-  /** Mounts the files of a sandbox again. Mounts are gone after the machine, or Podman's namespace, was restarted. @throws as `make` does */
-  async mount(sandboxId: string, source: RootSource): Promise<void> {
-    const { lowers } = await this.#below(sandboxId, source);
-    await mountRoot(this.#rootOf(sandboxId), { lowers, scratch: this.#parts.scratch });
+  /** Mounts the files of a sandbox again, as `make` does. Mounts are gone after the machine, or Podman's namespace, was restarted. */
+  async mount(sandboxId: string, source: RootSource, bytes: number): Promise<void> {
+    const { image } = await this.#prepare(sandboxId, source);
+    const root = this.#rootOf(sandboxId);
+    if (existsSync(root.dir)) await this.#storageOf(sandboxId).limit(root.dir, bytes + startBytes);
+    await mountRoot(root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch });
+  }
+
+  /** Limits what a sandbox may store, where the kernel can. */
+  async limit(sandboxId: string, bytes: number): Promise<void> {
+    const { dir } = this.#rootOf(sandboxId);
+    if (existsSync(dir)) await this.#storageOf(sandboxId).limit(dir, bytes);
   }
 
   /** Unmounts the files of a sandbox, if it has any here, and keeps them. */
@@ -71,28 +95,30 @@ export class Roots {
     const root = this.#rootOf(sandboxId);
     if (existsSync(root.dir)) {
       await unmountRoot(root);
-      await this.#parts.storage.remove(root.dir);
+      await this.#storageOf(sandboxId).remove(root.dir);
     }
     this.#parts.mounted.delete(sandboxId);
   }
 
   /** Removes the files of unknown sandboxes, and what was needed while files were mounted. */
   async removeStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
-    const { storage, scratch } = this.#parts;
+    const { storages, scratch } = this.#parts;
     await rm(scratch, { recursive: true, force: true });
-    for (const sandboxId of await readdir(rootsFolder(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
+    for (const storage of storages.all) {
+      for (const sandboxId of await readdir(rootsFolder(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
+    }
   }
 
-  /** The image and the folders below the sandbox's own, topmost first. */
-  async #below(sandboxId: string, source: RootSource): Promise<Pick<ImageLayers, "base" | "lowers">> {
-    const { images, layers, mounted } = this.#parts;
+  /** Makes sure that all that a sandbox is made from is on this machine's disk. @returns the image, and the folders of its layers. */
+  async #prepare(sandboxId: string, source: RootSource): Promise<{ base: BaseImage; image: readonly string[] }> {
+    const { images, mounted } = this.#parts;
     const keep = (imageId: string): Promise<ImageLayers> => {
       mounted.set(sandboxId, imageId);
       return images.kept(imageId);
     };
     const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await images.use(source.over, keep);
     for (const [index, { id }] of source.layers.entries()) await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id);
-    return { base, lowers: [...source.layers.map(({ id }) => layers.dirOf(id)), ...lowers] };
+    return { base, image: lowers };
   }
 
   /** The image, or its content from the archive, because an image built on another machine cannot be pulled by its name. */
@@ -116,7 +142,24 @@ export class Roots {
     });
   }
 
-  #rootOf(sandboxId: string): Root {
-    return { dir: join(rootsFolder(this.#parts.storage), sandboxId) };
+  /** The folders below the sandbox's own, topmost first. */
+  #lowers({ layers }: RootSource, image: readonly string[]): string[] {
+    return [...layers.map(({ id }) => this.#parts.layers.dirOf(id)), ...image];
   }
+
+  #rootOf(sandboxId: string): Root {
+    return rootIn(this.#storageOf(sandboxId), sandboxId);
+  }
+
+  #storageOf(sandboxId: string): FileStorage {
+    const { all, first } = this.#parts.storages;
+    return all.find((storage) => existsSync(rootIn(storage, sandboxId).dir)) ?? first;
+  }
+}
+
+const rootIn = (storage: FileStorage, sandboxId: string): Root => ({ dir: join(rootsFolder(storage), sandboxId) });
+
+function withoutTop(source: RootSource): RootSource {
+  const { layers, from } = source;
+  return { ...source, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
 }

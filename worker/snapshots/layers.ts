@@ -4,11 +4,9 @@ import { join } from "node:path";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
-import { type FileStorage, layersFolder, type Storages } from "../runtime/storage/storage.ts";
+import { type FileStorage, layersFolder, partialSuffix, type Storages } from "../runtime/storage/storage.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
-
-const partialSuffix = ".partial";
 
 export class Layers {
   readonly #storages: Storages;

@@ -1,7 +1,10 @@
 /** Captures the state of a sandbox: always its files, and the memory of its processes if the driver can. */
+import { dirname } from "node:path";
 
 import { pause } from "../../../shared/waiting.ts";
 import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
+import { partialSuffix } from "../storage/storage.ts";
+import type { Subvolumes } from "../storage/subvolumes.ts";
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
 
@@ -24,7 +27,7 @@ export interface Captured {
 export interface SnapshotDriver {
   readonly capabilities: Capabilities;
   /**
-   * Copies the sandbox's own files, in their state at one moment, into an empty folder.
+   * Copies the sandbox's own files, in their state at one moment, to the folder of a new layer.
    *
    * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
    */
@@ -36,7 +39,7 @@ const runningTries = 2;
 /** Longer than the granularity of the kernel's file change times. */
 const tickMs = 20;
 
-/** Copies the writable layer. */
+/** Copies the writable layer file by file, into an empty folder. */
 export class FilesystemDriver implements SnapshotDriver {
   readonly capabilities = { filesystem: true, memory: false } as const;
   readonly #oci: OciRuntime;
@@ -57,6 +60,33 @@ export class FilesystemDriver implements SnapshotDriver {
     }
     const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
     return { consistency, memory: false, pauseMs };
+  }
+}
+
+/** Copies the whole folder of a sandbox at once, to where nothing is yet. */
+export class SubvolumeDriver implements SnapshotDriver {
+  readonly capabilities = { filesystem: true, memory: false } as const;
+  readonly #oci: OciRuntime;
+  readonly #subvolumes: Subvolumes;
+
+  constructor(oci: OciRuntime, subvolumes: Subvolumes) {
+    this.#oci = oci;
+    this.#subvolumes = subvolumes;
+  }
+
+  async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
+    const copy = (to: string): Promise<void> => this.#subvolumes.copy(dirname(container.writableLayer), to);
+    const flushed = `${dir}${partialSuffix}`;
+    try {
+      // Made only to bring to disk what the sandbox has written, so that it is not frozen for that.
+      await copy(flushed);
+      // Of files that are written meanwhile, a copy can have a later change of one without an earlier change of another. So
+      // nothing may run for either kind of snapshot.
+      const { pauseMs } = await this.#oci.standstills.during(container, () => copy(dir));
+      return { consistency, memory: false, pauseMs };
+    } finally {
+      await this.#subvolumes.remove(flushed);
+    }
   }
 }
 

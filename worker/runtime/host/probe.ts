@@ -9,7 +9,7 @@ import { describe } from "./checks.ts";
 import { type Host, HostUnfit } from "./host.ts";
 import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
 import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
-import { storageDriver } from "./storage.ts";
+import { hasStorageLimits, storageDriver } from "./storage.ts";
 
 /**
  * The most processes of all sandboxes of a worker together where there is no pids controller. A fork bomb reaches this number
@@ -39,7 +39,7 @@ export async function probeHost(config: Config): Promise<Host> {
     memory: controllers.includes("memory"),
     cpu: controllers.includes("cpu"),
     pids: controllers.includes("pids"),
-    storage: false,
+    storage: hasStorageLimits(config),
   };
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");

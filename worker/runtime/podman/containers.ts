@@ -79,7 +79,7 @@ export class Podman {
   #runArguments(workerId: string, spec: ContainerSpec, files: ContainerFiles): string[] {
     return [
       ...["run", "--detach", "--pull", "never", "--runtime", this.#host.runtime, "--name", containerName(spec.sandboxId)],
-      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`],
+      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`, "--label", `sandgate.image=${files.base.id}`],
       ...[
         "--entrypoint",
         JSON.stringify([initPath]),

@@ -1,12 +1,10 @@
 /** Plain folders, on any file system. */
-import { type DiskUse, layerUse } from "../filesystem/disk.ts";
 import { removeTree } from "../filesystem/tree.ts";
 import type { FileStorage } from "./storage.ts";
 
 export class Folders implements FileStorage {
   readonly dir: string;
   readonly copies = false;
-  readonly limits = false;
 
   constructor(dir: string) {
     this.dir = dir;
@@ -16,6 +14,10 @@ export class Folders implements FileStorage {
     return ["mkdir", "-m", "755", dir];
   }
 
+  copy(): Promise<void> {
+    throw new Error("plain folders are not copied");
+  }
+
   async makeLayer(): Promise<void> {}
 
   contentOf(layer: string): string {
@@ -23,10 +25,6 @@ export class Folders implements FileStorage {
   }
 
   async limit(): Promise<void> {}
-
-  use(dir: string): Promise<DiskUse | undefined> {
-    return layerUse(dir);
-  }
 
   remove(dir: string): Promise<void> {
     return removeTree(dir);

@@ -7,7 +7,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { subvolumeId } from "../../../shared/util/libc.ts";
-import type { DiskUse } from "../filesystem/disk.ts";
+import { type DiskUse, layerUse } from "../filesystem/disk.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import { isOutOfDisk, run } from "../process/run.ts";
 import { countersOf } from "./counters.ts";
@@ -24,6 +24,7 @@ const counted = ["referenced", "rsv_data", "rsv_meta_pertrans", "rsv_meta_preall
 export class Subvolumes implements FileStorage {
   readonly dir: string;
   readonly copies = true;
+  /** Whether the kernel limits and counts what a sandbox stores, deleted open files and file names included. */
   readonly limits: boolean;
   readonly #helper: PrivilegedHelper | undefined;
   readonly #counters: string;
@@ -41,8 +42,8 @@ export class Subvolumes implements FileStorage {
     return new Subvolumes(dir, countersOf(dir), helper);
   }
 
-  makeCommand(dir: string, layer?: string): readonly string[] {
-    return layer === undefined ? ["btrfs", "subvolume", "create", dir] : ["btrfs", "subvolume", "snapshot", layer, dir];
+  makeCommand(dir: string): readonly string[] {
+    return ["btrfs", "subvolume", "create", dir];
   }
 
   async makeLayer(dir: string): Promise<void> {
@@ -53,13 +54,15 @@ export class Subvolumes implements FileStorage {
     return join(layer, "diff");
   }
 
-  /** Makes a copy of the folder of a sandbox, in its state at one moment. It is on disk when this resolves. */
+  /** Copies the folder of a layer or of a sandbox, in its state at one moment. The copy is on disk when this resolves. */
   async copy(dir: string, to: string): Promise<void> {
     await btrfs("copy the files of the sandbox", ["subvolume", "snapshot", dir, to]);
   }
 
-  /** Protects a layer from changes. */
-  async seal(layer: string): Promise<void> {
+  /** Makes a copy of a sandbox a layer, which has no limit and does not change any more. @param change a last change of its files */
+  async seal(layer: string, change: () => Promise<void>): Promise<void> {
+    await this.limit(layer, Number.MAX_SAFE_INTEGER);
+    await change();
     await btrfs("protect a snapshot", ["property", "set", "-ts", layer, "ro", "true"]);
   }
 
@@ -67,12 +70,14 @@ export class Subvolumes implements FileStorage {
     if (this.limits) await this.#helper?.setQuota(idOf(dir), bytes);
   }
 
+  /** What the folder of a sandbox or a layer takes, or undefined when it could not be measured. Counts files only where the kernel counts nothing. */
   async use(dir: string): Promise<DiskUse | undefined> {
+    if (!existsSync(this.#counters)) return layerUse(this.contentOf(dir));
     try {
       const group = join(this.#counters, `0_${idOf(dir)}`);
       return { bytes: counted.reduce((sum, name) => sum + Number(readFileSync(join(group, name), "utf8")), 0), files: 0 };
     } catch {
-      return undefined; // It has just been removed, or the host counts nothing.
+      return undefined; // It has just been removed.
     }
   }
 
