@@ -11,10 +11,12 @@ import { SandgateError } from "../../../../shared/errors.ts";
 import { requestBytesMax, requestsMax } from "../../../../shared/privileged.ts";
 import { asAccount } from "../../../../systemd/base/as-account.ts";
 import { run } from "../../../../systemd/base/run.ts";
+import { helperCommand, relay } from "../../../../systemd/helper/connect.ts";
 import { serve } from "../../../../systemd/helper/serve.ts";
 import { unmount } from "../../../../systemd/volume/unmount.ts";
 import { fileSystemBytes, isVolume, type Volume } from "../../../../systemd/volume/volume.ts";
 import { PrivilegedHelper } from "../../../../worker/runtime/privileged/helper.ts";
+import { commandLineOf, processIds } from "../../../../worker/runtime/process/proc.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
 import { testInstance } from "../../../helpers/prepare.ts";
@@ -201,4 +203,25 @@ test("requests fail when the helper has gone, and those that would break the rul
   await assert.rejects(sound.setQuota(5, MiB));
   await assert.rejects(sound.setQuota(id, 0.5));
   await sound.setQuota(id, MiB);
+});
+
+test("a start without the rights of root has a helper in a process of its own, for as long as the connection lasts", async () => {
+  const [ours, theirs] = await socketPair();
+  const { path, id } = await subvolume(volume);
+  const command = helperCommand({ ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } }, instance.paths);
+  relay(theirs, command);
+  const helper = new PrivilegedHelper(ours);
+  await helper.setQuota(id, 3 * MiB);
+  assert.equal(await limitOf(path), String(3 * MiB));
+  await assert.rejects(helper.growVolume(), failsWith("insufficient_storage", /the disk has no room/));
+  const isRunning = (): boolean => processIds().some((pid) => commandLineOf(pid).includes(volume.dir));
+  assert.ok(isRunning());
+  helper.close();
+  await until("it has ended", () => !isRunning());
+});
+
+test("such a helper that cannot be started is one that has gone", async () => {
+  const [ours, theirs] = await socketPair();
+  relay(theirs, ["/none"]);
+  await assert.rejects(new PrivilegedHelper(ours).setQuota(256, MiB), failsWith("unavailable", /lost the helper/));
 });
