@@ -142,7 +142,7 @@ export function makeSandboxes(ground: Ground, hub: StreamHub, records: Records, 
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, atOnce: config.createsAtOnce });
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files });
   const usage = new UsageMonitor({ ...ground, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
   // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>

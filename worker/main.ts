@@ -74,8 +74,8 @@ async function layGround(): Promise<Ground> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
-  const host = await probeHost(config);
-  shutdown.onStop("CPU groups", () => host.cpuGroups?.sweep());
+  const host = await probeHost(config, workerId);
+  shutdown.onStop("control groups", () => host.groups?.close());
   return { config, log, shutdown, workerId, dataDir, host };
 }
 

@@ -1,6 +1,4 @@
 /** One command from start to end: streams its output, applies limits and cancellation, and has exactly one outcome. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
@@ -58,7 +56,8 @@ export class Execution implements Activity {
 
   /** Runs to the end and returns the outcome; never rejects. */
   async finish(timeoutMs: number): Promise<ExecutionEnd> {
-    const oomKillsBefore = oomKills(this.#container);
+    const { group } = this.#container;
+    const oomKillsBefore = group?.oomKills() ?? 0;
     const timer = setTimeout(() => this.#halt({ kind: "timeout" }), timeoutMs);
     const { exited, stdout, stderr } = this.#command;
     try {
@@ -71,7 +70,7 @@ export class Execution implements Activity {
       );
       // The command itself may end before the processes it started.
       await this.#killed;
-      return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
+      return this.#outcome(exitCode, (group?.oomKills() ?? 0) > oomKillsBefore);
     } catch (error) {
       this.#log.error({ err: error }, "a command was lost");
       this.#halt({ kind: "failed", error: SandgateError.from(error) });
@@ -118,15 +117,5 @@ export class Execution implements Activity {
     if (outOfMemory && exitCode === sigkillExitCode)
       return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
     return { ...common, status: "completed", exit_code: exitCode };
-  }
-}
-
-/** How often the kernel's OOM killer struck in this container; 0 if it has no cgroup v2 of its own. */
-function oomKills(container: Container): number {
-  if (!container.cgroup) return 0;
-  try {
-    return Number(/^oom_kill (\d+)/m.exec(readFileSync(join(container.cgroup, "memory.events"), "utf8"))?.[1] ?? 0);
-  } catch {
-    return 0;
   }
 }

@@ -4,7 +4,6 @@ import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Container } from "../runtime/container/container.ts";
-import { weigh } from "../runtime/container/cpu-groups.ts";
 import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
@@ -15,7 +14,7 @@ import type { Disks } from "./disks.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";
 import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
-import { readCounters, sharedOfGroup } from "./measure.ts";
+import { readCounters } from "./measure.ts";
 import { noUse, Track, type Usage } from "./track.ts";
 
 const MiB = 1024 ** 2;
@@ -194,10 +193,10 @@ export class UsageMonitor {
   }
 
   /** When CPU is short, sandboxes that have long used much yield to those that have not. */
-  #weigh({ cpuGroup }: Container, track: Track, cpus: number): void {
-    if (cpuGroup === undefined || track.isBusy === track.isWeighedAsBusy) return;
+  #weigh({ group }: Container, track: Track, cpus: number): void {
+    if (!group || track.isBusy === track.isWeighedAsBusy) return;
     try {
-      weigh(cpuGroup, cpus, track.isBusy);
+      group.weigh(cpus, track.isBusy);
       track.isWeighedAsBusy = track.isBusy;
     } catch (error) {
       this.#log.debug({ err: error }, "the cgroup of a sandbox is gone");
@@ -238,7 +237,7 @@ export class UsageMonitor {
   #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): void {
     const share = track.endedForMemory ? cloggedShare : fullShare;
     track.endedForMemory = false;
-    const bytes = this.#limits.memory ? sharedOfGroup(container) : track.sharedBytes;
+    const bytes = this.#limits.memory ? (container.group?.usage().sharedBytes ?? 0) : track.sharedBytes;
     if (!keepsMoreThan(share, sandbox, bytes)) return;
     this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is restarted to free the memory its commands left behind");
     signal(container.initPid, "SIGKILL", container.pidNamespace);

@@ -33,7 +33,7 @@ export function describe(host: Omit<Host, "checks">, found: { podman: string; ru
     { name: "system_calls", value: "Sandgate's list", ok: true },
     sharedMemory(host.ipc),
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
-    limit("cpu_limit", host.limits.cpu || host.cpuGroups !== undefined, "not enforced: sandboxes have a lower priority"),
+    limit("cpu_limit", host.limits.cpu, "not enforced: sandboxes have a lower priority"),
     limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),
     limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size"),
   ];

@@ -98,15 +98,17 @@ export class Podman {
   }
 
   #limits(spec: ContainerSpec): string[] {
-    const { limits, nofileMax } = this.#host;
+    const { limits, groups, controlGroups, nofileMax } = this.#host;
+    const byPodman = groups === undefined;
     const nofile = Math.min(this.#config.sandboxNofile, nofileMax);
     const flags = ["--ulimit", "core=0:0", "--ulimit", `nofile=${nofile}:${nofile}`];
-    if (limits.memory) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
-    if (limits.cpu) flags.push("--cpus", String(spec.cpus));
+    // On cgroup v1, it has no groups without root.
+    if (!byPodman && controlGroups === "v2") flags.push("--cgroups", "disabled");
+    if (limits.memory && byPodman) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
+    if (limits.cpu && byPodman) flags.push("--cpus", String(spec.cpus));
+    if (limits.pids && byPodman) flags.push("--pids-limit", String(this.#config.sandboxPidsMax));
     // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
-    flags.push(
-      ...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]),
-    );
+    if (!limits.pids) flags.push("--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`);
     if (limits.storage) flags.push("--storage-opt", `size=${spec.storageGB}G`);
     return flags;
   }

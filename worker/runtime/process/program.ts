@@ -16,8 +16,8 @@ export interface ProgramOptions extends Descriptors {
   readonly isBulk?: boolean;
   /** Whether it and its children form a process group, which `kill` ends as a whole. */
   readonly hasGroup?: boolean;
-  /** For a sandbox command: low priority, killed first when memory runs out, in a CPU group if there is one. */
-  readonly sandbox?: { readonly cpuGroup: string | undefined };
+  /** For a sandbox command: low priority, killed first when memory runs out, in the sandbox's control group if it has one of ours. */
+  readonly sandbox?: { readonly group: { readonly entrances: readonly string[] } | undefined };
 }
 
 /** A started program. */
@@ -36,7 +36,7 @@ export function startProgram(command: readonly string[], options: ProgramOptions
     hasGroup ? "1" : "",
     sandbox || isBulk ? String(lowPriority) : "",
     sandbox ? String(oomScoreAdj) : "",
-    sandbox?.cpuGroup ?? "",
+    sandbox?.group?.entrances.join("\n") ?? "",
     ...[stdin, stdout, stderr].map((fd) => fd?.toString() ?? ""),
     ...command,
   ]);
