@@ -250,6 +250,12 @@ export const settings = {
   poolSize: integer("SANDGATE_POOL_SIZE", 2, 0, 100, "Containers of the default image and size kept started in advance, so that a create takes milliseconds."),
   createsAtOnce: integer("SANDGATE_CREATES_AT_ONCE", 4, 1, 64, "Containers that one worker starts or removes at the same time."),
   sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
+  controlGroups: choice(
+    "SANDGATE_CONTROL_GROUPS",
+    "auto",
+    ["auto", "none"] as const,
+    "Whether Sandgate makes control groups, by which the kernel limits each sandbox, where systemd delegates none. With none, limits are watched.",
+  ),
   sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
   memoryFloorBytes: integer("SANDGATE_MEMORY_FLOOR_BYTES", 256 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created while the worker has less free memory."),
   diskFloorBytes: integer(

@@ -7,6 +7,8 @@ import { join, relative } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { Terminal } from "../systemd/base/terminal.ts";
+import { createAdministrator } from "../systemd/setup/administrator.ts";
+import { removeControlGroups } from "../systemd/setup/control-groups.ts";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Attacks } from "./helpers/attacks.ts";
 import { prepareTests } from "./helpers/prepare.ts";
@@ -27,7 +29,8 @@ const files = globSync("test/{unit,e2e}/**/*.test.ts")
   .sort();
 if (files.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 
-await prepareTests(new Terminal(process.stdout));
+const terminal = new Terminal(process.stdout);
+await prepareTests(terminal);
 const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
@@ -43,6 +46,7 @@ try {
 } finally {
   await stack?.[Symbol.asyncDispose]();
   if (stack) await endUnusedPause(stack.instance);
+  if (stack) await removeControlGroups(stack.instance.account, createAdministrator(terminal, new AbortController().signal));
 }
 process.exit();
 

@@ -37,7 +37,7 @@ export async function offerControlGroups(account: Account, administrator: Admini
  * Removes the account's groups, wherever earlier starts have made them, for example below the group of a login session, unless
  * something of the account runs: another of its installations may use them.
  */
-export async function removeControlGroups({ uid }: Pick<Account, "uid">, administrator: Administrator): Promise<void> {
+export async function removeControlGroups({ uid }: Account, administrator: Administrator): Promise<void> {
   const groups = groupFoldersOf(uid);
   const found = groups?.hierarchies.flatMap((dir) => foldersNamed(groups.name, dir)) ?? [];
   if (found.length === 0 || !(await administrator.silent()) || (uid !== process.getuid?.() && hasProcesses(uid))) return;

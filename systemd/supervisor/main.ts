@@ -29,7 +29,14 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
     else terminal.good("This machine is ready; npm start runs Sandgate.");
   } finally {
     await endUnusedPause(instance);
+    await removeGroups(instance, terminal);
   }
+}
+
+/** Nothing of the kernel's is left behind. Without administrator rights, the next start finds the groups and uses them. */
+async function removeGroups({ account }: Instance, terminal: Terminal): Promise<void> {
+  const [{ removeControlGroups }, { createAdministrator }] = await Promise.all([import("../setup/control-groups.ts"), import("../setup/administrator.ts")]);
+  await removeControlGroups(account, createAdministrator(terminal, new AbortController().signal));
 }
 
 /** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */

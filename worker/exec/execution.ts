@@ -3,8 +3,7 @@ import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { RunningCommand } from "../runtime/container/command.ts";
-import type { Container } from "../runtime/container/container.ts";
+import { outOfMemory, type RunningCommand } from "../runtime/container/command.ts";
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
@@ -18,7 +17,6 @@ type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "f
 
 interface Parts {
   readonly command: RunningCommand;
-  readonly container: Container;
   readonly stream: Stream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
@@ -29,7 +27,6 @@ interface Parts {
 export class Execution implements Activity {
   readonly kind = "execution";
   readonly #command: RunningCommand;
-  readonly #container: Container;
   readonly #stream: Stream;
   readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
   readonly #startedAtMs: number;
@@ -39,7 +36,6 @@ export class Execution implements Activity {
 
   constructor(parts: Parts) {
     this.#command = parts.command;
-    this.#container = parts.container;
     this.#stream = parts.stream;
     this.#streams = { stdout: parts.stdout, stderr: parts.stderr };
     this.#startedAtMs = parts.startedAtMs;
@@ -56,8 +52,6 @@ export class Execution implements Activity {
 
   /** Runs to the end and returns the outcome; never rejects. */
   async finish(timeoutMs: number): Promise<ExecutionEnd> {
-    const { group } = this.#container;
-    const oomKillsBefore = group?.oomKills() ?? 0;
     const timer = setTimeout(() => this.#halt({ kind: "timeout" }), timeoutMs);
     const { exited, stdout, stderr } = this.#command;
     try {
@@ -70,12 +64,12 @@ export class Execution implements Activity {
       );
       // The command itself may end before the processes it started.
       await this.#killed;
-      return this.#outcome(exitCode, (group?.oomKills() ?? 0) > oomKillsBefore);
+      return this.#outcome(exitCode);
     } catch (error) {
       this.#log.error({ err: error }, "a command was lost");
       this.#halt({ kind: "failed", error: SandgateError.from(error) });
       await this.#killed;
-      return this.#outcome(exitCodes.error, false);
+      return this.#outcome(exitCodes.error);
     } finally {
       clearTimeout(timer);
       stdout.close();
@@ -95,7 +89,7 @@ export class Execution implements Activity {
     if (rest) this.#stream.push(rest);
   }
 
-  #outcome(exitCode: number, outOfMemory: boolean): ExecutionEnd {
+  #outcome(exitCode: number): ExecutionEnd {
     const { stdout, stderr } = this.#streams;
     const common = {
       stdout_bytes: stdout.bytes,
@@ -114,8 +108,6 @@ export class Execution implements Activity {
     if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
     const missing = exitCode === 0 ? undefined : missingProgram(stderr.preview, ["/bin/sh"]);
     if (missing) return { ...common, status: "error", exit_code: exitCodes.error, error: missing.message, code: missing.code };
-    if (outOfMemory && exitCode === sigkillExitCode)
-      return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
-    return { ...common, status: "completed", exit_code: exitCode };
+    return { ...common, status: "completed", exit_code: exitCode, ...outOfMemory(this.#command, exitCode) };
   }
 }

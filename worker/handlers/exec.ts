@@ -30,7 +30,7 @@ export async function execute(context: WorkerContext, call: Request<"execute">):
     const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
     const log = context.log.child({ execution: call.execution_id });
-    const execution = new Execution({ command, container: sandbox.container, stream, stdout, stderr, startedAtMs, log });
+    const execution = new Execution({ command, stream, stdout, stderr, startedAtMs, log });
     slot.attach(execution);
     const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
     inBackground(log, "the end of a command was not told", async () => {

@@ -8,7 +8,7 @@ import { nextSessionState, type SessionEvent, type SessionState } from "../../sh
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { signalName } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
-import type { Interactive, Output } from "../runtime/container/command.ts";
+import { type Interactive, type Output, outOfMemory } from "../runtime/container/command.ts";
 import type { Size } from "../runtime/container/terminals.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
@@ -215,6 +215,8 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
       [exitCode] = await Promise.all([command.exited, ...command.outputs.map((output) => this.#read(output))]);
       // The command itself may end before the processes it started.
       await this.#killed;
+      const { error } = outOfMemory(command, exitCode);
+      if (error) this.#stop ??= { kind: "limit", reason: error };
       this.#audience.close(exitMessage(exitCode, this.#stop, this.call.command));
     } catch (error) {
       this.#events.failed(this, error);

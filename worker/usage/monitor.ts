@@ -173,6 +173,7 @@ export class UsageMonitor {
     const isFlooded = this.#isFlooded(members);
     const reading = isFlooded ? track.reading : readCounters(container, members);
     track.note(reading, members.length, record.cpu, !reading.byProcess);
+    if (this.#limits.memory) track.noteOomKills(container.group?.oomKills() ?? 0);
     this.#weigh(container, track, record.cpu);
     if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
     const restMs = this.#disks.isBelowFloor(sandbox) ? track.diskTookMs : Number.POSITIVE_INFINITY;
@@ -227,18 +228,22 @@ export class UsageMonitor {
     if (excess && members.length > 1) {
       track.endedForMemory = true;
       this.#endCommands(sandbox, container, excess);
-    } else if (members.length === 1 && (!memory || excess !== undefined || track.endedForMemory)) this.#freeLeftovers(sandbox, container, track);
+    } else if (members.length === 1 && (!memory || excess !== undefined || track.endedForMemory)) await this.#freeLeftovers(sandbox, container, track);
   }
 
   /**
    * Restarts the container when its ended commands left so much in memory that the next one may not fit; the leftovers go
    * with the container's namespaces. Call it only while no command runs, since that command's memory would be counted, too.
    */
-  #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): void {
+  async #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): Promise<void> {
     const share = track.endedForMemory ? cloggedShare : fullShare;
     track.endedForMemory = false;
-    const bytes = this.#limits.memory ? (container.group?.usage().sharedBytes ?? 0) : track.sharedBytes;
-    if (!keepsMoreThan(share, sandbox, bytes)) return;
+    const keeps = (): number => (this.#limits.memory ? (container.group?.usage().memoryBytes ?? 0) : track.sharedBytes);
+    if (!keepsMoreThan(share, sandbox, keeps())) return;
+    // What the kernel keeps only to be quick, such as the names of files, is no leftover.
+    await container.group?.reclaim();
+    const bytes = keeps();
+    if (!keepsMoreThan(share, sandbox, bytes) || sandbox.activities.size > 0) return;
     this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is restarted to free the memory its commands left behind");
     signal(container.initPid, "SIGKILL", container.pidNamespace);
   }

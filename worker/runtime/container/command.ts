@@ -27,8 +27,16 @@ export interface Started {
   readonly started: Promise<void>;
   /** The exit code: the command's own, or 128+n when signal n ended it. Rejects like `started`. */
   readonly exited: Promise<number>;
+  /** Whether the kernel has killed a process of the sandbox since the start because it was out of memory. */
+  ranOutOfMemory(): boolean;
   /** Kills the command with everything it started, daemonized or not. Resolves when all are gone. */
   kill(): Promise<void>;
+}
+
+/** Why a command failed while the kernel killed processes of its sandbox: another one, or its own. */
+export function outOfMemory(command: Started, exitCode: number): { error?: string } {
+  if (exitCode === 0 || !command.ranOutOfMemory()) return {};
+  return { error: "out of memory: the sandbox reached its memory limit, and the kernel ended a process" };
 }
 
 export interface RunningCommand extends Started {

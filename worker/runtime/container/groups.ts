@@ -1,5 +1,6 @@
 /** The control group of a sandbox: what the kernel counts in it, and what it does to all of its processes at once. */
 import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Controller, GroupFolders } from "../../../shared/util/control-groups.ts";
 
@@ -48,6 +49,8 @@ export interface SandboxGroup {
   usage(): GroupUsage;
   /** How often the kernel has killed a process because the group was out of memory. */
   oomKills(): number;
+  /** Has the kernel give back what it only keeps to be quick: cached files and their names. */
+  reclaim(): Promise<void>;
   /** Sets its share of the CPU when others compete for it. @throws when the group is gone. */
   weigh(cpus: number, isBusy: boolean): void;
 }
@@ -110,6 +113,11 @@ export class GroupV1 implements SandboxGroup {
     return field(read(this.#folders.memory, "memory.oom_control"), "oom_kill") ?? 0;
   }
 
+  async reclaim(): Promise<void> {
+    const { memory } = this.#folders;
+    if (memory) await writeFile(join(memory, "memory.force_empty"), "0").catch(unlessReclaimed);
+  }
+
   weigh(cpus: number, isBusy: boolean): void {
     if (this.#folders.cpu) writeFileSync(join(this.#folders.cpu, "cpu.shares"), weightOf("v1", cpus, isBusy));
   }
@@ -161,6 +169,10 @@ export class GroupV2 implements SandboxGroup {
     return field(read(this.#dir, "memory.events"), "oom_kill") ?? 0;
   }
 
+  async reclaim(): Promise<void> {
+    await writeFile(join(this.#dir, "memory.reclaim"), String(numberIn(this.#dir, "memory.current") ?? 0)).catch(unlessReclaimed);
+  }
+
   weigh(cpus: number, isBusy: boolean): void {
     const file = join(this.#dir, "cpu.weight");
     if (isWritable(file)) writeFileSync(file, weightOf("v2", cpus, isBusy));
@@ -175,6 +187,11 @@ export function groupOfContainer(containerId: string, initPid: number): GroupV2 
   // Runtimes put some of its processes into groups below the container's.
   const at = parts.findIndex((part) => part.includes(containerId));
   return at < 0 ? undefined : new GroupV2(join("/sys/fs/cgroup", ...parts.slice(0, at + 1)), false);
+}
+
+/** The kernel reports EAGAIN or EBUSY when it could free only a part, as it nearly always does. */
+function unlessReclaimed(error: NodeJS.ErrnoException): void {
+  if (!["EAGAIN", "EBUSY", "ENOENT", "EINTR"].includes(error.code ?? "")) throw error;
 }
 
 /** Memory in use, of which the kernel counts files in memory as cache, too. */

@@ -78,16 +78,19 @@ export class OciRuntime {
 
   #start(container: Container, spec: ProcessSpec, argv: readonly string[], theirs: Descriptors): { command: Started; program: Program } {
     const base = join(this.#dir, `x${this.#serial++}`);
+    const oomKills = (): number => container.group?.oomKills() ?? 0;
     writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, argv)), { mode: 0o600 });
     const exec = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id];
     const program = startProgram(exec, { ...theirs, sandbox: container });
+    const killsBefore = oomKills();
     const exited = program.exited.then((exitCode) => {
       const log = takeFiles(base, exitCode);
       if (log && exitCode !== 0) throw startFailure(log, spec, container);
       return exitCode;
     });
     const started = Promise.race([exited.then(() => {}), program.pid.then((pid) => watchStart(pid, exited))]);
-    return { command: { exited, started, kill: async () => this.#kill(await program.pid, exited) }, program };
+    const kill = async (): Promise<void> => this.#kill(await program.pid, exited);
+    return { command: { exited, started, kill, ranOutOfMemory: () => oomKills() > killsBefore }, program };
   }
 
   /** Thaws a container that an earlier process of this worker may have left frozen. */

@@ -36,7 +36,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   if (!initBinary) throw new HostUnfit("catatonit is not installed");
   const reaperBinary = ["/usr/bin/tini-static"].find((path) => existsSync(path));
   const controllers = delegatedControllers();
-  const groups = ControlGroups.open(workerId);
+  const groups = config.controlGroups === "none" ? undefined : ControlGroups.open(workerId);
   const delegated = { memory: controllers.includes("memory"), cpu: controllers.includes("cpu"), pids: controllers.includes("pids") };
   const limits = { ...(groups?.limited ?? delegated), storage };
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
