@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { distinctFolders, type GroupFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
+import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import type { Administrator } from "./administrator.ts";
@@ -15,6 +16,8 @@ const systemdMark = "/run/systemd/system";
 const partsGroup = "parts";
 const limited = ["memory", "cpu", "pids"];
 const depthMax = 8;
+/** Time for the last processes of an account, which were just killed, to disappear. */
+const settleMs = 1_000;
 
 /**
  * Gives the groups to the account if that needs no password. Without them, sandboxes still run; the worker watches their limits
@@ -40,9 +43,11 @@ export async function offerControlGroups(account: Account, administrator: Admini
 export async function removeControlGroups({ uid }: Account, administrator: Administrator): Promise<void> {
   const groups = groupFoldersOf(uid);
   const found = groups?.hierarchies.flatMap((dir) => foldersNamed(groups.name, dir)) ?? [];
-  if (found.length === 0 || !(await administrator.silent()) || (uid !== process.getuid?.() && hasProcesses(uid))) return;
+  if (found.length === 0 || !(await administrator.silent())) return;
+  const isOwn = uid === process.getuid?.();
+  if (!isOwn && !(await until(() => !hasProcesses(uid), { timeoutMs: settleMs, pollMs: 20 }))) return;
   // The kernel removes only groups without processes and without groups below.
-  const below = uid === process.getuid?.() ? ["-maxdepth", "0"] : [];
+  const below = isOwn ? ["-maxdepth", "0"] : [];
   const remove = ["find", ...found, ...below, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"];
   await administrator.run("remove control groups that nothing uses", remove).catch(unlessItFailed);
 }

@@ -6,7 +6,6 @@ import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "no
 import { join } from "node:path";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { commandLineOf, hostUserId, parentOf, pidNamespaceOf } from "../process/proc.ts";
-import type { Container } from "./container.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
 /** What the kernel limits by these groups. */
@@ -16,7 +15,10 @@ export interface Limited {
   readonly pids: boolean;
 }
 
-type FirstProcess = Pick<Container, "initPid" | "pidNamespace">;
+interface FirstProcess {
+  readonly initPid: number;
+  readonly pidNamespace: string;
+}
 
 const probed: GroupLimits = { cpus: 1, memoryMiB: 64, processes: 64 };
 
@@ -52,7 +54,7 @@ export class ControlGroups {
    * Creates the group for a sandbox, whose commands then enter it themselves, and moves its first process there. Its network and
    * its monitor only share its CPU. The kernel refuses to move another user's process, which the first one may be; it only waits.
    */
-  join(name: string, container: FirstProcess & Pick<Container, "networkPids">, limits: GroupLimits): SandboxGroup {
+  join(name: string, container: FirstProcess & { readonly networkPids: readonly number[] }, limits: GroupLimits): SandboxGroup {
     const { initPid, networkPids } = container;
     this.#first.set(name, container);
     this.sweep();

@@ -14,7 +14,7 @@ export function describe(host: Omit<Host, "checks">, found: { podman: string; ru
   const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
     enforced
       ? { name, value: "enforced by the kernel", ok: true }
-      : { name, value: otherwise, ok: false, note: "this host gives an unprivileged user no such limit" };
+      : { name, value: otherwise, ok: false, note: "no control groups: start as root, or allow sudo without a password" };
   return [
     { name: "kernel", value: release(), ok: true },
     { name: "podman", value: found.podman, ok: true },

@@ -6,7 +6,6 @@ import { existsSync, mkdirSync, rmdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { distinctFolders, groupFoldersOf } from "../../../../shared/util/control-groups.ts";
-import { asAccount } from "../../../../systemd/base/as-account.ts";
 import type { Account } from "../../../../systemd/base/instance.ts";
 import { Terminal } from "../../../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../../../systemd/setup/administrator.ts";
@@ -15,6 +14,7 @@ import { atEnd } from "../../../helpers/fixture.ts";
 
 // A number that no account has: groups belong to numbers.
 const account: Account = { name: "nobody-else", uid: 64_123, gid: 64_123, home: "/nonexistent" };
+const as = { stdio: "ignore", uid: account.uid, gid: account.gid } as const;
 const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
 const groups = groupFoldersOf(account.uid);
 const folders = distinctFolders(groups?.folders ?? {});
@@ -28,8 +28,7 @@ test("the account can make groups and limit them, but not change the limits of a
   for (const folder of folders) assert.equal(statSync(folder).uid, account.uid);
   const memory = groups?.folders.memory ?? assert.fail("this machine has no memory controller");
   const runAs = async (script: string): Promise<number | null> => {
-    const [file = "", ...args] = asAccount(account, ["sh", "-c", script, "sh", memory]);
-    return (await once(spawn(file, args, { stdio: "ignore" }), "exit"))[0];
+    return (await once(spawn("sh", ["-c", script, "sh", memory], as), "exit"))[0];
   };
   assert.equal(await runAs('mkdir "$1/one" && echo 67108864 > "$1/one/memory.limit_in_bytes"'), 0);
   assert.notEqual(await runAs('echo 67108864 > "$1/memory.limit_in_bytes"'), 0);
@@ -43,8 +42,7 @@ test("they stay while something of the account runs, and then go, wherever earli
   const elsewhere = join(above, `sandgate-${account.uid}`);
   mkdirSync(elsewhere, { recursive: true });
   atEnd(() => existsSync(above) && rmdirSync(above));
-  const [file = "", ...args] = asAccount(account, ["sleep", "1000"]);
-  const sleeper = spawn(file, args, { stdio: "ignore" });
+  const sleeper = spawn("sleep", ["1000"], as);
   await once(sleeper, "spawn");
   await removeControlGroups(account, administrator);
   assert.ok([...folders, elsewhere].every((folder) => existsSync(folder)));

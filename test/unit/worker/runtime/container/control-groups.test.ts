@@ -9,7 +9,7 @@ import { distinctFolders, groupFoldersOf } from "../../../../../shared/util/cont
 import type { Account } from "../../../../../systemd/base/instance.ts";
 import { Terminal } from "../../../../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../../../../systemd/setup/administrator.ts";
-import { offerControlGroups } from "../../../../../systemd/setup/control-groups.ts";
+import { offerControlGroups, removeControlGroups } from "../../../../../systemd/setup/control-groups.ts";
 import { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
 import type { SandboxGroup } from "../../../../../worker/runtime/container/groups.ts";
 import { pidNamespaceOf } from "../../../../../worker/runtime/process/proc.ts";
@@ -25,7 +25,8 @@ const workerId = `test-groups-${process.pid}`;
 const limits = { cpus: 0.5, memoryMiB: 32, processes: 20 };
 const children: ChildProcess[] = [];
 
-if (!options.skip) await offerControlGroups(root, createAdministrator(new Terminal(process.stderr), new AbortController().signal));
+const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
+if (!options.skip) await offerControlGroups(root, administrator);
 const groups = options.skip ? undefined : (ControlGroups.open(workerId) ?? assert.fail("no groups"));
 atEnd(async () => {
   for (const child of children) child.kill("SIGKILL");
@@ -33,6 +34,7 @@ atEnd(async () => {
     groups?.close();
     return foldersOf().every((folder) => !existsSync(folder));
   });
+  await removeControlGroups(root, administrator);
 });
 
 function foldersOf(...names: string[]): string[] {
