@@ -8,6 +8,7 @@ import { distinctFolders, type GroupFolders, groupFoldersOf } from "../../shared
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
+import { identify } from "../supervisor/processes.ts";
 import type { Administrator } from "./administrator.ts";
 
 /** Exists where systemd is the first process. */
@@ -53,7 +54,7 @@ export async function removeControlGroups({ uid }: Account, administrator: Admin
 }
 
 const hasProcesses = (uid: number): boolean =>
-  readdirSync("/proc").some((entry) => /^\d+$/.test(entry) && statSync(join("/proc", entry), { throwIfNoEntry: false })?.uid === uid);
+  readdirSync("/proc").some((pid) => /^\d+$/.test(pid) && statSync(join("/proc", pid), { throwIfNoEntry: false })?.uid === uid && identify(Number(pid)));
 
 /** In many containers these file systems are read-only, even for root. */
 function unlessItFailed(error: unknown): void {
