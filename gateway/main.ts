@@ -4,6 +4,7 @@ import { ConfigError, loadConfig } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { settleMemory } from "../shared/util/settle.ts";
 import { pause } from "../shared/waiting.ts";
 import { openAccounts } from "./accounts/accounts.ts";
 import { RevokedKeys } from "./accounts/revoked-keys.ts";
@@ -58,6 +59,7 @@ async function main(): Promise<void> {
   log.info({ event: "ready", port, host: config.host, gateway: base.peers.peer }, "the gateway is ready");
   // Saves the compiled code for the next start, even if this process is killed.
   flushCompileCache();
+  settleMemory();
 }
 
 /** Announces this gateway and meets the others, which answer the first heartbeat at once. They must be known before this one counts calls. */

@@ -8,6 +8,7 @@ import { errors } from "../shared/known-errors.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { settleMemory } from "../shared/util/settle.ts";
 import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime } from "./compose.ts";
 import type { WorkerContext } from "./context.ts";
 import { drain } from "./drain.ts";
@@ -61,6 +62,7 @@ async function main(): Promise<void> {
   log.info({ event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: ground.host.checks } }, "the worker is ready");
   // Keeps the code compiled in this start for the next one, even if this process is killed.
   flushCompileCache();
+  settleMemory();
 }
 
 async function layGround(): Promise<Ground> {
