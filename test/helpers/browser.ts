@@ -41,7 +41,7 @@ export class TestBrowser {
   }
 
   static async launch(url: string): Promise<TestBrowser> {
-    return new TestBrowser(url, await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...flags, ...moreFlags] }));
+    return new TestBrowser(url, await chromium.launch({ executablePath: process.env.CHR ?? "/usr/bin/chromium", args: [...flags, ...moreFlags] }));
   }
 
   /** A window of a browser of its own: no cookies but the member's, nothing stored, and nothing moves that tests would wait for. */
