@@ -304,6 +304,13 @@ export const settings = {
     "Disk space for snapshots in the object store; when it is full, later snapshots stay on their workers until there is room.",
   ),
   testFault: text("SANDGATE_TEST_FAULT", "", "For tests: a file that may name the point at which the worker kills itself, such as snapshot.frozen."),
+  testPasswordCost: integer(
+    "SANDGATE_TEST_PASSWORD_COST",
+    15,
+    1,
+    15,
+    "For tests: the cost of hashing a password, as the binary logarithm of scrypt's N. Below the default, passwords can be guessed from a stolen hash.",
+  ),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may continue after a stop has been requested."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",

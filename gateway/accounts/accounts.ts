@@ -24,7 +24,7 @@ export async function openAccounts({ config, bus, log, lifecycle }: Base, { rate
   lifecycle.onStop("records", () => records.stop());
   await bootstrap(config, records, log);
   const sessions = new BrowserSessions(records, config, log);
-  const passwords = new Passwords();
+  const passwords = new Passwords(config.testPasswordCost);
   return {
     records,
     sessions,

@@ -142,6 +142,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     // All tests call from one address.
     SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
     SANDGATE_SIGN_UPS_PER_ADDRESS: "100000",
+    // Hashing takes most of the time of a log-in, and tests log in hundreds of times.
+    SANDGATE_TEST_PASSWORD_COST: "8",
     SANDGATE_METRICS_PORT: "0",
     SANDGATE_LOCAL_IMAGES: missingImage,
     SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
