@@ -1,5 +1,5 @@
 /** The foundation of all parts of a gateway: settings, log, shutdown, and the connection to the bus. */
-import { gatewayAccess } from "../shared/bus/access.ts";
+import { gatewayAccess } from "../shared/bus/connect.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
 import { peers as names } from "../shared/bus/subjects.ts";
