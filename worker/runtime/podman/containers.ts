@@ -4,8 +4,11 @@ import type { Config } from "../../../shared/config.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
+import { run } from "../process/run.ts";
 import { isolationArguments } from "./isolation.ts";
 import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
+
+const deleteTimeoutMs = 10_000;
 
 export interface ContainerSpec {
   readonly sandboxId: string;
@@ -47,7 +50,12 @@ export class Podman {
 
   /** Starts a stopped container with its files unchanged. */
   async start(containerId: string): Promise<void> {
-    const result = await podman(["start", containerId]);
+    let result = await podman(["start", containerId]);
+    // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
+    if (result.exitCode !== 0 && /container .*already exists/.test(result.stderr)) {
+      await run(this.#host.runtime, ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
+      result = await podman(["start", containerId]);
+    }
     if (result.exitCode !== 0) throw failure("start the container again", result);
   }
 
