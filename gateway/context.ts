@@ -7,8 +7,7 @@ import type { Limits } from "./limit/limits.ts";
 import type { Pace } from "./live/pace.ts";
 import type { Sockets } from "./live/sockets.ts";
 import type { SessionTokens } from "./live/tokens.ts";
-import type { AccountActivity } from "./metrics/activity.ts";
-import type { AccountUsage } from "./metrics/usage.ts";
+import type { AccountActivity, AccountUsage } from "./metrics/activity.ts";
 
 /** Live sessions. */
 export interface Live {

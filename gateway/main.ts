@@ -19,8 +19,7 @@ import { openLimits } from "./limit/limits.ts";
 import { Pace } from "./live/pace.ts";
 import { Sockets } from "./live/sockets.ts";
 import { SessionTokens } from "./live/tokens.ts";
-import { AccountActivity } from "./metrics/activity.ts";
-import { AccountUsage } from "./metrics/usage.ts";
+import { AccountActivity, AccountUsage } from "./metrics/activity.ts";
 
 /** EX_CONFIG of sysexits.h: a restart would fail in the same way. */
 const exitConfig = 78;

@@ -1,11 +1,11 @@
 /** Limits password guessing, per account and per address, across all gateways. */
-import { hash } from "node:crypto";
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord } from "../../shared/schemas/records.ts";
+import { cookieLine, cookieOf } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type AddressLimit, networkOf } from "../limit/addresses.ts";
 import { type RateLimiter, rateLimited } from "../limit/rates.ts";
-import { deviceOf } from "./devices.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Records } from "./records.ts";
 
@@ -92,4 +92,27 @@ async function takeTries(rates: RateLimiter, wanted: readonly Tries[]): Promise<
 
 async function giveBack(rates: RateLimiter, taken: readonly Tries[]): Promise<void> {
   for (const { key } of taken) await rates.giveBack(key);
+}
+
+const cookieName = "sandgate_device";
+const lifeS = 31_536_000;
+
+/** The device id, if the `Cookie` header proves that the device has logged in with the account's current password. */
+export function deviceOf(cookieHeader: string, login: LoginRecord | undefined): string | undefined {
+  const [device = "", proof = ""] = cookieOf(cookieHeader, cookieName)?.split(".", 2) ?? [];
+  if (!login || !device || !proof) return undefined;
+  const [expected, given] = [Buffer.from(proofOf(device, login)), Buffer.from(proof)];
+  return expected.length === given.length && timingSafeEqual(expected, given) ? device : undefined;
+}
+
+/** The `Set-Cookie` header for a browser that has just logged in; undefined if the device is already known. */
+export function knownDevice(cookieHeader: string, login: LoginRecord, { publicUrl }: Pick<Config, "publicUrl">): string | undefined {
+  if (deviceOf(cookieHeader, login) !== undefined) return undefined;
+  const device = randomBytes(16).toString("base64url");
+  return cookieLine(cookieName, `${device}.${proofOf(device, login)}`, lifeS, publicUrl);
+}
+
+/** Proves a device, keyed with the stored password hash, which only gateways know and which changes with the password. */
+function proofOf(device: string, { account_id, password }: LoginRecord): string {
+  return createHmac("sha256", password).update(`device ${account_id} ${device}`).digest("base64url");
 }

@@ -1,6 +1,6 @@
 /** The pipeline's rate limit step: spends one of the caller's tokens and reports in headers what is left. */
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
-import type { KeyUses } from "../accounts/key-uses.ts";
+import type { KeyUses } from "../accounts/keys.ts";
 import type { Caller } from "../call.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type RateLimiter, rateLimited, type Verdict } from "../limit/rates.ts";

@@ -4,16 +4,14 @@ import type { Static } from "typebox";
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
-import type { ApiKeyPage, KeyBody, NewApiKey, OwnKeysQuery, RevokedApiKey } from "../../shared/schemas/keys.ts";
-import { ownKeysDefault } from "../../shared/schemas/keys.ts";
+import { type ApiKeyPage, type KeyBody, type NewApiKey, type OwnKeysQuery, ownKeysDefault, type RevokedApiKey } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { rateLimited } from "../limit/rates.ts";
-import { paginate } from "./paginate.ts";
-import { accountView, iso, keyView } from "./views.ts";
+import { accountView, iso, keyView, paginate } from "./views.ts";
 
 /** Limits key creation, because each key is written to the disk of every NATS server. */
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };

@@ -55,3 +55,11 @@ export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset
   if (exchange.header("if-none-match").split(/, */).includes(etag)) exchange.send(304, "", "", headers);
   else exchange.send(200, contentType, body, headers);
 }
+
+export function openApi({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.document);
+}
+
+export function reference({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.reference);
+}

@@ -3,16 +3,25 @@
 import type { Static } from "typebox";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type PageQuery, pageSizeDefault } from "../../shared/schemas/pages.ts";
-import type { DeletedAll, DeletedSandbox, FoundSandboxes, SandboxInfo, SandboxPage } from "../../shared/schemas/sandboxes.ts";
-import { type CreateBody, type DeleteBody, type FindQuery, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
+import { type PageQuery, pageSizeDefault } from "../../shared/schemas/fields.ts";
+import {
+  type CreateBody,
+  type DeleteBody,
+  type DeletedAll,
+  type DeletedSandbox,
+  type FindQuery,
+  type FoundSandboxes,
+  type SandboxInfo,
+  type SandboxPage,
+  sandboxDefaults,
+} from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { Answer, By, Call, Caller, JsonText } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { deleteAll } from "./delete-all.ts";
-import { paginationOf } from "./paginate.ts";
 import { takeSnapshot } from "./snapshots.ts";
+import { paginationOf } from "./views.ts";
 
 /** Above the largest page, so that page and size make one number. */
 const pageSizeMax = 1_000;

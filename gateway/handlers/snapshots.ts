@@ -5,7 +5,7 @@ import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
-import type { PageQuery } from "../../shared/schemas/pages.ts";
+import type { PageQuery } from "../../shared/schemas/fields.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
 import { until } from "../../shared/waiting.ts";
@@ -13,8 +13,7 @@ import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 
 import { deleteAll } from "./delete-all.ts";
-import { paginate } from "./paginate.ts";
-import { iso } from "./views.ts";
+import { iso, paginate } from "./views.ts";
 
 const pollMs = 100;
 

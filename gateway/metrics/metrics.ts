@@ -10,8 +10,7 @@ import type { Dispatcher } from "../fleet/dispatch.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
-import { histogramText } from "./histogram-text.ts";
-import { tellOfWorkers } from "./workers.ts";
+import { histogramText, tellOfWorkers } from "./workers.ts";
 
 /** The calls of one method, path and status. Plain numbers, because counting with prom-client costs more than a cheap call. */
 interface Series {

@@ -1,8 +1,7 @@
 /** Metrics that workers report in their heartbeats, labelled with the worker's id, which it keeps across restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
-import type { Observed } from "../../shared/util/histogram.ts";
-import { histogramText } from "./histogram-text.ts";
+import { boundsS, type Observed } from "../../shared/util/histogram.ts";
 
 type Read = (worker: WorkerPresence) => number | undefined;
 
@@ -86,3 +85,28 @@ function valuesOf(workers: readonly WorkerPresence[], read: Read): { id: string;
 
 const observedBy = (workers: readonly WorkerPresence[], read: (metrics: WorkerMetrics) => Observed): { labels: { worker: string }; observed: Observed }[] =>
   workers.flatMap(({ id, metrics }) => (metrics ? [{ labels: { worker: id }, observed: read(metrics) }] : []));
+
+type Labels = Readonly<Record<string, string>>;
+
+/** One metric with all of its series; empty if there are none. */
+export function histogramText(name: string, help: string, series: readonly { readonly labels: Labels; readonly observed: Observed }[]): string {
+  if (series.length === 0) return "";
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...series.flatMap(({ labels, observed }) => lines(name, labels, observed)), ""].join("\n");
+}
+
+function lines(name: string, labels: Labels, { counts, sum }: Observed): string[] {
+  let total = 0;
+  const buckets = ([...boundsS, "+Inf"] as const).map((bound, at) => {
+    total += counts[at] ?? 0;
+    return `${name}_bucket${labelled({ ...labels, le: String(bound) })} ${total}`;
+  });
+  return [...buckets, `${name}_sum${labelled(labels)} ${sum}`, `${name}_count${labelled(labels)} ${total}`];
+}
+
+function labelled(labels: Labels): string {
+  return `{${Object.entries(labels)
+    .map(([name, value]) => `${name}="${escaped(value)}"`)
+    .join(",")}}`;
+}
+
+const escaped = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");

@@ -8,7 +8,6 @@ import { loginCommands } from "./commands/login.ts";
 import { sandboxCommands } from "./commands/sandboxes.ts";
 import { snapshotCommands } from "./commands/snapshots.ts";
 import { usageCommands } from "./commands/usage.ts";
-import { version } from "./version.ts";
 
 const intro = "Sandboxes from the command line: isolated Linux environments on a Sandgate server.";
 
@@ -62,3 +61,6 @@ function inherited(one: Command, parent: Command): Command {
   for (const below of one.commands) inherited(below, one);
   return one;
 }
+
+declare const SANDGATE_VERSION: string | undefined;
+export const version = typeof SANDGATE_VERSION === "string" ? SANDGATE_VERSION : "0.0.0";

@@ -2,7 +2,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { env } from "node:process";
-import { clientEnvironment } from "../client/environment.ts";
+import { clientEnvironment } from "../client/client.ts";
 
 /** `SANDGATE_URL` and `SANDGATE_API_KEY`. */
 export { clientEnvironment };

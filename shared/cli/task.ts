@@ -1,4 +1,6 @@
 /** The context of a command, and how it ends. */
+
+import { Command } from "commander";
 import { Sandgate } from "../client/index.ts";
 import { exitCodes, Told, textOf } from "./failures.ts";
 import { Output, say } from "./output.ts";
@@ -49,3 +51,15 @@ export function exit(code: number): never | Promise<never> {
 }
 
 export { exitCodes };
+
+/** @param usage name and operands in commander's notation, such as `rm [SANDBOX...]` */
+export function command(usage: string, about: string): Command {
+  const [name, ...operands] = usage.split(" ");
+  const made = new Command(name);
+  for (const operand of operands) made.argument(operand.startsWith("[") ? operand : `<${operand}>`);
+  return made
+    .description(about)
+    .option("--json", "print JSON for programs")
+    .option("--url <url>", "the gateway (default: SANDGATE_URL, else the one stored by login)")
+    .helpOption("-h, --help", "show this help");
+}

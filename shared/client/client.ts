@@ -2,7 +2,6 @@
 import { AccountCalls } from "./account.ts";
 import { Admin } from "./admin.ts";
 import { Connection } from "./connection.ts";
-import { clientEnvironment } from "./environment.ts";
 import { SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import { SandboxHandle } from "./sandbox.ts";
@@ -100,4 +99,9 @@ function parsed(text: string): URL | undefined {
   } catch {
     return undefined;
   }
+}
+
+export function clientEnvironment(): { url: string | undefined; apiKey: string | undefined } {
+  const { SANDGATE_URL: url, SANDGATE_API_KEY: apiKey } = globalThis.process?.env ?? {};
+  return { url: url?.trim() || undefined, apiKey: apiKey?.trim() || undefined };
 }

@@ -7,7 +7,7 @@ import type { Connection, Query } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
 import { type ArchiveOptions, type DownloadOptions, Files, type UploadOptions } from "./files.ts";
-import { entriesOf, readLogs } from "./log-pages.ts";
+import { entriesOf, readLogs } from "./pages.ts";
 import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
 import type { Session } from "./session/session.ts";
 import type { Download, UploadSource } from "./transfer.ts";

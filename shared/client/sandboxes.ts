@@ -1,8 +1,7 @@
 /** The sandboxes of the account. */
 import { type CallOptions, type MakeOptions, slowTimeoutMs } from "./call-options.ts";
 import type { Connection } from "./connection.ts";
-import { entriesOf, readLogs } from "./log-pages.ts";
-import { List } from "./pages.ts";
+import { entriesOf, List, readLogs } from "./pages.ts";
 import { Sandbox } from "./sandbox.ts";
 import type { CreateBody, DeletedAll, LogEntry, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
 

@@ -1,9 +1,8 @@
 /** API keys as seen by their account. */
 import Type, { type Static } from "typebox";
 import { DisplayName } from "./accounts.ts";
-import { component, count, message, text, time, timeOrNull } from "./fields.ts";
+import { component, count, message, pageOf, pageQuery, text, time, timeOrNull } from "./fields.ts";
 import { Limits, Tier } from "./limits.ts";
-import { pageOf, pageQuery } from "./pages.ts";
 
 export const KeyBody = Type.Object({ name: Type.Optional(DisplayName) });
 export type KeyBody = Static<typeof KeyBody>;

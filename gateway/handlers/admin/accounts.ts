@@ -8,8 +8,7 @@ import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
-import { accountView } from "../views.ts";
+import { accountView, paginate } from "../views.ts";
 import { adminKeyView } from "./keys.ts";
 
 /** How many of something each account has. */

@@ -8,8 +8,7 @@ import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
-import { iso, keyView } from "../views.ts";
+import { iso, keyView, paginate } from "../views.ts";
 
 /** A key as operators see it. */
 export function adminKeyView(context: GatewayContext, account: AccountRecord, key: KeyRecord): AdminApiKey {

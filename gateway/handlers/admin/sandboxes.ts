@@ -6,8 +6,8 @@ import type { AdminDeletedSandbox, AdminSandbox, AdminSandboxPage, SandboxesQuer
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
 import { deleteOne, present } from "../sandboxes.ts";
+import { paginate } from "../views.ts";
 
 /** In every state, newest first; of one account or worker where the query names it. */
 export function listAllSandboxes(context: GatewayContext, { query }: Call<Static<typeof SandboxesQuery>, unknown>): AdminSandboxPage {

@@ -1,11 +1,10 @@
 /** `exec`, `attach`, `sessions`. */
 import type { Command } from "commander";
 import type { SandboxHandle } from "../../client/sandbox.ts";
-import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { findSandbox, pick } from "../names.ts";
 import { ago, oneLine } from "../output.ts";
-import { type CommonOptions, exit, taskOf } from "../task.ts";
+import { type CommonOptions, command, exit, taskOf } from "../task.ts";
 import { converse, terminalSize } from "../terminal.ts";
 import { commandLine, variable, whole } from "../values.ts";
 

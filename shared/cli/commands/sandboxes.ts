@@ -1,12 +1,11 @@
 /** `create`, `ls`, `rm`. */
 import type { Command } from "commander";
 import { NotFoundError } from "../../client/errors.ts";
-import { command } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
 import { findSandbox, warnOfNamesakes } from "../names.ts";
 import { ago } from "../output.ts";
-import { type CommonOptions, forEach, taskOf } from "../task.ts";
+import { type CommonOptions, command, forEach, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
 
 interface CreateOptions extends CommonOptions {

@@ -1,12 +1,11 @@
 /** `snapshot`, `clone`, `restore`, `snapshots`. */
 import type { Command } from "commander";
 import { NotFoundError } from "../../client/errors.ts";
-import { command } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
 import { findSandbox, findSnapshot, warnOfNamesakes } from "../names.ts";
 import { ago, bytesText } from "../output.ts";
-import { type CommonOptions, forEach, taskOf } from "../task.ts";
+import { type CommonOptions, command, forEach, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
 import { resources } from "./sandboxes.ts";
 
