@@ -3,8 +3,7 @@ import { type ErrorCode, statusOf } from "../../shared/errors.ts";
 import { ErrorAnswer } from "../../shared/schemas/errors.ts";
 import { ids } from "./examples.ts";
 import { commonFailures, openFailures } from "./failures.ts";
-import type { Content, Failure, Failures } from "./operation.ts";
-import type { DocumentedRoute } from "./route.ts";
+import type { Content, DocumentedRoute, Failure, Failures } from "./operation.ts";
 import type { Json, Schemas } from "./schema.ts";
 
 /** Statuses of errors that carry `Retry-After`. */

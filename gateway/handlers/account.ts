@@ -1,10 +1,10 @@
 /** The caller's own account: limits, keys and usage. */
 
-import type { Static } from "typebox";
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
-import { type ApiKeyPage, type KeyBody, type NewApiKey, type OwnKeysQuery, ownKeysDefault, type RevokedApiKey } from "../../shared/schemas/keys.ts";
+import type { PageQuery } from "../../shared/schemas/fields.ts";
+import { type ApiKeyPage, type KeyBody, type NewApiKey, ownKeysDefault, type RevokedApiKey } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
@@ -31,17 +31,14 @@ export function getAccount(context: GatewayContext, { caller }: Call<unknown, un
 }
 
 /** All keys, including revoked ones, newest first. */
-export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): ApiKeyPage {
+export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<PageQuery, unknown>): ApiKeyPage {
   const keys = keysOf(context.records, account.id);
   const page = paginate(keys, { page_size: ownKeysDefault, ...query }, (key) => keyView(context, account, key));
   return { ...page, active: keys.filter(isActive).length };
 }
 
 /** Creates a key; only this answer shows it. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
-export async function makeKey(
-  { records, rates, config }: GatewayContext,
-  { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>,
-): Promise<NewApiKey> {
+export async function makeKey({ records, rates, config }: GatewayContext, { exchange, caller, body }: Call<unknown, KeyBody>): Promise<NewApiKey> {
   const verdict = await rates.take(`keys:${caller.account.id}`, keysMade);
   if (!verdict.granted) throw rateLimited(`an account can make at most ${keysMade.limit} keys an hour`, verdict);
   const name = body.name?.trim() || keyNameDefault;

@@ -1,6 +1,5 @@
 /** Sign-up, login, logout and password change. */
 
-import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
@@ -21,7 +20,7 @@ export function authSettings({ config }: GatewayContext): AuthSettings {
  *
  * @throws {SandgateError} `forbidden` when sign-up is closed, `rate_limited`.
  */
-export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<Message> {
+export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, SignUpBody>): Promise<Message> {
   const { config, records, passwords, signUps } = context;
   if (!config.signUp)
     throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
@@ -35,7 +34,7 @@ export async function signUp(context: GatewayContext, { exchange, body }: OpenCa
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
-export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof LogInBody>>): Promise<CurrentAccount> {
+export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, LogInBody>): Promise<CurrentAccount> {
   const loginKey = loginKeyOf(body.email);
   const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.password);
   const account = login && (await context.records.accounts.find(login.account_id));
@@ -57,7 +56,7 @@ export async function logOut({ sessions }: GatewayContext, { exchange }: Call<un
 }
 
 /** Changes the password. All sessions end except the new one in the answer. @throws {SandgateError} `forbidden`. */
-export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<NewPassword> {
+export async function changePassword(context: GatewayContext, call: Call<unknown, PasswordBody>): Promise<NewPassword> {
   const { records, sessions, passwords } = context;
   const { exchange, caller, body } = call;
   const loginKey = caller.session?.login;

@@ -1,6 +1,5 @@
 /** create, list, find, get, delete, delete-all. */
 
-import type { Static } from "typebox";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type PageQuery, pageSizeDefault } from "../../shared/schemas/fields.ts";
@@ -47,7 +46,7 @@ function presentJson(entry: SandboxEntry): string {
   return json;
 }
 
-export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<Answer<SandboxInfo>> {
+export async function createSandbox(context: GatewayContext, call: Call<unknown, CreateBody>): Promise<Answer<SandboxInfo>> {
   const { body, by, caller, exchange } = call;
   refuseBadImage(context, body.image);
   const wanted = {
@@ -98,7 +97,7 @@ export async function withReservation<T>({ reservations }: GatewayContext, calle
   }
 }
 
-export function listSandboxes(context: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): Answer<SandboxPage> {
+export function listSandboxes(context: GatewayContext, { caller, query }: Call<PageQuery, unknown>): Answer<SandboxPage> {
   return pageOf(context.sandboxes.ofAccount(caller.account.id), query);
 }
 
@@ -124,7 +123,7 @@ function pageOf(list: readonly SandboxEntry[], query: PageQuery): JsonText<Sandb
 }
 
 /** The sandboxes that a name may refer to, at most `foundMax`. */
-export function findSandboxes(context: GatewayContext, { caller, query }: Call<Static<typeof FindQuery>, unknown>): FoundSandboxes {
+export function findSandboxes(context: GatewayContext, { caller, query }: Call<FindQuery, unknown>): FoundSandboxes {
   const { name } = query;
   const isMeant = (entry: SandboxEntry): boolean => entry.name === name || entry.id.startsWith(name) || entry.id.startsWith(`sb_${name}`);
   const found = context.sandboxes.ofAccount(caller.account.id).filter((entry) => isShown(entry) && isMeant(entry));
@@ -135,7 +134,7 @@ export async function getSandbox(context: GatewayContext, { caller, id }: Call<u
   return present(await context.sandboxes.find(id, caller.account.id));
 }
 
-export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof DeleteBody>>): Promise<DeletedSandbox> {
+export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, DeleteBody>): Promise<DeletedSandbox> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const wanted = { sandboxId: id, attemptId: newId("reservation"), name: body.snapshot_name, quick: false };
   const snapshot = body.create_snapshot ? await takeSnapshot(context, by, wanted) : undefined;

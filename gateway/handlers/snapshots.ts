@@ -1,6 +1,5 @@
 /** Snapshots: take, list, get, delete, delete-all. Restoring and cloning are in restore.ts and clone.ts. */
 
-import type { Static } from "typebox";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -23,10 +22,7 @@ export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
   return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
 }
 
-export async function createSnapshot(
-  context: GatewayContext,
-  { exchange, by, id, body }: Call<unknown, Static<typeof SnapshotBody>>,
-): Promise<Answer<SnapshotInfo>> {
+export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, SnapshotBody>): Promise<Answer<SnapshotInfo>> {
   const wanted = { name: body.name, quick: body.quick ?? false };
   const answerWith = (entry: SnapshotEntry): SnapshotInfo => {
     exchange.audited = { made: [entry.id] };
@@ -80,7 +76,7 @@ export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, 
 }
 
 /** The snapshots that can be restored, newest first. */
-export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): SnapshotPage {
+export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<PageQuery, unknown>): SnapshotPage {
   const ready = snapshots.ofAccount(caller.account.id).filter(({ status }) => status === "ready");
   return paginate(ready, query, presentSnapshot);
 }

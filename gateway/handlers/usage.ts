@@ -1,5 +1,4 @@
 /** Sandbox status with history, and logs. */
-import type { Static } from "typebox";
 import { type LogEntry, logsPageBytesMax } from "../../shared/bus/contract/commands.ts";
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -15,7 +14,7 @@ const shareBytesMin = 128 * 1024;
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
-export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<Static<typeof StatusQuery>, unknown>): Promise<SandboxUsage> {
+export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<StatusQuery, unknown>): Promise<SandboxUsage> {
   const { fromMs, toMs } = period(query, dayMs);
   const entry = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, from_ms: fromMs, to_ms: toMs };
@@ -29,7 +28,7 @@ export async function sandboxStatus(context: GatewayContext, { by, id, query }: 
 }
 
 /** Merges the log pages of all workers, each of which keeps the log of its own executions. */
-export async function sandboxLogs(context: GatewayContext, { by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<Logs> {
+export async function sandboxLogs(context: GatewayContext, { by, query }: Call<LogsQuery, unknown>): Promise<Logs> {
   const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
   const { fromMs, toMs } = period(query, hourMs, cursor);
   const { sandbox_id, limit = logsDefault } = query;

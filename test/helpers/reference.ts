@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { routes } from "../../gateway/api/routes.ts";
+import { isDocumented, templateOf } from "../../gateway/docs/operation.ts";
 import { failuresOf } from "../../gateway/docs/responses.ts";
-import { isDocumented, templateOf } from "../../gateway/docs/route.ts";
 import { ErrorAnswer } from "../../shared/schemas/errors.ts";
 
 const documented = routes.filter(isDocumented);

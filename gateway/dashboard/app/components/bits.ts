@@ -1,5 +1,4 @@
 /** Small components that many pages share. */
-
 import { APIError } from "../api.ts";
 import { type Child, h, svg } from "../dom.ts";
 import { fullTime, relativeTime } from "../format.ts";
@@ -84,4 +83,15 @@ export function snippet(text: string, label: string): HTMLElement {
 /** Placeholder rows for a table that is loading. */
 export function skeleton(rows = 4): HTMLElement {
   return h("div", { class: "skeleton", "aria-hidden": "true" }, ...Array.from({ length: rows }, () => h("span", {})));
+}
+
+const pages = [
+  ["API keys", "/settings/keys"],
+  ["Account", "/settings/account"],
+] as const;
+
+export function settingsFrame(current: (typeof pages)[number][1], ...content: Child[]): HTMLElement {
+  const links = pages.map(([label, href]) => h("a", { href, class: "sub-link", "aria-current": href === current ? "page" : undefined }, label));
+  const header = pageHeader("Settings", null);
+  return h("div", { class: "page" }, header, h("nav", { class: "sub-nav", "aria-label": "Settings" }, ...links), ...content);
 }

@@ -1,9 +1,8 @@
 /** The account page: profile, limits and password. */
 import { call } from "../api.ts";
-import { errorNotice } from "../components/bits.ts";
+import { errorNotice, settingsFrame } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";
 import { field, focusProblem } from "../components/field.ts";
-import { settingsFrame } from "../components/settings-frame.ts";
 import { type Child, fill, h } from "../dom.ts";
 import { count, fullTime, plural } from "../format.ts";
 import { navigate, type View } from "../router.ts";

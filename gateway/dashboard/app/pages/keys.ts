@@ -1,10 +1,9 @@
 /** The page that lists, creates and revokes API keys. */
 import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/keys.ts";
 import { call } from "../api.ts";
-import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
+import { emptyState, errorNotice, pill, settingsFrame, skeleton, timeAgo } from "../components/bits.ts";
 import { button } from "../components/button.ts";
 import { openCreateKey } from "../components/create-key.ts";
-import { settingsFrame } from "../components/settings-frame.ts";
 import { pager, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
 import { type Child, fill, h } from "../dom.ts";

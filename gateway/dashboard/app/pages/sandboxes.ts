@@ -3,8 +3,7 @@ import type { SandboxInfo, SandboxPage } from "../../../../shared/schemas/sandbo
 import { APIError, call } from "../api.ts";
 import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, copyButton, iconButton } from "../components/button.ts";
-import { confirmDelete } from "../components/delete-sandbox.ts";
-import { openNewSandbox } from "../components/new-sandbox.ts";
+import { confirmDelete, openNewSandbox } from "../components/sandbox-dialogs.ts";
 import { type Column, pager, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
 import { fill, h } from "../dom.ts";
