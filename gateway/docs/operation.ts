@@ -64,7 +64,7 @@ export interface OperationDocs<A extends TSchema = TSchema> {
   /** Other documented answers that do not use the error envelope. */
   readonly others?: readonly (Omit<Success, "status"> & { readonly status: number })[];
   /** Errors in addition to those of all calls of its kind. */
-  readonly failures: Failures;
+  readonly failures?: Failures;
   /** Arguments after the URL in the curl example, if they cannot be derived. */
   readonly curl?: string;
   /** The command whose output is piped to curl. */

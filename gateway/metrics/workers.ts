@@ -32,54 +32,45 @@ const histograms: readonly (readonly [name: string, help: string, read: (metrics
   ["snapshot_pause_seconds", "Time that a sandbox was paused for a snapshot.", ({ pause }) => pause],
 ];
 
+type Reading = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+/** Registers a metric whose values are kept elsewhere and read when they are asked for. */
+export function collect(
+  registry: Registry,
+  Kind: typeof Gauge | typeof Counter,
+  name: string,
+  help: string,
+  read: () => Iterable<Reading>,
+  ...labelNames: string[]
+): void {
+  const metric = new Kind({
+    ...{ name, help, labelNames, registers: [registry] },
+    collect() {
+      metric.reset();
+      for (const [labels, value] of read()) metric.inc(labels, value);
+    },
+  });
+}
+
 /** Registers gauges and counters. @returns a function that renders the histograms, which the registry cannot hold. */
 export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): () => string {
-  const registers = [registry];
-  for (const [name, help, read] of gauges) {
-    new Gauge({
-      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
-      collect() {
-        this.reset();
-        for (const { id, value } of valuesOf(workers(), read)) this.set({ worker: id }, value);
-      },
-    });
-  }
-  for (const [name, help, read] of counters) {
-    new Counter({
-      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
-      collect() {
-        this.reset();
-        for (const { id, value } of valuesOf(workers(), read)) this.inc({ worker: id }, value);
-      },
-    });
-  }
-  tellOfReasons(registry, workers);
+  const tell = (Kind: typeof Gauge | typeof Counter, name: string, help: string, read: () => Iterable<Reading>, ...labels: string[]): void =>
+    collect(registry, Kind, `sandgate_worker_${name}`, help, read, "worker", ...labels);
+  for (const [name, help, read] of gauges) tell(Gauge, name, help, () => valuesOf(workers(), read));
+  for (const [name, help, read] of counters) tell(Counter, name, help, () => valuesOf(workers(), read));
+  const refusals = () =>
+    workers().flatMap(({ id, metrics }) => Object.entries(metrics?.refused ?? {}).map(([reason, count]) => [{ worker: id, reason }, count] as const));
+  tell(Counter, "refusals_total", "Calls that the worker refused, by the limit reached.", refusals, "reason");
+  const limits = () =>
+    workers().flatMap(({ id, host }) => host.flatMap(({ name, ok }) => (name.endsWith("_limit") ? [[{ worker: id, limit: name }, ok ? 1 : 0] as const] : [])));
+  tell(Gauge, "limit_enforced", "Whether the worker's kernel enforces the limit.", limits, "limit");
   return () => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read))).join("");
 }
 
-function tellOfReasons(registry: Registry, workers: () => readonly WorkerPresence[]): void {
-  new Counter({
-    ...{ name: "sandgate_worker_refusals_total", help: "Calls that the worker refused, by the limit reached.", labelNames: ["worker", "reason"] },
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { id, metrics } of workers()) for (const [reason, count] of Object.entries(metrics?.refused ?? {})) this.inc({ worker: id, reason }, count);
-    },
-  });
-  new Gauge({
-    ...{ name: "sandgate_worker_limit_enforced", help: "Whether the worker's kernel enforces the limit.", labelNames: ["worker", "limit"] },
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { id, host } of workers()) for (const { name, ok } of host) if (name.endsWith("_limit")) this.set({ worker: id, limit: name }, ok ? 1 : 0);
-    },
-  });
-}
-
-function valuesOf(workers: readonly WorkerPresence[], read: Read): { id: string; value: number }[] {
+function valuesOf(workers: readonly WorkerPresence[], read: Read): Reading[] {
   return workers.flatMap((worker) => {
     const value = read(worker);
-    return value === undefined ? [] : [{ id: worker.id, value }];
+    return value === undefined ? [] : [[{ worker: worker.id }, value] as const];
   });
 }
 

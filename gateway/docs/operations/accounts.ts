@@ -12,7 +12,6 @@ export const settings = {
   name: "getAuthSettings",
   summary: "Get the log-in settings",
   success: ok("Whether people can sign up.", AuthSettings, { sign_up: true }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const signUp = {
@@ -54,7 +53,6 @@ export const logOut = {
   name: "logOut",
   summary: "Log out",
   success: ok("The session is over.", Message, { message: "Logged out" }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const changePassword = {
@@ -82,7 +80,6 @@ export const get = {
   name: "getAccount",
   summary: "Get the account",
   success: ok("The caller's account and its limits. A browser also receives its `csrf_token`.", CurrentAccount, session),
-  failures: {},
 } satisfies OperationDocs;
 
 export const listKeys = {
@@ -92,7 +89,6 @@ export const listKeys = {
   description: "Newest first. Includes revoked keys until they are removed, by default 30 days later. Only hashes of the keys are stored.",
   query: { page: 1, page_size: 50 },
   success: ok("One page of keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const makeKey = {
@@ -146,5 +142,4 @@ export const usage = {
     ],
     history: [{ timestamp: times.made, requests: 2, refused: 0, sandboxes: 1 }],
   }),
-  failures: {},
 } satisfies OperationDocs;

@@ -15,7 +15,6 @@ export const listAccounts = {
   description: "Newest first.",
   query: { email: "@example.com", page: 1 },
   success: ok("One page of accounts.", AdminAccountPage, pageOf(adminAccount)),
-  failures: {},
 } satisfies OperationDocs;
 
 export const getAccount = {
@@ -56,7 +55,6 @@ export const listKeys = {
   description: "Newest first.",
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of keys.", AdminApiKeyPage, pageOf(adminKey)),
-  failures: {},
 } satisfies OperationDocs;
 
 export const changeKey = {
@@ -105,7 +103,6 @@ export const listWorkers = {
       },
     ],
   }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const drainWorker = {
@@ -173,7 +170,6 @@ export const listSandboxes = {
   description: "In every state, newest first.",
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of sandboxes.", AdminSandboxPage, pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null })),
-  failures: {},
 } satisfies OperationDocs;
 
 export const deleteSandbox = {

@@ -11,7 +11,6 @@ export const health = {
   name: "getHealth",
   summary: "Check that this gateway answers",
   success: ok("It answers.", Health, { status: "ok" }),
-  failures: {},
 } satisfies OperationDocs;
 
 const worker = { id: ids.worker, draining: false, not_enforced: [] };
@@ -28,7 +27,6 @@ export const readiness = {
       content: json(Readiness, { status: "unavailable", nats: true, workers: [] }),
     },
   ],
-  failures: {},
 } satisfies OperationDocs;
 
 export const document = {
@@ -36,7 +34,6 @@ export const document = {
   name: "getOpenApi",
   summary: "Get this reference as OpenAPI",
   success: ok("An OpenAPI 3.1 document.", Type.Object({ openapi: Type.String() }), { openapi: "3.1.0" }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const page = {
@@ -44,5 +41,4 @@ export const page = {
   name: "getReference",
   summary: "Get this reference as a page",
   success: { status: 200, description: "An HTML page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
-  failures: {},
 } satisfies OperationDocs;

@@ -31,7 +31,6 @@ export const list = {
   description: "Running sandboxes and those being created, newest first. All keys of the account see the same list.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of sandboxes.", SandboxPage, pageOf(sandbox)),
-  failures: {},
 } satisfies OperationDocs;
 
 export const find = {
@@ -42,7 +41,6 @@ export const find = {
     "Finds running sandboxes, and those being created, by id, name or the beginning of the id. At most 100 are returned. Lookups have a separate allowance of 600 calls a minute and do not count against the tier's limit.",
   query: { name: sandbox.name },
   success: ok("The matching sandboxes; the list may be empty.", FoundSandboxes, { data: [sandbox] }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const get = {
@@ -77,7 +75,6 @@ export const removeAll = {
   summary: "Delete all sandboxes",
   description: "Deletes all sandboxes of the account. `errors` lists those that could not be deleted.",
   success: ok("The deleted sandboxes.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
-  failures: {},
 } satisfies OperationDocs;
 
 export const status = {
@@ -121,5 +118,4 @@ export const logs = {
     ],
     total: 1,
   }),
-  failures: {},
 } satisfies OperationDocs;

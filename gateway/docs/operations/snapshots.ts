@@ -50,7 +50,6 @@ export const list = {
   description: "Snapshots that are ready, newest first.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of snapshots.", SnapshotPage, pageOf(snapshot)),
-  failures: {},
 } satisfies OperationDocs;
 
 export const get = {
@@ -102,5 +101,4 @@ export const removeAll = {
   summary: "Delete all snapshots",
   description: "Deletes all snapshots of the account. `errors` lists those that could not be deleted.",
   success: ok("The deleted snapshots.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
-  failures: {},
 } satisfies OperationDocs;

@@ -27,11 +27,7 @@ export function keysPage({ signal }: Visit): View {
     try {
       show(await call<ApiKeyPage>("GET", `/v1/account/keys?page=${page}&page_size=${pageSize}`, { signal }));
     } catch (error) {
-      if (!signal.aborted)
-        fill(
-          place,
-          errorNotice(error, () => void load()),
-        );
+      if (!signal.aborted) fill(place, errorNotice(error, load));
     }
   };
   const show = ({ data, pagination, active: used }: ApiKeyPage): void => {

@@ -1,81 +1,50 @@
 /** The list of the account's snapshots, if the server supports them. */
 
 import type { SandboxPage } from "../../../../shared/schemas/sandboxes.ts";
-import type { SnapshotInfo, SnapshotPage } from "../../../../shared/schemas/snapshots.ts";
-import { APIError, call } from "../api.ts";
-import { emptyState, errorNotice, pageHeader, skeleton, timeAgo } from "../components/bits.ts";
-import { button, copyButton, iconButton, linkButton } from "../components/button.ts";
+import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
+import { call } from "../api.ts";
+import { emptyState, idOf, pageHeader, timeAgo } from "../components/bits.ts";
+import { button, iconButton, linkButton } from "../components/button.ts";
+import { liveList } from "../components/live-list.ts";
 import { openRestore, sandboxLink } from "../components/snapshot-dialogs.ts";
-import { type Column, pager, table } from "../components/table.ts";
+import { type Column, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
-import { fill, h } from "../dom.ts";
-import { bytes, plural, shortId } from "../format.ts";
-import { poll } from "../poll.ts";
+import { h } from "../dom.ts";
+import { bytes, shortId } from "../format.ts";
 import type { View, Visit } from "../router.ts";
 import { hasFeature } from "../session.ts";
 import { toast } from "../toast.ts";
 
 const everyMs = 10_000;
-const pageSize = 20;
 const words = "Files of sandboxes as they were at one moment, to start others from.";
 
 export function snapshotsPage(visit: Visit): View {
-  if (hasFeature("snapshots")) return { title: "Snapshots", element: list(visit) };
+  if (hasFeature("snapshots")) return { title: "Snapshots", element: listOf(visit) };
   const none = emptyState("snapshots", "Snapshots are not available on this server yet.", "Sandboxes keep their files until they are deleted.");
   return { title: "Snapshots", element: h("div", { class: "page" }, pageHeader("Snapshots", words), none) };
 }
 
-function list({ signal, query }: Visit): HTMLElement {
-  let page = 1;
-  let total = 0;
+function listOf({ signal, query }: Visit): HTMLElement {
   let sources: ReadonlySet<string> = new Set();
-  const place = h("div", { class: "stack" }, skeleton());
-  const pausedWords = h("p", { class: "quiet", role: "status" });
   const asked = query.get("show");
-  const rows = table<ShownSnapshot>(
-    "Snapshots",
-    columns((snapshot) => confirmDelete(snapshot, refresh)),
-    ({ id }) => id,
-    ({ id }) => id === asked,
-  );
-  const pages = pager((wanted) => {
-    page = wanted;
-    refresh();
-  });
-  const deleteAll = button({ label: "Delete all", kind: "danger-quiet", onClick: () => confirmDeleteAll(total, refresh) });
-  deleteAll.hidden = true;
-  const show = ({ data, pagination }: SnapshotPage): void => {
-    total = pagination.total_items;
-    deleteAll.hidden = total === 0;
-    pausedWords.textContent = "";
-    rows.show(data.map((snapshot) => ({ ...snapshot, has_source: sources.has(snapshot.source_sandbox_id) })));
-    pages.show(pagination);
-    if (total === 0) fill(place, nothingYet());
-    else if (!rows.element.isConnected) fill(place, rows.element, pages.element);
-  };
-  const turns = poll({
-    everyMs,
-    signal,
-    work: async () => {
-      const answer = await call<SnapshotPage>("GET", `/v1/snapshots/list?page=${page}&page_size=${pageSize}`, { signal });
-      const isPastEnd = answer.data.length === 0 && page > 1;
-      // The last page may have become empty.
-      if (isPastEnd) page = Math.max(1, answer.pagination.total_pages);
-      if (isPastEnd) return void setTimeout(refresh);
+  const list = liveList<SnapshotInfo, ShownSnapshot>({
+    ...{ noun: "snapshot", plural: "snapshots", signal },
+    everyMs: () => everyMs,
+    table: table(
+      "Snapshots",
+      columns((snapshot) => confirmDelete(snapshot, list.refresh)),
+      ({ id }) => id,
+      ({ id }) => id === asked,
+    ),
+    rowsOf: async (shown) => {
       // The list is useful even without links.
-      sources = await existing(answer.data, signal).catch(() => sources);
-      show(answer);
+      sources = await existing(shown, signal).catch(() => sources);
+      return shown.map((snapshot) => ({ ...snapshot, has_source: sources.has(snapshot.source_sandbox_id) }));
     },
-    failed: (error) => {
-      const limited = error instanceof APIError && error.status === 429;
-      pausedWords.textContent = limited ? `Not live at the moment: ${error.message}` : "";
-      if (!rows.element.isConnected && !limited) fill(place, errorNotice(error, refresh));
-    },
+    nothing: nothingYet,
+    loss: "cannot be restored any more. Sandboxes that were made from them live on.",
   });
-  function refresh(): void {
-    turns.now();
-  }
-  return h("div", { class: "page" }, pageHeader("Snapshots", h("span", {}, words, pausedWords), deleteAll), place);
+  return h("div", { class: "page" }, pageHeader("Snapshots", h("span", {}, words, list.state), list.deleteAll), list.element);
 }
 
 function confirmDelete({ id, name }: SnapshotInfo, then: () => void): void {
@@ -83,15 +52,6 @@ function confirmDelete({ id, name }: SnapshotInfo, then: () => void): void {
   confirmDialog("Delete this snapshot?", asks, "Delete snapshot", async () => {
     await call("DELETE", `/v1/snapshots/${encodeURIComponent(id)}`);
     toast(`${name} is deleted`);
-    then();
-  });
-}
-
-function confirmDeleteAll(total: number, then: () => void): void {
-  const asks = `${plural(total, "snapshot")} cannot be restored any more. Sandboxes that were made from them live on.`;
-  confirmDialog("Delete all snapshots?", asks, "Delete all", async () => {
-    const { deleted_count, errors = [] } = await call<{ deleted_count: number; errors?: unknown[] }>("DELETE", "/v1/snapshots/delete-all");
-    toast(`${plural(deleted_count, "snapshot")} deleted${errors.length ? `, ${errors.length} could not be` : ""}`);
     then();
   });
 }
@@ -139,14 +99,14 @@ async function existing(snapshots: readonly SnapshotInfo[], signal: AbortSignal)
 
 /** Includes what the columns hidden on narrow screens would show. */
 function nameCell({ id, name, size_bytes, consistency }: SnapshotInfo): HTMLElement {
-  const short = h(
-    "span",
-    { class: "id" },
-    h("code", { title: id }, shortId(id)),
-    copyButton(() => id, "Copy id"),
-  );
   const narrow = h("span", { class: "quiet narrow-only" }, `${bytes(size_bytes)} · ${ways[consistency][0]}`);
-  return h("div", { class: "two-lines names" }, h("span", { class: "strong clip", title: name }, name), h("div", { class: "wide-only" }, short), narrow);
+  return h(
+    "div",
+    { class: "two-lines names" },
+    h("span", { class: "strong clip", title: name }, name),
+    h("div", { class: "wide-only" }, idOf(id, shortId(id))),
+    narrow,
+  );
 }
 
 function sourceCell({ source_sandbox_id: id, source_sandbox_name: name, has_source }: ShownSnapshot): HTMLElement {

@@ -2,8 +2,8 @@
 
 import { errorOfAnswer } from "../../../../../shared/client/errors.ts";
 import { callerHeaders, errorOf, ownAddress, report, unreachable } from "../../api.ts";
-import { errorNotice } from "../../components/bits.ts";
-import { button, whileBusy } from "../../components/button.ts";
+import { errorNotice, formOf } from "../../components/bits.ts";
+import { button } from "../../components/button.ts";
 import { checkbox, field, focusProblem } from "../../components/field.ts";
 import { icon } from "../../components/icons.ts";
 import type { Panel } from "../../components/tabs.ts";
@@ -86,13 +86,7 @@ async function checkDownload(address: string, signal: AbortSignal): Promise<void
 }
 
 function formCard(title: string, content: HTMLElement[], result: HTMLElement, send: HTMLButtonElement, submit: () => Promise<void>): HTMLElement {
-  const form = h("form", { class: "stack", novalidate: true }, h("h3", {}, title), ...content);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    fill(result);
-    whileBusy(send, submit).catch((error: unknown) => fill(result, errorNotice(error)));
-  });
-  return h("section", { class: "card padded", "aria-label": title }, form);
+  return h("section", { class: "card padded", "aria-label": title }, formOf("stack", [h("h3", {}, title), ...content], result, send, submit));
 }
 
 function takeDrops(place: HTMLElement, take: (file: File | undefined) => void): void {

@@ -1,5 +1,6 @@
 /** One command started in this page: its output, its state, and a button to stop it. */
-import { type Line, linesOf } from "../../../../../shared/client/execution.ts";
+import { linesOf } from "../../../../../shared/client/execution.ts";
+import type { StreamLine } from "../../../../../shared/schemas/executions.ts";
 import { send } from "../../api.ts";
 import { messageOf, requestIdOf } from "../../components/bits.ts";
 import { button, copyButton } from "../../components/button.ts";
@@ -39,8 +40,8 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   };
   tell(running);
 
-  let last: Line | undefined;
-  const take = (chunk: Line): Promise<void> | undefined => {
+  let last: StreamLine | undefined;
+  const take = (chunk: StreamLine): Promise<void> | undefined => {
     if (chunk.stdout) return output.add("stdout", chunk.stdout);
     if (chunk.stderr) return output.add("stderr", chunk.stderr);
     if (chunk.exit_code !== undefined || chunk.error !== undefined) last = chunk;
@@ -70,7 +71,7 @@ export function runHead(command: string, ...about: HTMLElement[]): HTMLElement {
   return h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, command), ...about);
 }
 
-function endOf(last: Line | undefined): Outcome {
+function endOf(last: StreamLine | undefined): Outcome {
   return last?.exit_code === undefined ? failure(last?.error ?? "The stream ended early.") : exited(last.exit_code);
 }
 
@@ -86,7 +87,7 @@ export interface Execution {
  *
  * @throws {APIError} when the command could not be started; an AbortError when `signal` ended it
  */
-async function runStream(id: string, execution: Execution, signal: AbortSignal, take: (chunk: Line) => Promise<void> | undefined): Promise<void> {
+async function runStream(id: string, execution: Execution, signal: AbortSignal, take: (chunk: StreamLine) => Promise<void> | undefined): Promise<void> {
   const { body } = await send("POST", `/v1/sandboxes/${encodeURIComponent(id)}/execute_async`, { body: execution, signal });
   try {
     for await (const line of linesOf(body)) await take(line);
