@@ -19,7 +19,7 @@ import { openLimits } from "./limit/limits.ts";
 import { Pace } from "./live/pace.ts";
 import { Sockets } from "./live/sockets.ts";
 import { SessionTokens } from "./live/tokens.ts";
-import { AccountActivity, AccountUsage } from "./metrics/activity.ts";
+import { AccountActivity } from "./metrics/activity.ts";
 
 /** EX_CONFIG of sysexits.h: a restart would fail in the same way. */
 const exitConfig = 78;
@@ -38,8 +38,7 @@ async function main(): Promise<void> {
   const base = await openBase(config, log, lifecycle);
   const fleet = await openFleet(base);
   const limits = await openLimits(base, fleet.sandboxes);
-  const accounts = await openAccounts(base, limits);
-  const activity = new AccountActivity(fleet.sandboxes, log);
+  const accounts = await openAccounts(base);
   const context: GatewayContext = {
     ...base,
     ...fleet,
@@ -48,8 +47,7 @@ async function main(): Promise<void> {
     tokens: new SessionTokens(base.bus, base.id),
     sockets: new Sockets(config.sessionSocketsMax, log),
     pace: new Pace(),
-    activity,
-    usage: new AccountUsage(base.bus, limits.ownership, activity),
+    activity: new AccountActivity(fleet.sandboxes, log),
     dashboard: await loading,
   };
   await join(context);

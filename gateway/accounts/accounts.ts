@@ -4,11 +4,9 @@ import { type Config, ConfigError } from "../../shared/config.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Base } from "../base.ts";
-import type { Limits } from "../limit/limits.ts";
 import { Authenticator } from "./auth.ts";
 import { BrowserSessions } from "./browser-sessions.ts";
 import { hashKey, KeyUses, keyPrefix } from "./keys.ts";
-import { LoginAttempts } from "./login-attempts.ts";
 import { Passwords } from "./passwords.ts";
 import { openRecords, type Records } from "./records.ts";
 
@@ -16,23 +14,20 @@ export interface Accounts {
   readonly records: Records;
   readonly sessions: BrowserSessions;
   readonly passwords: Passwords;
-  readonly loginAttempts: LoginAttempts;
   readonly authenticator: Authenticator;
   readonly keyUses: KeyUses;
 }
 
 /** Loads accounts and keys into memory, and creates the first account. */
-export async function openAccounts({ config, bus, log, lifecycle }: Base, { rates, failures }: Limits): Promise<Accounts> {
+export async function openAccounts({ config, bus, log, lifecycle }: Base): Promise<Accounts> {
   const records = await openRecords(bus, config, log);
   lifecycle.onStop("records", () => records.stop());
   await bootstrap(config, records, log);
   const sessions = new BrowserSessions(records, config, log);
-  const passwords = new Passwords(config.testPasswordCost);
   return {
     records,
     sessions,
-    passwords,
-    loginAttempts: new LoginAttempts({ config, records, passwords, rates, failures }),
+    passwords: new Passwords(config.testPasswordCost),
     authenticator: new Authenticator(records, sessions, config),
     keyUses: new KeyUses(records.keyUse, log),
   };

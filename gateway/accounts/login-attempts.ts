@@ -27,39 +27,31 @@ interface Parts {
   readonly failures: AddressLimit;
 }
 
-export class LoginAttempts {
-  readonly #parts: Parts;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
+/**
+ * Returns the login record if the password is right; undefined if it is wrong or there is no record, in the same time. A
+ * wrong password spends three tries: of the account from this address, of the account from all addresses, and of the
+ * address for any account. The right password gives back the account's tries. A browser that has logged in before has
+ * separate tries, so that nobody can lock it out.
+ *
+ * @throws {SandgateError} `rate_limited` when no tries are left, `unavailable` when too many logins are in progress.
+ */
+export async function checkPassword(parts: Parts, exchange: Exchange, loginKey: string, password: string): Promise<LoginRecord | undefined> {
+  const { rates, records, passwords, failures, config } = parts;
+  const address = exchange.address(config.trustProxy);
+  const cookies = exchange.header("cookie");
+  failures.refuseExhausted(address);
+  // Always read from the server: the faster answer from memory would reveal which accounts exist.
+  const login = await records.logins.read(loginKey);
+  const tries = await takeTries(rates, triesOf(config, loginKey, address, deviceOf(cookies, login)));
+  let isWrong = false;
+  try {
+    if (await passwords.verify(password, login?.password)) return login;
+    isWrong = true;
+  } finally {
+    if (!isWrong) await giveBack(rates, tries);
   }
-
-  /**
-   * Returns the login record if the password is right; undefined if it is wrong or there is no record, in the same time. A
-   * wrong password spends three tries: of the account from this address, of the account from all addresses, and of the
-   * address for any account. The right password gives back the account's tries. A browser that has logged in before has
-   * separate tries, so that nobody can lock it out.
-   *
-   * @throws {SandgateError} `rate_limited` when no tries are left, `unavailable` when too many logins are in progress.
-   */
-  async checkPassword(exchange: Exchange, loginKey: string, password: string): Promise<LoginRecord | undefined> {
-    const { rates, records, passwords, failures, config } = this.#parts;
-    const address = exchange.address(config.trustProxy);
-    const cookies = exchange.header("cookie");
-    failures.refuseExhausted(address);
-    // Always read from the server: the faster answer from memory would reveal which accounts exist.
-    const login = await records.logins.read(loginKey);
-    const tries = await takeTries(rates, triesOf(config, loginKey, address, deviceOf(cookies, login)));
-    let isWrong = false;
-    try {
-      if (await passwords.verify(password, login?.password)) return login;
-      isWrong = true;
-    } finally {
-      if (!isWrong) await giveBack(rates, tries);
-    }
-    failures.take(address);
-    return undefined;
-  }
+  failures.take(address);
+  return undefined;
 }
 
 interface Tries {

@@ -2,12 +2,10 @@
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { every } from "../../shared/util/background.ts";
-import type { Logger } from "../../shared/util/log.ts";
-import { type Authenticator, loggedOut, suspended } from "../accounts/auth.ts";
-import type { Records } from "../accounts/records.ts";
+import { loggedOut, suspended } from "../accounts/auth.ts";
 import type { Caller } from "../call.ts";
+import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Sockets } from "../live/sockets.ts";
 import type { CallRoute } from "./route.ts";
 
 interface Held {
@@ -55,8 +53,8 @@ export class Admission {
 /** Expired logins raise no event, so they are looked for at this interval. */
 const lookMs = 1_000;
 
-/** Starts watching. There is no stop: it lasts as long as the process. */
-export function endWithTheirRights(records: Records, authenticator: Authenticator, admission: Admission, sockets: Sockets, log: Logger): void {
+/** Ends calls and WebSockets when the key, account or login that authorized them loses its access, for as long as the process lasts. */
+export function endWithTheirRights({ records, authenticator, sockets, log }: GatewayContext, admission: Admission): void {
   const { accounts, keys, sessions, logins } = records;
   const cancel = (isMeant: (caller: Caller) => boolean, reason: SandgateError): void => {
     for (const held of [admission, sockets]) held.cancel(isMeant, reason);

@@ -11,6 +11,7 @@ import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { rateLimited } from "../limit/rates.ts";
+import { lastHour } from "../metrics/activity.ts";
 import { accountView, iso, keyView, paginate } from "./views.ts";
 
 /** Limits key creation, because each key is written to the disk of every NATS server. */
@@ -58,7 +59,7 @@ export async function endKey({ records }: GatewayContext, { caller, id }: Call<u
 export async function getUsage(context: GatewayContext, { caller: { account } }: Call<unknown, unknown>): Promise<AccountUsage> {
   const keys = keysOf(context.records, account.id).filter(isActive);
   const [history, ...allowances] = await Promise.all([
-    context.usage.lastHour(account.id),
+    lastHour(context, account.id),
     ...keys.map((key) => allowance(context, account, key)),
     allowance(context, account, undefined),
   ]);

@@ -3,7 +3,7 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
-import { knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
+import { checkPassword, knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
 import { makeAccount } from "../accounts/sign-up.ts";
 import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
@@ -36,7 +36,7 @@ export async function signUp(context: GatewayContext, { exchange, body }: OpenCa
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
 export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, LogInBody>): Promise<CurrentAccount> {
   const loginKey = loginKeyOf(body.email);
-  const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.password);
+  const login = await checkPassword(context, exchange, loginKey, body.password);
   const account = login && (await context.records.accounts.find(login.account_id));
   if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
   exchange.audited = { account: account.id };
@@ -62,7 +62,7 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   const loginKey = caller.session?.login;
   if (loginKey === undefined) throw wrongPassword();
   refuseAddressAsPassword("new_password", body.new_password, caller.account.email ?? "");
-  const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.current_password);
+  const login = await checkPassword(context, exchange, loginKey, body.current_password);
   if (!login) throw wrongPassword();
   const password = await passwords.hash(body.new_password);
   const changed = await records.logins.change(loginKey, (record) => {

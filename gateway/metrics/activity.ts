@@ -2,6 +2,7 @@
 
 import { ask } from "../../shared/bus/calls.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
+import type { UsageMinute } from "../../shared/schemas/accounts.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
@@ -9,7 +10,7 @@ import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import type { Ownership } from "../limit/ownership.ts";
 
 /** The activity of one account in one minute. */
-export interface Minute {
+interface Minute {
   /** Minutes since the Unix epoch. */
   readonly minute: number;
   requests: number;
@@ -18,7 +19,7 @@ export interface Minute {
   sandboxes: number;
 }
 
-export const minuteMs = 60_000;
+const minuteMs = 60_000;
 const minutesKept = 60;
 const sampleMs = 10_000;
 
@@ -76,34 +77,17 @@ export class AccountActivity {
 
 const minutesShown = 60;
 
-/** One minute as the API returns it. */
-export interface UsageMinute {
-  readonly timestamp: string;
-  readonly requests: number;
-  readonly refused: number;
-  readonly sandboxes: number;
-}
-
-export class AccountUsage {
-  readonly #bus: Bus;
-  readonly #ownership: Ownership;
-  readonly #activity: AccountActivity;
-
-  constructor(bus: Bus, ownership: Ownership, activity: AccountActivity) {
-    this.#bus = bus;
-    this.#ownership = ownership;
-    this.#activity = activity;
-  }
-
-  /** The last 60 minutes, oldest first, including idle ones. A gateway that does not answer is left out. */
-  async lastHour(accountId: string): Promise<UsageMinute[]> {
-    const others = this.#ownership.gateways().filter((peer) => peer !== this.#ownership.self);
-    const replies = await Promise.all(others.map((peer) => ask(this.#bus, "usage", peer, { account_id: accountId }).catch(() => ({ minutes: [] }))));
-    const sums = new Map<number, Minute>();
-    for (const minute of [...this.#activity.minutesOf(accountId), ...replies.flatMap(({ minutes }) => minutes)]) add(sums, minute);
-    const last = Math.floor(Date.now() / minuteMs);
-    return Array.from({ length: minutesShown }, (_, index) => shown(sums, last - minutesShown + 1 + index));
-  }
+/** What an account did in the last 60 minutes on all gateways, oldest first, including idle minutes. A gateway that does not answer is left out. */
+export async function lastHour(
+  { bus, ownership, activity }: { bus: Bus; ownership: Ownership; activity: AccountActivity },
+  accountId: string,
+): Promise<UsageMinute[]> {
+  const others = ownership.gateways().filter((peer) => peer !== ownership.self);
+  const replies = await Promise.all(others.map((peer) => ask(bus, "usage", peer, { account_id: accountId }).catch(() => ({ minutes: [] }))));
+  const sums = new Map<number, Minute>();
+  for (const minute of [...activity.minutesOf(accountId), ...replies.flatMap(({ minutes }) => minutes)]) add(sums, minute);
+  const last = Math.floor(Date.now() / minuteMs);
+  return Array.from({ length: minutesShown }, (_, index) => shown(sums, last - minutesShown + 1 + index));
 }
 
 /** Adds up requests. Sandboxes are not added, because every gateway sees the same ones. */
