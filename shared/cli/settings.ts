@@ -1,11 +1,9 @@
 /** The gateway and API key to use: from the command line, the environment, or what `login` has stored. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { gatewayUrl } from "../client/client.ts";
+import { clientEnvironment, gatewayUrl, urlDefault } from "../client/client.ts";
 import { CliError, messageOf, UsageError } from "./failures.ts";
-import { clientEnvironment, settingsFile } from "./surroundings.ts";
-
-export const urlDefault = "http://127.0.0.1:8080";
+import { settingsFile } from "./surroundings.ts";
 
 export interface Stored {
   readonly url: string;

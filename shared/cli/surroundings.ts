@@ -2,10 +2,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { env } from "node:process";
-import { clientEnvironment } from "../client/client.ts";
-
-/** `SANDGATE_URL` and `SANDGATE_API_KEY`. */
-export { clientEnvironment };
 
 /** The file in which `login` stores its settings. */
 export function settingsFile(): string {

@@ -31,7 +31,7 @@ export interface ClientOptions {
   dangerouslyAllowBrowser?: boolean | undefined;
 }
 
-const urlDefault = "http://127.0.0.1:8080";
+export const urlDefault = "http://127.0.0.1:8080";
 const timeoutDefaultMs = 60_000;
 const retriesDefault = 2;
 
