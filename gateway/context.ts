@@ -4,8 +4,7 @@ import type { Base } from "./base.ts";
 import type { Dashboard } from "./dashboard/files.ts";
 import type { Fleet } from "./fleet/fleet.ts";
 import type { Limits } from "./limit/limits.ts";
-import type { Pace } from "./live/pace.ts";
-import type { Sockets } from "./live/sockets.ts";
+import type { Pace, Sockets } from "./live/sockets.ts";
 import type { SessionTokens } from "./live/tokens.ts";
 import type { AccountActivity } from "./metrics/activity.ts";
 

@@ -16,8 +16,7 @@ import { loadDashboard } from "./dashboard/files.ts";
 import { openFleet } from "./fleet/fleet.ts";
 import { startSweeping } from "./fleet/sweep.ts";
 import { openLimits } from "./limit/limits.ts";
-import { Pace } from "./live/pace.ts";
-import { Sockets } from "./live/sockets.ts";
+import { Pace, Sockets } from "./live/sockets.ts";
 import { SessionTokens } from "./live/tokens.ts";
 import { AccountActivity } from "./metrics/activity.ts";
 

@@ -19,16 +19,10 @@ export async function buildPages(): Promise<Map<string, string>> {
   return new Map([...files, [fileNames.document, document.body], [fileNames.reference, page.body]]);
 }
 
-export interface Reference {
-  /** openapi.json. */
-  readonly document: Asset;
-  /** The same content as a web page. */
-  readonly page: Asset;
-}
+const packageFile = new URL("../package.json", import.meta.url);
 
-const packageFile = new URL("../../package.json", import.meta.url);
-
-export async function makeReference(routes: readonly RouteFacts[], { link }: Pick<BuiltDashboard, "link">): Promise<Reference> {
+/** The API reference as it is served: openapi.json, and the same content as a web page. */
+export async function makeReference(routes: readonly RouteFacts[], { link }: Pick<BuiltDashboard, "link">) {
   const { version } = JSON.parse(await readFile(packageFile, "utf8")) as { version: string };
   const document = buildDocument(routes, version);
   return {

@@ -1,5 +1,4 @@
-/** Accounts and authentication. */
-
+/** Accounts: loads them, creates the first one from the settings, and others when people sign up. */
 import { type Config, ConfigError } from "../../shared/config.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -9,17 +8,12 @@ import { BrowserSessions } from "./browser-sessions.ts";
 import { hashKey, KeyUses, keyPrefix } from "./keys.ts";
 import { Passwords } from "./passwords.ts";
 import { openRecords, type Records } from "./records.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 
-export interface Accounts {
-  readonly records: Records;
-  readonly sessions: BrowserSessions;
-  readonly passwords: Passwords;
-  readonly authenticator: Authenticator;
-  readonly keyUses: KeyUses;
-}
+export type Accounts = Readonly<Awaited<ReturnType<typeof openAccounts>>>;
 
 /** Loads accounts and keys into memory, and creates the first account. */
-export async function openAccounts({ config, bus, log, lifecycle }: Base): Promise<Accounts> {
+export async function openAccounts({ config, bus, log, lifecycle }: Base) {
   const records = await openRecords(bus, config, log);
   lifecycle.onStop("records", () => records.stop());
   await bootstrap(config, records, log);
@@ -33,7 +27,7 @@ export async function openAccounts({ config, bus, log, lifecycle }: Base): Promi
   };
 }
 
-/** Fixed, so that gateways starting at the same time create only one account. */
+/** Of the first account: `admin`, an operator whose only active key is the one in the settings. Fixed, so that gateways starting at the same time create only one account. */
 export const adminId = `acct_${"0".repeat(26)}`;
 const keyCharsMin = 20;
 
@@ -56,4 +50,45 @@ export async function bootstrap(config: Config, { accounts, keys }: Records, log
   if (known && known.revoked_at_ms === undefined) return;
   await keys.put(hash, { id: known?.id ?? newId("key"), account_id: adminId, name: "bootstrap", prefix: keyPrefix(apiKey), created_at_ms: now });
   log.info({ event: "key_created", account: adminId }, "the bootstrap key is in place");
+}
+
+/** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */
+const firstOperatorKey = "first-operator";
+
+interface NewLogin {
+  readonly loginKey: string;
+  readonly email: string;
+  readonly name: string;
+  /** As it is stored. */
+  readonly password: string;
+}
+
+/**
+ * Stores an account of the tier beta and its login. Undefined when the e-mail address is taken, on whatever gateway; that
+ * takes as long.
+ */
+export async function makeAccount(
+  records: Records,
+  { firstAccountOperator }: Config,
+  { loginKey, email, name, password }: NewLogin,
+): Promise<AccountRecord | undefined> {
+  const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
+  const now = Date.now();
+  const account: AccountRecord = { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: now };
+  const login: LoginRecord = { account_id: account.id, email, password, password_version: 1, changed_at_ms: now };
+  // First the account, so that no login ever leads nowhere.
+  await records.accounts.put(account.id, account);
+  if (!(await records.logins.create(loginKey, login))) {
+    // Not waited for: the time until the answer must not tell that there was something to undo.
+    records.accounts.delete(account.id).catch(() => {});
+    return undefined;
+  }
+  return mayBeFirst ? asFirstOperator(records, account, login) : account;
+}
+
+/** Of several first accounts made at the same time one becomes the operator: the one whose entry the server takes. */
+async function asFirstOperator(records: Records, account: AccountRecord, login: LoginRecord): Promise<AccountRecord> {
+  const isFirst = await records.logins.create(firstOperatorKey, { ...login, password: "" });
+  if (!isFirst) return account;
+  return (await records.accounts.change(account.id, (record) => ({ ...record, operator: true }))) ?? account;
 }

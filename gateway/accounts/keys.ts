@@ -1,4 +1,4 @@
-/** Creates, finds and revokes the API keys of accounts. */
+/** Creates, finds and revokes the API keys of accounts, and records their use. */
 import { hash as digest, randomBytes } from "node:crypto";
 import type { BucketMirror } from "../../shared/bus/mirror.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -125,6 +125,7 @@ export const keyNotFound = (id: string): SandgateError => new SandgateError("not
 const everyMs = 60_000;
 const rememberedMax = 10_000;
 
+/** Records when keys were last used, at most once a minute per key across all gateways. */
 export class KeyUses {
   readonly #uses: BucketMirror<KeyUse>;
   readonly #log: Logger;

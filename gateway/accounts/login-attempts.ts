@@ -89,6 +89,11 @@ async function giveBack(rates: RateLimiter, taken: readonly Tries[]): Promise<vo
 const cookieName = "sandgate_device";
 const lifeS = 31_536_000;
 
+/*
+ * Device cookies identify browsers that have logged in to an account before. They may still try passwords when unknown clients
+ * are locked out. The cookie does not log in. https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies
+ */
+
 /** The device id, if the `Cookie` header proves that the device has logged in with the account's current password. */
 export function deviceOf(cookieHeader: string, login: LoginRecord | undefined): string | undefined {
   const [device = "", proof = ""] = cookieOf(cookieHeader, cookieName)?.split(".", 2) ?? [];

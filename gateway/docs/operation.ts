@@ -73,6 +73,11 @@ export interface OperationDocs<A extends TSchema = TSchema> {
   readonly program?: string;
 }
 
+/** Declares an operation of this group. */
+export const operationsOf =
+  (tag: Tag) =>
+  <D extends Omit<OperationDocs, "tag">>(docs: D): D & { readonly tag: Tag } => ({ tag, ...docs });
+
 export const json = <A extends TSchema>(schema: A, example: Static<A>): readonly Content[] => [{ type: "application/json", schema, example }];
 const success =
   (status: 200 | 201) =>

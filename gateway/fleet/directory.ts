@@ -79,6 +79,7 @@ interface Ownable {
   readonly created_at_ms: number;
 }
 
+/** An index of resources by account, so that a query costs only as much as its account owns. */
 export class Owned<T extends Ownable> {
   readonly #byAccount = new Map<string, Map<string, T>>();
   /** Sorted on first use, and dropped when the account's entries change. */

@@ -2,9 +2,17 @@
 
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
-import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
+import {
+  type AccountUsage,
+  type ApiKeyPage,
+  type CurrentAccount,
+  type KeyBody,
+  type KeyUsage,
+  type NewApiKey,
+  ownKeysDefault,
+  type RevokedApiKey,
+} from "../../shared/schemas/accounts.ts";
 import type { PageQuery } from "../../shared/schemas/fields.ts";
-import { type ApiKeyPage, type KeyBody, type NewApiKey, ownKeysDefault, type RevokedApiKey } from "../../shared/schemas/keys.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";

@@ -18,8 +18,7 @@ import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { Answer, By, Call, Caller, JsonText } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { deleteAll } from "./delete-all.ts";
-import { takeSnapshot } from "./snapshots.ts";
+import { deleteAll, takeSnapshot } from "./snapshots.ts";
 import { paginationOf } from "./views.ts";
 
 /** Above the largest page, so that page and size make one number. */

@@ -1,4 +1,4 @@
-/** Sandbox status with history, and logs. */
+/** Sandbox status with history, and logs: pages across several workers, and the cursors between them. */
 import { type LogEntry, logsPageBytesMax } from "../../shared/bus/contract/commands.ts";
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";

@@ -1,7 +1,6 @@
 /** Accounts and keys as answers show them. */
-import type { Account } from "../../shared/schemas/accounts.ts";
+import type { Account, ApiKey } from "../../shared/schemas/accounts.ts";
 import { type PageQuery, type Pagination, pageSizeDefault } from "../../shared/schemas/fields.ts";
-import type { ApiKey } from "../../shared/schemas/keys.ts";
 import type { Limits } from "../../shared/schemas/limits.ts";
 import type { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import type { KeyLimits } from "../../shared/tiers.ts";

@@ -7,7 +7,7 @@ import { messageChecker } from "../../shared/bus/checks.ts";
 import { type SessionNotice, sessionCalls } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
@@ -19,8 +19,7 @@ import type { Caller } from "../call.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker, type Parts, readClientMessage } from "./open.ts";
 import { Outbox } from "./outbox.ts";
-import type { Pace } from "./pace.ts";
-import type { OpenSocket, Sockets } from "./sockets.ts";
+import type { Pace, OpenSocket, Sockets } from "./sockets.ts";
 
 /** A close frame has room for a reason of 123 bytes. */
 const closeReasonMax = 120;

@@ -5,7 +5,7 @@ import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax } from "../../shared/schemas/executions.ts";
-import { type AttachMessage, ClientMessage, type StartMessage } from "../../shared/schemas/session-messages.ts";
+import { type AttachMessage, ClientMessage, type StartMessage } from "../../shared/schemas/sessions.ts";
 import { inputChecker } from "../../shared/schemas/validate.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/session/protocol.ts";

@@ -73,6 +73,7 @@ function restore(): void {
 const ctrlP = 0x10;
 const ctrlQ = 0x11;
 
+/** ctrl-p ctrl-q, as in docker: leaves the session running. */
 export class DetachKeys {
   #held = false;
 

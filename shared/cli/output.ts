@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { alignColumns } from "../util/columns.ts";
-import { wantsColour } from "./surroundings.ts";
+import { wantsColour } from "./settings.ts";
 
 type Style = "bold" | "dim" | "red" | "yellow";
 type Cell = string | number | null | undefined;

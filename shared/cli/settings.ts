@@ -1,9 +1,10 @@
 /** The gateway and API key to use: from the command line, the environment, or what `login` has stored. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { clientEnvironment, gatewayUrl, urlDefault } from "../client/client.ts";
 import { CliError, messageOf, UsageError } from "./failures.ts";
-import { settingsFile } from "./surroundings.ts";
+import { homedir } from "node:os";
+import { env } from "node:process";
 
 export interface Stored {
   readonly url: string;
@@ -71,4 +72,18 @@ export async function forget(): Promise<string> {
   const file = settingsFile();
   await rm(file, { force: true });
   return file;
+}
+
+/** The file in which `login` stores its settings. */
+export function settingsFile(): string {
+  return join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "sandgate", "config.json");
+}
+
+export function wantsColour(out: { isTTY?: boolean }): boolean {
+  return out.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb";
+}
+
+/** A variable of the user's environment, for `--env NAME`. */
+export function ownVariable(name: string): string | undefined {
+  return env[name];
 }

@@ -63,3 +63,16 @@ export async function* entriesOf(read: (cursor: { cursor?: string }) => Promise<
     next = next_cursor === undefined ? undefined : { cursor: next_cursor };
   }
 }
+
+/** A list of what `show` makes of each item of the answers. @param pageSize 1 to 100 */
+export function listOf<I, T extends { readonly id: string }>(
+  connection: Connection,
+  path: string,
+  { pageSize, ...options }: { pageSize?: number } & CallOptions,
+  show: (item: I) => T,
+): List<T> {
+  return new List(async (query) => {
+    const { data, pagination } = await connection.get<PageOf<I>>(path, options, { ...query });
+    return { data: data.map(show), pagination };
+  }, pageSize);
+}

@@ -3,7 +3,7 @@
 import type { Pagination } from "../schemas/fields.ts";
 import type { UploadResult } from "../schemas/files.ts";
 
-export type { AccountUsage, CurrentAccount as Account } from "../schemas/accounts.ts";
+export type { AccountUsage, ApiKey, CurrentAccount as Account } from "../schemas/accounts.ts";
 export type { AccountChange, AdminAccount, AdminAccountWithKeys, AdminApiKey, AdminRevokedApiKey, KeyChange } from "../schemas/admin/accounts.ts";
 export type {
   AdminDeletedSandbox,
@@ -19,7 +19,6 @@ export type {
 export type { ExecuteBody, ExecutionResult, ExecutionStatus } from "../schemas/executions.ts";
 export type { PageQuery } from "../schemas/fields.ts";
 export type { FileInfo, UploadResult } from "../schemas/files.ts";
-export type { ApiKey } from "../schemas/keys.ts";
 export type { CustomLimits, Limits } from "../schemas/limits.ts";
 export type { CreateBody, DeleteBody, DeletedAll, DeletedSandbox, Resources, SandboxInfo } from "../schemas/sandboxes.ts";
 export type { SessionInfo, SessionToken } from "../schemas/sessions.ts";

@@ -6,6 +6,7 @@
  * which a message describes what a field accepts.
  */
 import Type, { type Static, type TEnum, type TProperties, type TSchema, type TSchemaOptions } from "typebox";
+import { errorCodes, errorReasons } from "../errors.ts";
 
 export const text = (description: string) => Type.String({ description });
 export const count = (description: string) => Type.Integer({ description, minimum: 0 });
@@ -62,3 +63,19 @@ export type Pagination = Static<typeof Pagination>;
 /** The schema of one page of a list. @param more further members of the answer */
 export const pageOf = <T extends TSchema, M extends TProperties = Record<never, never>>(name: string, item: T, more: M = {} as M) =>
   component(name, { data: Type.Array(item), pagination: Pagination, ...more });
+
+export const ErrorCode = oneOf(errorCodes, { component: "ErrorCode", description: "What is wrong, for programs. A closed set." });
+export const ErrorReason = oneOf(errorReasons, {
+  component: "ErrorReason",
+  description: "What exactly is wrong, for programs. A closed set. Present with the codes `forbidden`, `not_found` and `unprocessable`.",
+});
+
+export const ErrorAnswer = component("Error", {
+  error: Type.Object({
+    code: ErrorCode,
+    reason: Type.Optional(ErrorReason),
+    message: text("What is wrong, in words for people."),
+    request_id: text("The `x-request-id` of this answer, which identifies the request in the server's log."),
+  }),
+});
+export type ErrorAnswer = Static<typeof ErrorAnswer>;

@@ -1,5 +1,5 @@
 /** How a session ends, for its clients and for the log. */
-import type { ExitMessage } from "../../shared/schemas/session-messages.ts";
+import type { ExitMessage } from "../../shared/schemas/sessions.ts";
 import { signalOfExitCode } from "../../shared/stream/session/protocol.ts";
 import type { End } from "../log/entry.ts";
 

@@ -3,7 +3,7 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import { nextSessionState, type SessionEvent, type SessionState } from "../../shared/state/session.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { signalName } from "../../shared/stream/session/protocol.ts";

@@ -104,6 +104,7 @@ const keptBytesMax = 16 * 1024 * 1024;
 
 const tooLate = (): CliError => new CliError("the server refuses more calls for now, and too much of standard input has been read to restart; try again");
 
+/** Standard input that can be sent twice, for a call that the server may refuse before it has read everything. */
 export class Again {
   readonly #source: AsyncIterator<Uint8Array>;
   /** The pieces read so far; those no longer needed are undefined. */

@@ -1,8 +1,7 @@
 /** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
-import { accountMembers } from "../accounts.ts";
+import { accountMembers, keyMembers, revokedMembers } from "../accounts.ts";
 import { component, count, flag, idOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
-import { keyMembers, revokedMembers } from "../keys.ts";
 import { CustomLimits, Tier } from "../limits.ts";
 
 const change = (description: string) => Type.Optional(flag(description));

@@ -1,5 +1,5 @@
 /** The page that lists, creates and revokes API keys. */
-import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/keys.ts";
+import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
 import { emptyState, errorNotice, pill, settingsFrame, skeleton, timeAgo } from "../components/bits.ts";
 import { button } from "../components/button.ts";

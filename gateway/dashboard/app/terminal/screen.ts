@@ -166,7 +166,7 @@ export class Screen {
   }
 }
 
-/** Shows where a link leads, and opens it in a window without access to this one. */
+/** Shows where a link of a program leads, which its text may hide, and opens it in a window without access to this one. */
 function followAfterLooking(address: string): void {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== "https:" && url?.protocol !== "http:") return;
