@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { routes } from "./api/routes.ts";
 import { type BuiltDashboard, buildDashboard } from "./dashboard/build.ts";
-import { type Asset, assetOf, fileNames } from "./dashboard/files.ts";
+import { assetOf, fileNames } from "./dashboard/files.ts";
 import { buildDocument } from "./docs/document.ts";
 import type { RouteFacts } from "./docs/operation.ts";
 import { renderPage } from "./docs/page/page.ts";

@@ -1,5 +1,6 @@
 /** Accounts: loads them, creates the first one from the settings, and others when people sign up. */
 import { type Config, ConfigError } from "../../shared/config.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Base } from "../base.ts";
@@ -8,7 +9,6 @@ import { BrowserSessions } from "./browser-sessions.ts";
 import { hashKey, KeyUses, keyPrefix } from "./keys.ts";
 import { Passwords } from "./passwords.ts";
 import { openRecords, type Records } from "./records.ts";
-import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 
 export type Accounts = Readonly<Awaited<ReturnType<typeof openAccounts>>>;
 

@@ -2,9 +2,9 @@
 
 import { SandgateError } from "../../shared/errors.ts";
 import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import { makeAccount } from "../accounts/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
 import { checkPassword, knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
-import { makeAccount } from "../accounts/accounts.ts";
 import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";

@@ -19,7 +19,7 @@ import type { Caller } from "../call.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker, type Parts, readClientMessage } from "./open.ts";
 import { Outbox } from "./outbox.ts";
-import type { Pace, OpenSocket, Sockets } from "./sockets.ts";
+import type { OpenSocket, Pace, Sockets } from "./sockets.ts";
 
 /** A close frame has room for a reason of 123 bytes. */
 const closeReasonMax = 120;

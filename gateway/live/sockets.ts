@@ -1,11 +1,11 @@
 /** The open WebSockets of a gateway: limits their number and their messages, checks that clients are alive, and ends them on demand. */
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import { pingMs } from "../../shared/stream/session/protocol.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
-import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 
 const windowMs = 1_000;
 /** What one socket may spend per window. */

@@ -1,10 +1,10 @@
 /** The gateway and API key to use: from the command line, the environment, or what `login` has stored. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
+import { env } from "node:process";
 import { clientEnvironment, gatewayUrl, urlDefault } from "../client/client.ts";
 import { CliError, messageOf, UsageError } from "./failures.ts";
-import { homedir } from "node:os";
-import { env } from "node:process";
 
 export interface Stored {
   readonly url: string;

@@ -1,7 +1,15 @@
 /** Live sessions, as far as OpenAPI can describe them: the upgrade is a call, and the protocol after it is prose. */
 
 import { Sessions, SessionToken } from "../../../shared/schemas/sessions.ts";
-import { closeReasons, detachTimeoutDefaultS, detachTimeoutMaxS, frameBytesMax, pingMs, subprotocol, windowBytes } from "../../../shared/stream/session/protocol.ts";
+import {
+  closeReasons,
+  detachTimeoutDefaultS,
+  detachTimeoutMaxS,
+  frameBytesMax,
+  pingMs,
+  subprotocol,
+  windowBytes,
+} from "../../../shared/stream/session/protocol.ts";
 import { ids, times } from "../examples.ts";
 import { largeAnswer, noSandbox, notRunning } from "../failures.ts";
 import { ok, operationsOf } from "../operation.ts";

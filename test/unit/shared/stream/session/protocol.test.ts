@@ -5,9 +5,17 @@ import { constants } from "node:os";
 import { test } from "node:test";
 import { readClientMessage } from "../../../../../gateway/live/open.ts";
 import { errorCodes } from "../../../../../shared/errors.ts";
-import { encodeOutput } from "../../../../helpers/output-frame.ts";
 import { decodeInput, decodeOutput, encodeInput, inputPayloadMax, outputPayloadMax } from "../../../../../shared/stream/session/frames.ts";
-import { channels, closeCodeOf, closeReasons, frameBytesMax, shouldReattach, signalName, signalOfExitCode } from "../../../../../shared/stream/session/protocol.ts";
+import {
+  channels,
+  closeCodeOf,
+  closeReasons,
+  frameBytesMax,
+  shouldReattach,
+  signalName,
+  signalOfExitCode,
+} from "../../../../../shared/stream/session/protocol.ts";
+import { encodeOutput } from "../../../../helpers/output-frame.ts";
 
 test("an output frame is channel, offset and bytes", () => {
   const bytes = Buffer.from("hello");
