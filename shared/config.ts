@@ -270,6 +270,12 @@ export const settings = {
   poolSize: integer("SANDGATE_POOL_SIZE", 2, 0, 100, "Containers of the default image and size kept started in advance, so that a create takes milliseconds."),
   createsAtOnce: integer("SANDGATE_CREATES_AT_ONCE", 4, 1, 64, "Containers that one worker starts or removes at the same time."),
   sandboxPidsMax: integer("SANDGATE_SANDBOX_PIDS_MAX", 512, 16, 32_768, "Processes in one sandbox."),
+  controlGroups: choice(
+    "SANDGATE_CONTROL_GROUPS",
+    "auto",
+    ["auto", "none"] as const,
+    "Whether Sandgate makes control groups, by which the kernel limits each sandbox, where systemd delegates none. With none, limits are watched.",
+  ),
   sandboxNofile: integer("SANDGATE_SANDBOX_NOFILE", 65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
   memoryFloorBytes: integer("SANDGATE_MEMORY_FLOOR_BYTES", 256 * MiB, 0, 1024 * 1024 * MiB, "No sandbox is created while the worker has less free memory."),
   diskFloorBytes: integer(
@@ -318,6 +324,13 @@ export const settings = {
     "Disk space for snapshots in the object store; when it is full, later snapshots stay on their workers until there is room.",
   ),
   testFault: text("SANDGATE_TEST_FAULT", "", "For tests: a file that may name the point at which the worker kills itself, such as snapshot.frozen."),
+  testPasswordCost: integer(
+    "SANDGATE_TEST_PASSWORD_COST",
+    15,
+    1,
+    15,
+    "For tests: the cost of hashing a password, as the binary logarithm of scrypt's N. Below the default, passwords can be guessed from a stolen hash.",
+  ),
   drainMs: integer("SANDGATE_DRAIN_MS", 10_000, 0, 600_000, "How long running calls may continue after a stop has been requested."),
   stopSandboxes: flag(
     "SANDGATE_STOP_SANDBOXES",

@@ -1,12 +1,14 @@
 /**
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
- * Arguments are parts of file names: `npm test -- execute files` runs only those. The run ends with a table of the attacks that were tried and held.
+ * The run ends with a table of the attacks that were tried and held.
  */
-import { globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { Terminal } from "../systemd/base/terminal.ts";
+import { createAdministrator } from "../systemd/setup/administrator.ts";
+import { removeControlGroups } from "../systemd/setup/control-groups.ts";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Attacks } from "./helpers/attacks.ts";
 import { prepareTests } from "./helpers/prepare.ts";
@@ -20,31 +22,31 @@ const testTimeoutMs = 600_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
-
-const wanted = process.argv.slice(2);
-const files = globSync("test/{unit,e2e}/**/*.test.ts")
-  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
-  .sort();
-if (files.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
-
-await prepareTests(new Terminal(process.stdout));
-const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
 const interrupted = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
-try {
-  if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
-  // Built once for this machine, which takes minutes, with nothing else running.
-  if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
-  const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
-  tellSlowest();
-  const table = attacks.table();
-  if (table) console.log(`\n${table}`);
-  process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
-} finally {
-  await stack?.[Symbol.asyncDispose]();
-  if (stack) await endUnusedPause(stack.instance);
+
+/** Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process. */
+export async function runTests(bundles: string, files: readonly string[]): Promise<never> {
+  const terminal = new Terminal(process.stdout);
+  await prepareTests(terminal);
+  const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
+  try {
+    if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
+    // Built once for this machine, which takes minutes, with nothing else running.
+    if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
+    const runFiles = (paths: readonly string[], concurrency: number) => runBundles(bundles, paths, concurrency);
+    const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
+    tellSlowest();
+    const table = attacks.table();
+    if (table) console.log(`\n${table}`);
+    process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
+  } finally {
+    await stack?.[Symbol.asyncDispose]();
+    if (stack) await endUnusedPause(stack.instance);
+    if (stack) await removeControlGroups(stack.instance.account, createAdministrator(terminal, new AbortController().signal));
+  }
+  process.exit();
 }
-process.exit();
 
 /** Reports which tests take the most time. */
 function tellSlowest(): void {
@@ -75,11 +77,11 @@ function spread(paths: readonly string[]): string[] {
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
-function runFiles(paths: readonly string[], concurrency: number): Promise<boolean> {
-  if (paths.length === 0) return Promise.resolve(false);
+async function runBundles(bundles: string, paths: readonly string[], concurrency: number): Promise<boolean> {
+  if (paths.length === 0) return false;
   let failed = false;
   const tests = run({
-    files: paths.map((file) => join(process.cwd(), file)),
+    files: paths.map((path) => join(bundles, path.replace(/\.ts$/, ".js"))),
     concurrency,
     timeout: testTimeoutMs,
     signal: interrupted.signal,
@@ -90,7 +92,7 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
   });
   tests.on("test:pass", (test) => attacks.note(test, true));
   tests.on("test:summary", ({ file, duration_ms }) => {
-    if (file) durations.set(relative(process.cwd(), file), duration_ms / 1000);
+    if (file) durations.set(relative(bundles, file).replace(/\.js$/, ".ts"), duration_ms / 1000);
   });
   // The reporter writes its summary last, after the last test has ended.
   const report = tests.compose(new spec());

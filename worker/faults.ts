@@ -2,19 +2,17 @@
 
 import { existsSync, readFileSync } from "node:fs";
 
-export const faultPoints = [
-  "snapshot.begun",
-  "snapshot.frozen",
-  "snapshot.copied",
-  "snapshot.layer",
-  "snapshot.recorded",
-  "snapshot.published",
-  "restore.mounted",
-  "restore.started",
-  "delete.marked",
-  "delete.withdrawn",
-] as const;
-export type FaultPoint = (typeof faultPoints)[number];
+export type FaultPoint =
+  | "snapshot.begun"
+  | "snapshot.frozen"
+  | "snapshot.copied"
+  | "snapshot.layer"
+  | "snapshot.recorded"
+  | "snapshot.published"
+  | "restore.mounted"
+  | "restore.started"
+  | "delete.marked"
+  | "delete.withdrawn";
 
 let file = "";
 

@@ -1,6 +1,6 @@
 /** Snapshots, restores and clones of sandboxes with changes of different sizes, compared with `podman commit` and `podman run`. */
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, takeTurns, timed } from "../measure.ts";
+import { type Contender, takeTurns, timedResult } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import { createCommand } from "./create.ts";
 import type { Setting } from "./setting.ts";
@@ -46,27 +46,22 @@ async function compare({ installation, runs, signal, say }: Setting, { name, MB 
   });
 }
 
+interface Made {
+  readonly id: string;
+}
+
 function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metric> {
   const post = <T>(path: string): Promise<T> => api.json<T>({ method: "POST", path, json: {} });
   const drop = (path: string): Promise<unknown> => api.json({ method: "DELETE", path });
   return {
     name: own,
     measure: async () => {
-      let snapshotId = "";
-      let restoredId = "";
-      let cloned = { sandbox: { id: "" }, snapshot: { id: "" } };
-      const taken = await timed(async () => {
-        snapshotId = (await post<{ id: string }>(`/v1/sandboxes/${id}/snapshot`)).id;
-      });
-      const restored = await timed(async () => {
-        restoredId = (await post<{ id: string }>(`/v1/snapshots/${snapshotId}/restore`)).id;
-      });
-      const clonedMs = await timed(async () => {
-        cloned = await post(`/v1/sandboxes/${id}/clone`);
-      });
-      for (const sandboxId of [restoredId, cloned.sandbox.id]) await drop(`/v1/sandboxes/${sandboxId}/delete`);
-      for (const each of [snapshotId, cloned.snapshot.id]) await drop(`/v1/snapshots/${each}`);
-      return { snapshot: taken, restore: restored, clone: clonedMs, pause: pauseOf(stack.worker.lines, snapshotId) };
+      const taken = await timedResult(() => post<Made>(`/v1/sandboxes/${id}/snapshot`));
+      const restored = await timedResult(() => post<Made>(`/v1/snapshots/${taken.result.id}/restore`));
+      const cloned = await timedResult(() => post<{ sandbox: Made; snapshot: Made }>(`/v1/sandboxes/${id}/clone`));
+      for (const sandbox of [restored.result, cloned.result.sandbox]) await drop(`/v1/sandboxes/${sandbox.id}/delete`);
+      for (const snapshot of [taken.result, cloned.result.snapshot]) await drop(`/v1/snapshots/${snapshot.id}`);
+      return { snapshot: taken.ms, restore: restored.ms, clone: cloned.ms, pause: pauseOf(stack.worker.lines, taken.result.id) };
     },
   };
 }

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { pathsOf } from "../base/instance.ts";
+import { type Instance, pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
@@ -33,7 +33,14 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   } finally {
     await endUnusedPause(prepared.instance);
     await endVolume(prepared.volume, terminal);
+    await removeGroups(prepared.instance, terminal);
   }
+}
+
+/** Nothing of the kernel's is left behind. Without administrator rights, the next start finds the groups and uses them. */
+async function removeGroups({ account }: Instance, terminal: Terminal): Promise<void> {
+  const [{ removeControlGroups }, { createAdministrator }] = await Promise.all([import("../setup/control-groups.ts"), import("../setup/administrator.ts")]);
+  await removeControlGroups(account, createAdministrator(terminal, new AbortController().signal));
 }
 
 /** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */

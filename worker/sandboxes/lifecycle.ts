@@ -1,6 +1,7 @@
 /** Creates, restarts and removes the containers of sandboxes. */
 
 import type { BaseImage } from "../../shared/bus/entries.ts";
+import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -8,6 +9,7 @@ import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
 import type { Images } from "../images/images.ts";
 import type { Container } from "../runtime/container/container.ts";
+import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host/host.ts";
@@ -37,6 +39,7 @@ export class SandboxLifecycle {
   readonly #collectLayers: () => Promise<void>;
   readonly #urgent: Urgent;
   readonly #reserve: Reserve;
+  readonly #processesMax: number;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -47,7 +50,7 @@ export class SandboxLifecycle {
     host: Host;
     log: Logger;
     workerId: string;
-    atOnce: number;
+    config: Config;
     urgent: Urgent;
     reserve: Reserve;
     collectLayers: () => Promise<void>;
@@ -63,7 +66,8 @@ export class SandboxLifecycle {
     this.#collectLayers = parts.collectLayers;
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
-    this.#slots = new Semaphore(parts.atOnce);
+    this.#slots = new Semaphore(parts.config.createsAtOnce);
+    this.#processesMax = parts.config.sandboxPidsMax;
   }
 
   /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
@@ -133,6 +137,7 @@ export class SandboxLifecycle {
   /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer({ id, root }: { id: string; root?: unknown }): Promise<void> {
     await this.#slots.run(() => this.#podman.remove(containerName(id)));
+    this.#host.groups?.sweep();
     if (root) await this.#roots.remove(id);
   }
 
@@ -172,12 +177,20 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready(containerId: string, { sandboxId, network, cpus }: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready(
+    containerId: string,
+    { sandboxId, network, cpus, memoryMiB }: ContainerSpec,
+    namespace: Namespace,
+    base: BaseImage | undefined,
+  ): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId);
     for (const pid of [inspected.initPid, ...inspected.networkPids]) giveWay(pid);
+    const limits = { cpus, memoryMiB, processes: this.#processesMax };
+    // A group that Podman has made has all limits but this one.
+    if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
     const container = {
       ...inspected,
-      cpuGroup: this.#host.cpuGroups?.join(sandboxId, inspected, cpus),
+      group: this.#host.groups?.join(sandboxId, inspected, limits) ?? inspected.group,
       process: base ? { ...inspected.process, cwd: base.working_dir } : inspected.process,
     };
     if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid, namespace);

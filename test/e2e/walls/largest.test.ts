@@ -8,7 +8,7 @@ import type { CallRoute, Route } from "../../../gateway/api/route.ts";
 import { routes } from "../../../gateway/api/routes.ts";
 import { readHeaders } from "../../../gateway/http/head.ts";
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
-import { ClientMessage } from "../../../shared/schemas/session-messages.ts";
+import { ClientMessage } from "../../../shared/schemas/sessions.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { type Answer, Api } from "../../helpers/api.ts";

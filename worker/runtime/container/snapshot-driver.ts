@@ -1,15 +1,10 @@
-/** Captures the state of a sandbox: always its files, and the memory of its processes if the driver can. */
+/** Captures the files of a sandbox by copying its writable layer. */
 
 import { pause } from "../../../shared/waiting.ts";
-import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
+import { copyStillTree } from "../filesystem/deep-copy.ts";
+import { copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
-
-export interface Capabilities {
-  readonly filesystem: true;
-  /** Whether running processes are captured too, so that a restored sandbox continues where the source was. */
-  readonly memory: boolean;
-}
 
 /** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped if one moment's state can be had without. */
 export type Consistency = "application" | "crash";
@@ -21,30 +16,23 @@ export interface Captured {
   readonly pauseMs: number;
 }
 
-export interface SnapshotDriver {
-  readonly capabilities: Capabilities;
-  /**
-   * Copies the sandbox's own files, in their state at one moment, into an empty folder.
-   *
-   * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
-   */
-  capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured>;
-}
-
 /** Attempts to copy without freezing, before a sandbox that writes all the time is frozen briefly. */
 const runningTries = 2;
 /** Longer than the granularity of the kernel's file change times. */
 const tickMs = 20;
 
-/** Copies the writable layer. */
-export class FilesystemDriver implements SnapshotDriver {
-  readonly capabilities = { filesystem: true, memory: false } as const;
+export class SnapshotDriver {
   readonly #oci: OciRuntime;
 
   constructor(oci: OciRuntime) {
     this.#oci = oci;
   }
 
+  /**
+   * Copies the sandbox's own files, in their state at one moment, into an empty folder.
+   *
+   * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
+   */
   async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
     const layer = container.writableLayer;
     if (consistency === "crash") {
