@@ -107,6 +107,26 @@ export const settings = {
     (environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"),
     "Short-lived files of the worker, preferably in memory.",
   ),
+  volume: text(
+    "SANDGATE_VOLUME",
+    "",
+    "A folder where the operator has mounted a btrfs file system that holds the sandboxes; none for plain folders; when empty, the start makes a volume in the data directory if it can.",
+  ),
+  volumeBytesMax: integer(
+    "SANDGATE_VOLUME_BYTES_MAX",
+    1024 * 1024 * MiB,
+    1024 * MiB,
+    64 * 1024 * 1024 * MiB,
+    "Largest size of the volume in the data directory, which grows as needed while the disk below it has room.",
+  ),
+  volumeDir: text("SANDGATE_VOLUME_DIR", "", "Set by the start itself: the folder where the volume is mounted; sandboxes are in plain folders when empty."),
+  helperFd: integer(
+    "SANDGATE_HELPER_FD",
+    0,
+    0,
+    1_023,
+    "Set by the start itself: the worker's descriptor of its connection to the privileged helper; 0: there is none.",
+  ),
   user: text(
     "SANDGATE_USER",
     "sandgate",

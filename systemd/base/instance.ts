@@ -24,6 +24,9 @@ export interface Paths {
   readonly app: string;
   readonly data: string;
   readonly storage: string;
+  /** Where the volume that the set-up makes is mounted, and its file. */
+  readonly volume: string;
+  readonly volumeImage: string;
   /** Where Podman unpacks pulled images; on the same disk as the storage. */
   readonly imageTemporary: string;
   readonly supervisor: string;
@@ -70,6 +73,8 @@ export function pathsOf(config: Config): Paths {
     data,
     podman,
     storage,
+    volume: join(data, "volume"),
+    volumeImage: join(data, "volume.img"),
     imageTemporary: join(storage, "tmp"),
     supervisor: join(data, "supervisor"),
     logs: join(data, "logs"),

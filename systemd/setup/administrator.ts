@@ -20,6 +20,8 @@ export interface Administrator {
   run(why: string, argv: readonly string[], options?: AdministratorOptions): Promise<string>;
   /** Whether `run` works without prompting for a password. */
   silent(): Promise<boolean>;
+  /** Whether `run` never prompts, also not later, when sudo has forgotten a password. */
+  unattended(): Promise<boolean>;
 }
 
 /** How the current user gets root rights. Aborting `signal` ends running commands. */
@@ -28,6 +30,7 @@ export function createAdministrator(terminal: Terminal, signal: AbortSignal): Ad
   let asked: Promise<void> | undefined;
   return {
     silent: async () => root || (findProgram("sudo") !== undefined && (await sudoIsSilent())),
+    unattended: async () => root || (findProgram("sudo") !== undefined && (await succeeds(["sudo", "-n", "-k", "true"]))),
     run: async (why, argv, { always, ...rest } = {}) => {
       const options = always ? rest : { ...rest, signal };
       const command = ["env", ...Object.entries(rootEnvironment()).map(([name, value]) => `${name}=${value}`), ...argv];

@@ -38,6 +38,7 @@ const openssl: Need = { package: "openssl", anyOf: ["openssl"] };
 const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
+const btrfs: Need = { package: "btrfs-progs", anyOf: ["mkfs.btrfs"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
 /** Tests use it to check what a snapshot keeps of a file. */
 const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
@@ -48,8 +49,8 @@ const browser: readonly Need[] = [
 ];
 
 /** The packages needed to run Sandgate. */
-export function systemPackages(config: Config, administrator: Administrator): Step {
-  const needs = [...always, ...(config.natsUrl ? [] : [natsServer, openssl]), ...(hasSystemd() ? [sessionBus] : [])];
+export function systemPackages(config: Config, { hasVolume }: { readonly hasVolume: boolean }, administrator: Administrator): Step {
+  const needs = [...always, ...(hasVolume ? [btrfs] : []), ...(config.natsUrl ? [] : [natsServer, openssl]), ...(hasSystemd() ? [sessionBus] : [])];
   return installation("Installing system packages", needs, administrator);
 }
 
@@ -58,9 +59,9 @@ export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);
 }
 
-/** A browser, fonts and file tools, which only the tests need. */
+/** What only the tests need, and what they use without the set-up that would install it. */
 export function testPackages(administrator: Administrator): Step {
-  return installation("Installing what the tests need", [...browser, attributes], administrator);
+  return installation("Installing what the tests need", [...browser, attributes, btrfs], administrator);
 }
 
 function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {

@@ -5,6 +5,7 @@ import { messageOf, StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
+import type { NoVolume, Volume } from "../volume/volume.ts";
 import { findAccounts, serviceAccounts } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
 import { withReadableApp } from "./app-directory.ts";
@@ -18,11 +19,19 @@ import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
 import { subordinateIds } from "./subordinate-ids.ts";
+import { prepareVolume, whyNoVolume } from "./volume.ts";
+
+/** What the parts need to run. */
+export interface Prepared {
+  readonly instance: Instance;
+  readonly volume: Volume | NoVolume;
+}
 
 /** @throws {StartFailure} with a message for the user. */
-export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Instance> {
+export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
   const administrator = createAdministrator(terminal, signal);
-  await ensure(systemPackages(config, administrator), terminal);
+  const hasVolume = (await whyNoVolume(config, administrator)) === undefined;
+  await ensure(systemPackages(config, { hasVolume }, administrator), terminal);
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
   const account = accounts.worker;
@@ -39,7 +48,8 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   const instance = await withReadableApp(planned, terminal);
   await checkRootlessPodman(instance, signal);
   await prepareImage(instance, administrator, terminal, signal);
-  return instance;
+  // Last, because whoever gets it has to unmount it.
+  return { instance, volume: await prepareVolume(instance, administrator) };
 }
 
 async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@
 import { alignColumns } from "../../shared/util/columns.ts";
 import type { Accounts } from "../base/instance.ts";
 import { type Terminal, visible } from "../base/terminal.ts";
+import { isVolume, type NoVolume, type Volume } from "../volume/volume.ts";
 
 /** One property of the host, as reported by the worker. */
 export interface HostCheck {
@@ -33,6 +34,12 @@ export function usersCheck({ worker, gateway, nats }: Accounts): HostCheck {
     ok,
     ...(ok ? {} : { note: "one for all parts: who takes over one has the others; start as root for one each" }),
   };
+}
+
+/** Where sandboxes are stored, or why not in a volume. */
+export function volumeCheck(volume: Volume | NoVolume): HostCheck {
+  if (isVolume(volume)) return { name: "volume", value: volume.dir, ok: true };
+  return { name: "volume", value: "none", ok: false, note: `${volume.reason}; the size of sandboxes is watched, and snapshots copy files` };
 }
 
 /** The address that reaches a gateway listening on `host` from this machine. */

@@ -2,11 +2,10 @@
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 
-/** The longest line; the rest of a longer one is dropped. */
-const lineCharsMax = 1024 * 1024;
+const logLineCharsMax = 1024 * 1024;
 
-/** Calls back with each line, without its end. */
-export function readLines(stream: Readable, take: (line: string) => void): void {
+/** Calls back with each line, without its end. @param lineCharsMax the rest of a longer line is dropped */
+export function readLines(stream: Readable, take: (line: string) => void, lineCharsMax = logLineCharsMax): void {
   const decoder = new StringDecoder("utf8");
   let line = "";
   const add = (text: string): void => {

@@ -7,6 +7,9 @@ import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
 import { trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
+import type { Prepared } from "../setup/prepare.ts";
+import { unmount } from "../volume/unmount.ts";
+import { isVolume } from "../volume/volume.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { apiKeyOf } from "./credentials.ts";
 import { endLeftovers } from "./leftovers.ts";
@@ -23,13 +26,14 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   const folder = pathsOf(config).supervisor;
   makeSupervisorFolder(folder);
   if (request === "start") await becomeTheSupervisor(folder, config, terminal);
-  const instance = await prepareAlone(folder, config, terminal, stop);
+  const prepared = await prepareAlone(folder, config, terminal, stop);
   try {
-    if (request === "start") await supervise(instance, terminal, stop);
+    if (request === "start") await supervise(prepared, terminal, stop);
     else terminal.good("This machine is ready; npm start runs Sandgate.");
   } finally {
-    await endUnusedPause(instance);
-    await removeGroups(instance, terminal);
+    await endUnusedPause(prepared.instance);
+    await removeGroups(prepared.instance, terminal);
+    await endVolume(prepared.volume, terminal);
   }
 }
 
@@ -58,7 +62,7 @@ async function becomeTheSupervisor(folder: string, config: Config, terminal: Ter
   await endLeftovers(folder, leftoverPatienceMs, terminal);
 }
 
-async function prepareAlone(folder: string, config: Config, terminal: Terminal, stop: StopRequest): Promise<Instance> {
+async function prepareAlone(folder: string, config: Config, terminal: Terminal, stop: StopRequest): Promise<Prepared> {
   const file = join(folder, "setup.lock");
   const atOnce = await tryLock(file);
   if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
@@ -71,11 +75,17 @@ async function prepareAlone(folder: string, config: Config, terminal: Terminal, 
   }
 }
 
-async function supervise(instance: Instance, terminal: Terminal, stop: StopRequest): Promise<void> {
+async function supervise({ instance, volume }: Prepared, terminal: Terminal, stop: StopRequest): Promise<void> {
   const { config } = instance;
   const port = config.port || (await freePort(config.host));
   await checkPortIsFree(config.host, port, { part: "The gateway", setting: "SANDGATE_PORT" });
-  await new Supervisor({ instance, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
+  await new Supervisor({ instance, volume, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
+}
+
+/** That of the operator stays mounted. */
+async function endVolume(volume: Prepared["volume"], terminal: Terminal): Promise<void> {
+  if (!isVolume(volume) || !volume.image) return;
+  if (!(await unmount(volume.dir))) terminal.warn(`${volume.dir} is in use and stays mounted; the next start uses it as it is.`);
 }
 
 function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): number {

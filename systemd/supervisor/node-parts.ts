@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { builtName, type Program } from "../../shared/programs.mjs";
 import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../base/as-account.ts";
 import type { Instance } from "../base/instance.ts";
+import { serveWorker } from "../helper/connect.ts";
+import { isVolume, type NoVolume, type Volume } from "../volume/volume.ts";
 import { secretFiles } from "./credentials.ts";
 import { parsePinoLine } from "./log-line.ts";
 import type { BusSettings } from "./nats.ts";
-import type { PartSpec } from "./part.ts";
+import { type PartSpec, servedFd } from "./part.ts";
 
 /** The header limit, which uWebSockets.js reads from the environment: fits a percent-encoded path of 4096 characters in the query. */
 export const headerBytesMax = String(24 * 1024);
@@ -29,20 +31,28 @@ export interface Wiring {
   readonly workerId: string;
   readonly apiKey: string;
   readonly port: number;
+  readonly volume: Volume | NoVolume;
   readonly defaultImageId: string;
 }
 
 /** The worker, inside Podman's namespace. When it stops, it also stops its sandboxes, because nothing outlives `npm start`. */
-export async function workerSpec(instance: Instance, { workerBus, workerId, defaultImageId }: Wiring): Promise<PartSpec> {
+export async function workerSpec(instance: Instance, { workerBus, workerId, volume, defaultImageId }: Wiring): Promise<PartSpec> {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
-  return partSpec(instance, "worker", command, {
+  const spec = partSpec(instance, "worker", command, {
     ...accountEnvironment(instance),
     ...(await secretFiles(instance, "worker", { ...instance.config, bootstrapApiKey: "" })),
     ...workerBus,
     SANDGATE_WORKER_ID: workerId,
     SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
     SANDGATE_STOP_SANDBOXES: "true",
+    ...volumeSettings(volume),
   });
+  return isVolume(volume) ? { ...spec, serve: (connection) => serveWorker(connection, volume, instance.paths) } : spec;
+}
+
+/** How a worker finds the volume and the helper that looks after it; without one, neither. */
+export function volumeSettings(volume: Volume | NoVolume): Record<string, string> {
+  return isVolume(volume) ? { SANDGATE_VOLUME_DIR: volume.dir, SANDGATE_HELPER_FD: String(servedFd) } : { SANDGATE_VOLUME_DIR: "", SANDGATE_HELPER_FD: "0" };
 }
 
 /** The gateway. It gets the port number that was found, so that the port stays the same when the gateway restarts. */

@@ -1,7 +1,7 @@
 /** One supervised process: starts it, reads its output, restarts it when it dies, and stops it on request. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { backoffMs } from "../../shared/waiting.ts";
 import { forgetProcess, noteProcess } from "./leftovers.ts";
 import { readLines } from "./lines.ts";
@@ -26,7 +26,12 @@ export interface PartSpec {
   readonly logFile: string;
   /** The folder in which its process id is recorded. */
   readonly notes: string;
+  /** Serves the part over a connection of its own, which is its descriptor 3; called at each start. */
+  readonly serve?: (connection: Duplex) => void;
 }
+
+/** The number of the descriptor that `serve` provides. */
+export const servedFd = 3;
 
 /** The events of a part. */
 export interface PartListener {
@@ -60,11 +65,13 @@ export class Part {
   }
 
   start(): void {
-    const { argv, env, cwd } = this.spec;
+    const { argv, env, cwd, serve } = this.spec;
     const [file = "", ...args] = argv;
     // In a session of its own, because the terminal's Ctrl-C must reach only the supervisor, which stops the parts in order.
     // The pipe on stdin closes when the supervisor ends, however that happens.
-    const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    const stdio = ["pipe", "pipe", "pipe", ...(serve ? ["pipe"] : [])] as ["pipe", "pipe", "pipe"];
+    const child = spawn(file, args, { env, cwd, detached: true, stdio });
+    serve?.(child.stdio[servedFd] as unknown as Duplex);
     const startedMs = Date.now();
     this.#child = child;
     for (const stream of [child.stdout, child.stderr]) readLines(stream, (line) => this.#read(line));

@@ -6,7 +6,8 @@ import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { defaultImageId } from "../setup/default-image.ts";
-import { hostChecksOf, printHost, printReady, urlOf, usersCheck } from "./banner.ts";
+import type { NoVolume, Volume } from "../volume/volume.ts";
+import { hostChecksOf, printHost, printReady, urlOf, usersCheck, volumeCheck } from "./banner.ts";
 import { workerIdOf } from "./bus-identities.ts";
 import type { LogLine } from "./log-line.ts";
 import { configureNats, waitForNats } from "./nats.ts";
@@ -24,6 +25,7 @@ const shownCharacters = 500;
 /** What must be known before anything is started. */
 export interface Plan {
   readonly instance: Instance;
+  readonly volume: Volume | NoVolume;
   readonly apiKey: string;
   readonly port: number;
 }
@@ -65,13 +67,13 @@ export class Supervisor {
 
   async #startAll(): Promise<void> {
     this.#prefix = await manyOpenFiles();
-    const { instance, apiKey, port } = this.#plan;
+    const { instance, volume, apiKey, port } = this.#plan;
     const { config } = instance;
     const image = (await defaultImageId(instance)) ?? "";
-    const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, defaultImageId: image };
+    const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, volume, defaultImageId: image };
     const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
-    printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts)]);
+    printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume)]);
     printReady(this.#terminal, urlOf(config.host, port), apiKey);
     settleMemory();
   }

@@ -17,7 +17,8 @@ import { ensure } from "../../systemd/setup/step.ts";
 /** Installs packages, makes users and the image, which is quick when that is done; test files find the program by their environment. */
 export async function prepareTests(terminal: Terminal): Promise<void> {
   const { signal } = new AbortController();
-  await prepareMachine(loadConfig(), terminal, signal);
+  // Every test installation has a volume of its own.
+  await prepareMachine({ ...loadConfig(), volume: "none" }, terminal, signal);
   await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
   const config = loadConfig();
   const { paths } = await withReadableApp(instanceOf(config, await findAccounts(config)), terminal);

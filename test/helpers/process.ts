@@ -3,6 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import type { Duplex } from "node:stream";
+import { type PartSpec, servedFd } from "../../systemd/supervisor/part.ts";
 
 export interface ProcessSpec {
   readonly name: string;
@@ -12,6 +14,8 @@ export interface ProcessSpec {
   readonly logFile: string;
   /** Whether a line of output says that the process is ready. */
   readonly isReady: (line: string) => boolean;
+  /** Serves its descriptor 3, as for a part. */
+  readonly serve?: PartSpec["serve"];
 }
 
 const readyTimeoutMs = 60_000;
@@ -49,9 +53,10 @@ export class TestProcess {
 
   /** Starts the process and resolves when it is ready. */
   async start(): Promise<void> {
-    const { argv, env, cwd, name } = this.spec;
+    const { argv, env, cwd, name, serve } = this.spec;
     const [file = "", ...args] = argv;
-    const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe", ...(serve ? ["pipe" as const] : [])] });
+    serve?.(child.stdio[servedFd] as Duplex);
     this.#child = child;
     this.#readyLine = undefined;
     this.#startedAt = this.#lines.length;

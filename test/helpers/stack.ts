@@ -16,6 +16,7 @@ import { testPort } from "./ports.ts";
 import { borrowImages, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 import { until } from "./until.ts";
+import { TestVolume } from "./volume.ts";
 
 export interface StackOptions {
   readonly name: string;
@@ -42,6 +43,7 @@ export class Stack implements AsyncDisposable {
   readonly gateways: readonly TestProcess[];
   readonly urls: readonly string[];
   readonly #workerIds: readonly string[];
+  readonly #volumes: readonly TestVolume[];
 
   constructor(parts: {
     dataDir: string;
@@ -53,6 +55,7 @@ export class Stack implements AsyncDisposable {
     gateways: TestProcess[];
     urls: string[];
     workerIds: string[];
+    volumes: TestVolume[];
   }) {
     this.dataDir = parts.dataDir;
     this.instance = parts.instance;
@@ -63,6 +66,7 @@ export class Stack implements AsyncDisposable {
     this.gateways = parts.gateways;
     this.urls = parts.urls;
     this.#workerIds = parts.workerIds;
+    this.#volumes = parts.volumes;
   }
 
   /** The base URL of the first gateway. */
@@ -116,6 +120,7 @@ export class Stack implements AsyncDisposable {
     for (const id of this.#workerIds) await this.podman("rm", "--force", ...(await this.#holders(id)), "--ignore", "none");
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
+    for (const volume of this.#volumes) await volume[Symbol.asyncDispose]();
     await until("podman has left its home", () => {
       rmSync(this.dataDir, { recursive: true, force: true });
       return true;
@@ -156,24 +161,26 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     gateway: await secretFiles(instance, "gateway", { bootstrapApiKey: apiKey }),
   };
   const ports = await Promise.all(Array.from({ length: gateways }, testPort));
-  const part = (partName: "worker" | "gateway", command: (argv: string[]) => string[], extra: Record<string, string>): TestProcess => {
+  type Command = (argv: string[]) => string[];
+  const part = (partName: "worker" | "gateway", command: Command, extra: Record<string, string>, volume?: TestVolume): TestProcess => {
     const env = partName === "worker" ? accountEnvironment(instance) : partEnvironment(instance, partName);
     const all = { ...env, ...common, SANDGATE_DATA_DIR: dataDir, ...secrets[partName], ...extra };
-    return new TestProcess(nodePart(instance, partName, join(instance.paths.logs, `${partName}${Object.values(extra)[0]}.log`), command, all));
+    const spec = nodePart(instance, partName, join(instance.paths.logs, `${partName}${Object.values(extra)[0]}.log`), command, all);
+    return new TestProcess({ ...spec, ...volume?.serve });
   };
+  // The worker's own folder may be on a file system of a test, to be filled; a volume elsewhere would keep sandboxes from doing so.
+  const volumes = workersDir === undefined ? await TestVolume.makeAll(instance, dataDir, workerIds) : [];
   const stack = new Stack({
     dataDir,
     instance,
     apiKey,
     natsUrl: busAddress(nats.gateway),
     nats: new TestProcess({ ...nats.spec, logFile: join(instance.paths.logs, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
-    workers: workerIds.map((id) =>
-      part("worker", (argv) => inPodmanNamespace(instance, argv), {
-        SANDGATE_WORKER_ID: id,
-        ...nats.worker(id),
-        SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)),
-      }),
-    ),
+    workers: workerIds.map((id, index) => {
+      const volume = volumes[index];
+      const extra = { SANDGATE_WORKER_ID: id, ...nats.worker(id), SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)), ...volume?.settings };
+      return part("worker", (argv) => inPodmanNamespace(instance, argv), extra, volume);
+    }),
     gateways: ports.map((port) =>
       part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), {
         SANDGATE_PORT: String(port),
@@ -183,6 +190,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     ),
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
     workerIds,
+    volumes,
   });
   try {
     await stack.nats.start();

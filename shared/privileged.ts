@@ -1,0 +1,62 @@
+/**
+ * What the worker may ask of the privileged helper: one line of JSON for a request, one for its reply. Declared once for both
+ * ends, and without a schema library: the supervisor, which stays resident, loads this as well.
+ */
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Every verb with all of its fields, which are whole numbers. No field is a path or text, so none can name anything else. */
+export const verbs = {
+  /** Limits the bytes that a subvolume of the data volume refers to. Ids below 256 are the file system's own, and 2^48 and above those of groups. */
+  "quota.set": { subvolume: { min: 256, max: 2 ** 48 - 1 }, bytes: { min: 1, max: Number.MAX_SAFE_INTEGER } },
+  /** Makes the data volume larger, by a step that the helper chooses. */
+  "volume.grow": {},
+} as const satisfies Record<string, Record<string, Range>>;
+
+export type Verb = keyof typeof verbs;
+export type FieldsOf<V extends Verb> = { readonly [F in keyof (typeof verbs)[V]]: number };
+export type Request = { [V in Verb]: { readonly id: number; readonly verb: V } & FieldsOf<V> }[Verb];
+
+/** Why a request was not carried out: it would exceed what the operator or the host's disk allows, or the system has refused it. */
+const faults = ["exhausted", "failed"] as const;
+export type Fault = (typeof faults)[number];
+
+export type Reply = { readonly id: number; readonly ok: true } | { readonly id: number; readonly error: Fault; readonly message: string };
+
+/** The longest request, and the requests that may wait for their replies. After anything else, the helper ends the connection. */
+export const requestBytesMax = 256;
+export const requestsMax = 64;
+
+const idRange: Range = { min: 0, max: Number.MAX_SAFE_INTEGER };
+
+/** @returns undefined if the line is not exactly as declared */
+export function parseRequest(line: string): Request | undefined {
+  const value = parseObject(line);
+  if (typeof value?.verb !== "string" || !Object.hasOwn(verbs, value.verb)) return undefined;
+  const fields: Readonly<Record<string, Range>> = { id: idRange, ...verbs[value.verb as Verb] };
+  const isClosed = Object.keys(value).every((name) => name === "verb" || Object.hasOwn(fields, name));
+  const isComplete = Object.entries(fields).every(([name, range]) => Object.hasOwn(value, name) && isWithin(value[name], range));
+  return isClosed && isComplete ? (value as unknown as Request) : undefined;
+}
+
+/** @returns undefined if the line is not a reply */
+export function parseReply(line: string): Reply | undefined {
+  const value = parseObject(line);
+  if (!value || !isWithin(value.id, idRange)) return undefined;
+  const isFault = faults.some((fault) => fault === value.error) && typeof value.message === "string";
+  return value.ok === true || isFault ? (value as unknown as Reply) : undefined;
+}
+
+const isWithin = (value: unknown, { min, max }: Range): boolean => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

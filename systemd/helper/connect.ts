@@ -1,0 +1,29 @@
+/** Serves the worker's connection with the rights of root: in this process if it has them, else in one that sudo starts for it. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { builtName } from "../../shared/programs.mjs";
+import type { Paths } from "../base/instance.ts";
+import { searchPath } from "../base/search-path.mjs";
+import type { Volume } from "../volume/volume.ts";
+import { argumentsOf } from "./arguments.ts";
+import { serve } from "./serve.ts";
+
+export function serveWorker(connection: Duplex, volume: Volume, paths: Pick<Paths, "app">): void {
+  if (process.getuid?.() === 0) serve(connection, connection, volume);
+  else relay(connection, volume, paths);
+}
+
+/** Passes everything on to a helper, which ends with the connection. */
+function relay(connection: Duplex, volume: Volume, { app }: Pick<Paths, "app">): void {
+  const program = [join(app, "node_modules/.bin/node"), join(app, "build", builtName("systemd/helper/main.ts"))];
+  const argv = ["-n", "--", "env", "-i", `PATH=${searchPath}`, ...program, ...argumentsOf(volume)];
+  // In a session of its own, because Ctrl-C in the terminal must not reach it before the worker has stopped.
+  const helper = spawn("sudo", argv, { cwd: "/", env: { PATH: searchPath }, stdio: ["pipe", "pipe", "ignore"], detached: true });
+  const end = (): void => void connection.destroy();
+  helper.once("error", end).once("exit", end);
+  helper.stdin.on("error", end);
+  connection.on("error", end).once("close", () => helper.stdin.end());
+  connection.pipe(helper.stdin);
+  helper.stdout.pipe(connection);
+}

@@ -1,0 +1,51 @@
+/** What the privileged helper does for the worker, each on its installation's volume only. Runs as root. */
+import { stat, statfs, truncate } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Fault, FieldsOf, Verb } from "../../shared/privileged.ts";
+import { messageOf } from "../base/failure.ts";
+import { run } from "../base/run.ts";
+import { nextSize } from "../volume/growth.ts";
+import { mountAt } from "../volume/mounts.ts";
+import { fileSystemBytes, type Volume } from "../volume/volume.ts";
+
+const blockBytes = 512; // the unit of stat(2)
+const timeoutMs = 60_000;
+
+/** A request that was not carried out. Its message is told to the worker. */
+export class Refusal extends Error {
+  override name = "Refusal";
+  readonly fault: Fault;
+  constructor(fault: Fault, message: string) {
+    super(message);
+    this.fault = fault;
+  }
+}
+
+type Verbs = { readonly [V in Verb]: (volume: Volume, fields: FieldsOf<V>) => Promise<void> };
+
+/** @throws {Refusal} */
+export const verbs: Verbs = {
+  "quota.set": async ({ dir }, { subvolume, bytes }) => {
+    await onVolume(["btrfs", "qgroup", "limit", String(bytes), `0/${subvolume}`, dir], dir);
+  },
+  "volume.grow": async ({ dir, image }) => {
+    if (!image) throw new Refusal("exhausted", "the volume is the operator's and does not grow by itself (SANDGATE_VOLUME)");
+    const { file, bytesMax, floorBytes } = image;
+    const [bytes, { blocks, size }, disk] = [await fileSystemBytes(dir), await stat(file), await statfs(dirname(file))];
+    const next = nextSize({ bytes, allocatedBytes: blocks * blockBytes, bytesMax }, { freeBytes: disk.bavail * disk.bsize, floorBytes });
+    if (next === "largest") throw new Refusal("exhausted", "the volume has its largest size (SANDGATE_VOLUME_BYTES_MAX)");
+    if (next === "disk") throw new Refusal("exhausted", "the disk has no room for a larger volume (SANDGATE_DISK_FLOOR_BYTES)");
+    // A growth that was interrupted may have left the file larger than its file system.
+    if (next > size) await truncate(file, next);
+    await onVolume(["losetup", "--set-capacity", mountAt(dir)?.source ?? ""], dir);
+    await onVolume(["btrfs", "filesystem", "resize", String(next), dir], dir);
+  },
+};
+
+/** Runs a command on the volume, unless something else is mounted there, such as the folder below it. */
+async function onVolume(argv: readonly string[], dir: string): Promise<void> {
+  if (mountAt(dir)?.type !== "btrfs") throw new Refusal("failed", "the volume is not mounted");
+  await run(["env", "LC_ALL=C", ...argv], { cwd: "/", timeoutMs }).catch((error: unknown) => {
+    throw new Refusal("failed", messageOf(error));
+  });
+}

@@ -1,0 +1,90 @@
+/** The volume of a test's worker, made and mounted as the set-up does it. */
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Instance } from "../../systemd/base/instance.ts";
+import { Terminal } from "../../systemd/base/terminal.ts";
+import { serveWorker } from "../../systemd/helper/connect.ts";
+import { createAdministrator } from "../../systemd/setup/administrator.ts";
+import { prepareVolume } from "../../systemd/setup/volume.ts";
+import { volumeSettings } from "../../systemd/supervisor/node-parts.ts";
+import type { PartSpec } from "../../systemd/supervisor/part.ts";
+import { unmount } from "../../systemd/volume/unmount.ts";
+import { isVolume, type NoVolume, type Volume } from "../../systemd/volume/volume.ts";
+import { until } from "./until.ts";
+
+export class TestVolume implements AsyncDisposable {
+  readonly found: Volume | NoVolume;
+  readonly #paths: Instance["paths"];
+
+  private constructor(found: Volume | NoVolume, paths: Instance["paths"]) {
+    this.found = found;
+    this.#paths = paths;
+  }
+
+  /** Makes one for each worker, or none. @param dir where; only root can write to it and to the folders on the way */
+  static async makeAll(instance: Instance, dir: string, workerIds: readonly string[]): Promise<TestVolume[]> {
+    const made: TestVolume[] = [];
+    try {
+      for (const id of workerIds) made.push(await TestVolume.make(instance, join(dir, "volumes", id)));
+      return made;
+    } catch (error) {
+      for (const volume of made) await volume[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** @param folder as for `makeAll`, its own */
+  static async make(instance: Instance, folder: string): Promise<TestVolume> {
+    mkdirSync(folder, { recursive: true, mode: 0o711 });
+    const paths = { ...instance.paths, data: folder, volume: join(folder, "volume"), volumeImage: join(folder, "volume.img") };
+    const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
+    try {
+      return new TestVolume(await prepareVolume({ ...instance, paths }, administrator), paths);
+    } catch (error) {
+      await freeVolume(paths);
+      throw error;
+    }
+  }
+
+  /** What the worker is started with. */
+  get settings(): Record<string, string> {
+    return volumeSettings(this.found);
+  }
+
+  get serve(): Pick<PartSpec, "serve"> {
+    const { found } = this;
+    return isVolume(found) ? { serve: (connection) => serveWorker(connection, found, this.#paths) } : {};
+  }
+
+  /** After everything that uses it has been stopped. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await freeVolume(this.#paths);
+  }
+}
+
+type Paths = Pick<Instance["paths"], "volume" | "volumeImage">;
+
+/** Unmounts the volume of an installation that has been stopped, in whatever way, and waits until its loop device is free. */
+export async function releaseVolume({ volume, volumeImage }: Paths): Promise<void> {
+  await unmount(volume);
+  // Where Podman's namespace has it mounted as well, the kernel unmounts it with its folder.
+  rmSync(volume, { recursive: true, force: true });
+  await until(`the loop device of ${volumeImage} is free`, () => !loopFiles().some((file) => dirname(file) === dirname(volumeImage)));
+}
+
+/** Removes it as well. */
+export async function freeVolume(paths: Paths): Promise<void> {
+  await releaseVolume(paths);
+  for (const file of [paths.volumeImage, `${paths.volumeImage}.partial`]) rmSync(file, { force: true });
+}
+
+/** The files behind the loop devices of this machine. */
+export function loopFiles(): string[] {
+  return readdirSync("/sys/block").flatMap((name) => {
+    try {
+      return [readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim()];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,97 @@
+/** The worker's end of the connection to the privileged helper, which does the little that needs the rights of root. */
+import { Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { SandgateError } from "../../../shared/errors.ts";
+import { type FieldsOf, parseReply, parseRequest, type Reply, requestsMax, type Verb } from "../../../shared/privileged.ts";
+import { Semaphore } from "../../../shared/util/mutex.ts";
+
+/** Every request is a matter of milliseconds, but a disk may be busy. */
+const replyTimeoutMs = 60_000;
+
+export class PrivilegedHelper {
+  readonly #socket: Socket;
+  readonly #slots = new Semaphore(requestsMax);
+  readonly #waiting = new Map<number, (reply: Reply | undefined) => void>();
+  #serial = 0;
+  #isGone = false;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("error", () => {}); // It closes then.
+    socket.once("close", () => this.#end());
+    createInterface({ input: socket }).on("line", (line) => this.#hear(line));
+  }
+
+  /** @param fd the connection that the worker was started with */
+  static connect(fd: number): PrivilegedHelper {
+    return new PrivilegedHelper(new Socket({ fd, readable: true, writable: true }));
+  }
+
+  /**
+   * Limits what a subvolume of the data volume may refer to; writes beyond that fail with EDQUOT.
+   *
+   * @param subvolume its id
+   * @throws {SandgateError} `unavailable` if there is no helper any more, otherwise `internal_error`
+   */
+  async setQuota(subvolume: number, bytes: number): Promise<void> {
+    await this.#ask("quota.set", { subvolume, bytes });
+  }
+
+  /**
+   * Makes the data volume larger, by a step that the helper chooses.
+   *
+   * @throws {SandgateError} `insufficient_storage` if it has its largest size or the disk below it has no room for more;
+   *   `unavailable` if there is no helper any more, otherwise `internal_error`
+   */
+  async growVolume(): Promise<void> {
+    await this.#ask("volume.grow", {});
+  }
+
+  /** Fails the requests that wait for replies. */
+  close(): void {
+    this.#end();
+    this.#socket.destroy();
+  }
+
+  async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<void> {
+    const reply = await this.#slots.run(() => this.#exchange(verb, fields));
+    if ("ok" in reply) return;
+    if (reply.error === "exhausted") throw new SandgateError("insufficient_storage", reply.message);
+    throw new SandgateError("internal_error", "the host could not prepare storage", { cause: new Error(`${verb}: ${reply.error}: ${reply.message}`) });
+  }
+
+  async #exchange<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<Reply> {
+    if (this.#isGone) throw helperGone();
+    const id = this.#serial++;
+    const request = JSON.stringify({ id, verb, ...fields });
+    // It would end the connection for all others as well.
+    if (!parseRequest(request)) throw new Error(`not a request of the privileged helper: ${request}`);
+    const { promise, resolve } = Promise.withResolvers<Reply | undefined>();
+    this.#waiting.set(id, resolve);
+    this.#socket.write(`${request}\n`);
+    // A helper that answers nothing any more is as good as gone. The connection is closed, so that no request can be done late.
+    const timer = setTimeout(() => this.close(), replyTimeoutMs);
+    try {
+      const reply = await promise;
+      if (!reply) throw helperGone();
+      return reply;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #hear(line: string): void {
+    const reply = parseReply(line);
+    if (!reply) return;
+    this.#waiting.get(reply.id)?.(reply);
+    this.#waiting.delete(reply.id);
+  }
+
+  #end(): void {
+    this.#isGone = true;
+    for (const resolve of this.#waiting.values()) resolve(undefined);
+    this.#waiting.clear();
+  }
+}
+
+const helperGone = (): SandgateError => new SandgateError("unavailable", "the worker has lost the helper that manages its storage");
