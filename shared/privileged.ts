@@ -29,6 +29,8 @@ export type Reply = { readonly id: number; readonly ok: true } | { readonly id: 
 /** The longest request, and the requests that may wait for their replies. After anything else, the helper ends the connection. */
 export const requestBytesMax = 256;
 export const requestsMax = 64;
+/** How many of them the worker sends. It may hear of a reply before the helper knows that it has been taken. */
+export const requestsAtOnce = 32;
 
 const idRange: Range = { min: 0, max: Number.MAX_SAFE_INTEGER };
 

@@ -11,15 +11,19 @@ import { serve } from "./serve.ts";
 
 export function serveWorker(connection: Duplex, volume: Volume, paths: Pick<Paths, "app">): void {
   if (process.getuid?.() === 0) serve(connection, connection, volume);
-  else relay(connection, volume, paths);
+  else relay(connection, ["sudo", "-n", "--", ...helperCommand(volume, paths)]);
+}
+
+/** The helper as a process of its own. */
+export function helperCommand(volume: Volume, { app }: Pick<Paths, "app">): string[] {
+  const program = [join(app, "node_modules/.bin/node"), join(app, "build", builtName("systemd/helper/main.ts"))];
+  return ["env", "-i", `PATH=${searchPath}`, ...program, ...argumentsOf(volume)];
 }
 
 /** Passes everything on to a helper, which ends with the connection. */
-function relay(connection: Duplex, volume: Volume, { app }: Pick<Paths, "app">): void {
-  const program = [join(app, "node_modules/.bin/node"), join(app, "build", builtName("systemd/helper/main.ts"))];
-  const argv = ["-n", "--", "env", "-i", `PATH=${searchPath}`, ...program, ...argumentsOf(volume)];
+export function relay(connection: Duplex, [file = "", ...args]: readonly string[]): void {
   // In a session of its own, because Ctrl-C in the terminal must not reach it before the worker has stopped.
-  const helper = spawn("sudo", argv, { cwd: "/", env: { PATH: searchPath }, stdio: ["pipe", "pipe", "ignore"], detached: true });
+  const helper = spawn(file, args, { cwd: "/", env: { PATH: searchPath }, stdio: ["pipe", "pipe", "ignore"], detached: true });
   const end = (): void => void connection.destroy();
   helper.once("error", end).once("exit", end);
   helper.stdin.on("error", end);

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import type { Fault, FieldsOf, Verb } from "../../shared/privileged.ts";
 import { messageOf } from "../base/failure.ts";
 import { run } from "../base/run.ts";
+import { searchPath } from "../base/search-path.mjs";
 import { nextSize } from "../volume/growth.ts";
 import { mountAt } from "../volume/mounts.ts";
 import { fileSystemBytes, type Volume } from "../volume/volume.ts";
@@ -26,26 +27,33 @@ type Verbs = { readonly [V in Verb]: (volume: Volume, fields: FieldsOf<V>) => Pr
 /** @throws {Refusal} */
 export const verbs: Verbs = {
   "quota.set": async ({ dir }, { subvolume, bytes }) => {
-    await onVolume(["btrfs", "qgroup", "limit", String(bytes), `0/${subvolume}`, dir], dir);
+    deviceOf(dir);
+    await command("btrfs", "qgroup", "limit", String(bytes), `0/${subvolume}`, dir);
   },
   "volume.grow": async ({ dir, image }) => {
     if (!image) throw new Refusal("exhausted", "the volume is the operator's and does not grow by itself (SANDGATE_VOLUME)");
     const { file, bytesMax, floorBytes } = image;
+    const device = deviceOf(dir);
     const [bytes, { blocks, size }, disk] = [await fileSystemBytes(dir), await stat(file), await statfs(dirname(file))];
     const next = nextSize({ bytes, allocatedBytes: blocks * blockBytes, bytesMax }, { freeBytes: disk.bavail * disk.bsize, floorBytes });
     if (next === "largest") throw new Refusal("exhausted", "the volume has its largest size (SANDGATE_VOLUME_BYTES_MAX)");
     if (next === "disk") throw new Refusal("exhausted", "the disk has no room for a larger volume (SANDGATE_DISK_FLOOR_BYTES)");
     // A growth that was interrupted may have left the file larger than its file system.
     if (next > size) await truncate(file, next);
-    await onVolume(["losetup", "--set-capacity", mountAt(dir)?.source ?? ""], dir);
-    await onVolume(["btrfs", "filesystem", "resize", String(next), dir], dir);
+    await command("losetup", "--set-capacity", device);
+    await command("btrfs", "filesystem", "resize", String(next), dir);
   },
 };
 
-/** Runs a command on the volume, unless something else is mounted there, such as the folder below it. */
-async function onVolume(argv: readonly string[], dir: string): Promise<void> {
-  if (mountAt(dir)?.type !== "btrfs") throw new Refusal("failed", "the volume is not mounted");
-  await run(["env", "LC_ALL=C", ...argv], { cwd: "/", timeoutMs }).catch((error: unknown) => {
+/** Where the volume is stored, so that nothing is done to the folder below when it is not mounted. */
+function deviceOf(dir: string): string {
+  const mount = mountAt(dir);
+  if (mount?.type !== "btrfs") throw new Refusal("failed", "the volume is not mounted");
+  return mount.source;
+}
+
+async function command(...argv: string[]): Promise<void> {
+  await run(argv, { env: { PATH: searchPath, LC_ALL: "C" }, cwd: "/", timeoutMs }).catch((error: unknown) => {
     throw new Refusal("failed", messageOf(error));
   });
 }

@@ -1,6 +1,7 @@
 /** The limits of subvolumes: turned on, and kept exact. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { CommandError } from "../base/run.ts";
 import { mountAt } from "../volume/mounts.ts";
 import type { Administrator } from "./administrator.ts";
 
@@ -21,7 +22,12 @@ export async function enforceQuotas(dir: string, administrator: Administrator): 
   const levels = join(groups, "drop_subtree_threshold");
   // Older kernels have no such setting, and always count.
   if (existsSync(levels) && read(levels) !== levelsCounted) await asRoot("sh", "-c", `echo ${levelsCounted} > "$1"`, "sh", levels);
-  if (read(join(groups, "inconsistent")) === 1) await asRoot("btrfs", "quota", "rescan", dir);
+  if (read(join(groups, "inconsistent")) === 1) await asRoot("btrfs", "quota", "rescan", dir).catch(unlessCounting);
+}
+
+/** Turning limits on also has everything counted. */
+function unlessCounting(error: unknown): void {
+  if (!(error instanceof CommandError) || !error.output.includes("in progress")) throw error;
 }
 
 /** Where the kernel shows the state of limits; before Linux 5.9, nowhere. */

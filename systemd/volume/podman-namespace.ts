@@ -6,7 +6,7 @@
  * it needs before it enters, and from there on makes one system call.
  */
 import { arch } from "node:process";
-import type { Instance } from "../base/instance.ts";
+import type { Account, Instance } from "../base/instance.ts";
 import { findPause } from "../supervisor/pause.ts";
 import { mountAt } from "./mounts.ts";
 
@@ -37,5 +37,10 @@ syscall($move_mount, $tree, $none, $here, $folder, $from_descriptor) == 0 or die
 export async function showInPodman(instance: Instance, dir: string): Promise<string[] | undefined> {
   const pause = await findPause(instance);
   if (!pause || mountAt(dir, pause.pid)?.device === mountAt(dir)?.device) return undefined;
-  return ["perl", "-e", script, setns, String(pause.pid), String(instance.account.uid), dir];
+  return showIn(pause.pid, instance.account, dir);
+}
+
+/** The command that shows it in the mount namespace of a process, if that belongs to the account. */
+export function showIn(pid: number, { uid }: Pick<Account, "uid">, dir: string): string[] {
+  return ["perl", "-e", script, setns, String(pid), String(uid), dir];
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
@@ -10,11 +10,13 @@ import { appDir } from "../../../shared/programs.mjs";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/base/as-account.ts";
 import { run } from "../../../systemd/base/run.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../../systemd/supervisor/processes.ts";
+import { mountAt } from "../../../systemd/volume/mounts.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
+import { freeVolume } from "../../helpers/volume.ts";
 
 const startMs = 120_000;
 let starter: ChildProcess | undefined;
@@ -36,13 +38,14 @@ atEnd(async () => {
   starter?.kill("SIGKILL");
   for (const { process } of parts()) signalProcess(process, "SIGKILL");
   for (const id of await containers()) await podman("rm", "--force", "--time", "0", id);
+  await freeVolume(instance.paths);
   await until("podman has left its home", () => {
     rmSync(instance.paths.data, { recursive: true, force: true });
     return true;
   });
 });
 
-test("all parts end by themselves when their supervisor is killed, with work in progress, and the next start has the sandbox again", async () => {
+test("all parts end by themselves when their supervisor is killed, with work in progress, and the next start has the sandbox and the volume again", async () => {
   let supervisor = await start();
   const client = new Sandgate({ baseUrl: url, apiKey: readFileSync(instance.paths.apiKey, "utf8").trim() });
   const sandbox = await client.sandboxes.create({ image: "default", name: "survivor" });
@@ -53,18 +56,27 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   const before = parts();
   assert.deepEqual(before.map(({ name }) => name).sort(), ["gateway", "nats", "worker"]);
   assert.equal((await containers("running")).length, 1);
+  const { volume, volumeImage } = instance.paths;
+  const device = mountAt(volume)?.device;
+  assert.ok(device, "the volume is mounted");
+  writeFileSync(join(volume, "kept"), "");
 
   signalProcess(supervisor, "SIGKILL");
   await until("all parts are gone", () => !before.some(({ process }) => isRunning(process)), startMs);
   await until("its container stands still", async () => (await containers("running")).length === 0);
   session.detach();
+  assert.equal(mountAt(volume)?.device, device, "nobody was left to unmount the volume");
   assert.ok((await running) instanceof Error, "the call in progress fails");
 
   supervisor = await start();
   assert.equal((await (await client.sandboxes.get(sandbox.id)).execute("cat /root/kept")).stdout, "as it was");
+  assert.equal(mountAt(volume)?.device, device, "it is used as it is");
+  assert.ok(existsSync(join(volume, "kept")));
   signalProcess(supervisor, "SIGTERM");
   await until("the second one has stopped", () => !isRunning(supervisor), startMs);
   assert.deepEqual(parts(), []);
+  assert.equal(mountAt(volume), undefined, "it is unmounted at the end");
+  assert.ok(existsSync(volumeImage) && !existsSync(join(volume, "kept")));
 });
 
 /** What `npm start` runs; resolves with the supervisor, which that becomes, when it is ready. */

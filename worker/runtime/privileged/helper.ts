@@ -1,25 +1,27 @@
 /** The worker's end of the connection to the privileged helper, which does the little that needs the rights of root. */
 import { Socket } from "node:net";
 import { createInterface } from "node:readline";
+import type { Duplex } from "node:stream";
 import { SandgateError } from "../../../shared/errors.ts";
-import { type FieldsOf, parseReply, parseRequest, type Reply, requestsMax, type Verb } from "../../../shared/privileged.ts";
+import { type FieldsOf, parseReply, parseRequest, type Reply, requestsAtOnce, type Verb } from "../../../shared/privileged.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 
 /** Every request is a matter of milliseconds, but a disk may be busy. */
 const replyTimeoutMs = 60_000;
 
 export class PrivilegedHelper {
-  readonly #socket: Socket;
-  readonly #slots = new Semaphore(requestsMax);
+  readonly #connection: Duplex;
+  readonly #slots = new Semaphore(requestsAtOnce);
   readonly #waiting = new Map<number, (reply: Reply | undefined) => void>();
   #serial = 0;
   #isGone = false;
 
-  private constructor(socket: Socket) {
-    this.#socket = socket;
-    socket.on("error", () => {}); // It closes then.
-    socket.once("close", () => this.#end());
-    createInterface({ input: socket }).on("line", (line) => this.#hear(line));
+  constructor(connection: Duplex) {
+    this.#connection = connection;
+    connection.once("close", () => this.#end());
+    createInterface({ input: connection })
+      .on("line", (line) => this.#hear(line))
+      .on("error", () => {}); // That of the connection, which closes then.
   }
 
   /** @param fd the connection that the worker was started with */
@@ -50,7 +52,7 @@ export class PrivilegedHelper {
   /** Fails the requests that wait for replies. */
   close(): void {
     this.#end();
-    this.#socket.destroy();
+    this.#connection.destroy();
   }
 
   async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<void> {
@@ -68,7 +70,7 @@ export class PrivilegedHelper {
     if (!parseRequest(request)) throw new Error(`not a request of the privileged helper: ${request}`);
     const { promise, resolve } = Promise.withResolvers<Reply | undefined>();
     this.#waiting.set(id, resolve);
-    this.#socket.write(`${request}\n`);
+    this.#connection.write(`${request}\n`);
     // A helper that answers nothing any more is as good as gone. The connection is closed, so that no request can be done late.
     const timer = setTimeout(() => this.close(), replyTimeoutMs);
     try {

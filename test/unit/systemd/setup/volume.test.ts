@@ -167,3 +167,52 @@ test("another file system at its place stops the start", async () => {
   await run(["mount", "-t", "tmpfs", "none", instance.paths.volume]);
   await assert.rejects(prepare(), /a file system of type tmpfs is mounted/);
 });
+
+/** A btrfs file system that somebody has mounted with these options. */
+async function operatorsDisk(options: string): Promise<string> {
+  const dir = join(folder.path, "disk");
+  const file = join(folder.path, "disk.img");
+  mkdirSync(dir, { recursive: true });
+  writeFileSync(file, "");
+  truncateSync(file, GiB);
+  await run(["mkfs.btrfs", "--quiet", "--force", file]);
+  await run(["mount", "-o", `loop,${options}`, file, dir]);
+  return dir;
+}
+const wanted = "user_subvol_rm_allowed,nosuid,nodev";
+
+test("a file system that the operator has mounted is used as it is, with limits, and does not grow by itself", async () => {
+  const dir = await operatorsDisk(wanted);
+  try {
+    assert.deepEqual(await prepare({ volume: dir }), { dir });
+    await asWorker("btrfs", "subvolume", "create", join(dir, "sandbox"));
+    await run(["btrfs", "qgroup", "limit", "1M", join(dir, "sandbox")]);
+    assert.deepEqual(await prepare({ volume: dir }), { dir }, "also with sandboxes in it");
+    assert.ok(!existsSync(instance.paths.volumeImage));
+  } finally {
+    await releaseVolume({ volume: dir, volumeImage: join(folder.path, "disk.img") });
+  }
+});
+
+test("one that cannot be used stops the start, with what is to be done", async () => {
+  const refuses = (volume: string, reason: RegExp) =>
+    assert.rejects(
+      prepare({ volume }),
+      (error: Error) => error instanceof StartFailure && error.message.includes(`SANDGATE_VOLUME=${volume}`) && reason.test(error.message),
+    );
+  await refuses(folder.path, /nothing is mounted there/);
+  await refuses("/proc", /file system of type proc; btrfs is needed/);
+  const dir = await operatorsDisk("noatime");
+  try {
+    await refuses(dir, /mount it with the options user_subvol_rm_allowed,nosuid,nodev/);
+    await run(["btrfs", "subvolume", "create", join(dir, "home")]);
+    await run(["mount", "-o", `remount,${wanted}`, dir]);
+    await refuses(dir, /it holds home, which belongs to somebody else/);
+    const part = join(folder.path, "part");
+    mkdirSync(part);
+    await run(["mount", "--bind", join(dir, "home"), part]);
+    await refuses(part, /it is the subvolume \/home of a file system/).finally(() => run(["umount", part]));
+  } finally {
+    await releaseVolume({ volume: dir, volumeImage: join(folder.path, "disk.img") });
+  }
+});
