@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, stop } from "esbuild";
+import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
 const wanted = process.argv.slice(2);
@@ -20,7 +21,7 @@ mkdirSync(folder);
 // For the packages that are not bundled.
 symlinkSync(join(appDir, "node_modules"), join(folder, "node_modules"));
 await build({
-  entryPoints: ["test/run.ts", ...sources],
+  entryPoints: sources,
   absWorkingDir: appDir,
   outbase: appDir,
   outdir: folder,
@@ -40,7 +41,7 @@ await build({
 });
 await stop();
 
-const { runTests } = await import(pathToFileURL(join(folder, "test/run.js")).href);
+const { runTests } = await tsImport("./run.ts", import.meta.url);
 await runTests(folder, sources);
 
 /** Sources find other files from where they stand, not from where their bundle does. */

@@ -4,6 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { PassThrough, type Writable } from "node:stream";
+import { finished } from "node:stream/promises";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { Terminal } from "../systemd/base/terminal.ts";
@@ -18,6 +20,8 @@ import { toolchainsImage } from "./helpers/toolchains.ts";
 
 /** Files that start their own installations take long; a few run in parallel. */
 const filesAtOnce = 4;
+/** Beside the others: most of them wait for something most of the time. */
+const unitFilesAtOnce = 2;
 const testTimeoutMs = 600_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
@@ -34,12 +38,11 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
     if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
     // Built once for this machine, which takes minutes, with nothing else running.
     if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
-    const runFiles = (paths: readonly string[], concurrency: number) => runBundles(bundles, paths, concurrency);
-    const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
+    const failed = await runAll(bundles, files);
     tellSlowest();
     const table = attacks.table();
     if (table) console.log(`\n${table}`);
-    process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
+    process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
   } finally {
     await stack?.[Symbol.asyncDispose]();
     if (stack) await endUnusedPause(stack.instance);
@@ -48,14 +51,27 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
   process.exit();
 }
 
+/** Unit tests go on beside all others, and are reported on after them. @returns whether a test failed */
+async function runAll(bundles: string, files: readonly string[]): Promise<boolean> {
+  const isUnit = (file: string): boolean => file.startsWith("test/unit/");
+  const [greedy, unit, others] = [files.filter(isGreedy), files.filter(isUnit), files.filter((file) => !isGreedy(file) && !isUnit(file))];
+  const unitReport = new PassThrough();
+  const unitTests = runFiles(bundles, spread(unit), unitFilesAtOnce, unitReport);
+  const failed = [await runFiles(bundles, greedy, 1, process.stdout), await runFiles(bundles, spread(others), filesAtOnce, process.stdout)];
+  unitReport.pipe(process.stdout, { end: false });
+  failed.push(await unitTests);
+  await finished(unitReport.end());
+  return failed.includes(true);
+}
+
 /** Reports which tests take the most time. */
 function tellSlowest(): void {
   const slowest = [...durations].sort(([, one], [, other]) => other - one).slice(0, slowestShown);
   console.log(`slowest files: ${slowest.map(([file, seconds]) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 }
 
-/** Fork bombs and the like: without a pids controller in the kernel, they slow down everything that runs in parallel. */
-function isAlone(file: string): boolean {
+/** Fork bombs and the like: without a pids controller in the kernel, they slow down the installation that others share. Unit tests do not need it. */
+function isGreedy(file: string): boolean {
   return file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
 
@@ -77,7 +93,8 @@ function spread(paths: readonly string[]): string[] {
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
-async function runBundles(bundles: string, paths: readonly string[], concurrency: number): Promise<boolean> {
+/** Runs test files and reports on them. @returns whether a test failed */
+async function runFiles(bundles: string, paths: readonly string[], concurrency: number, told: Writable): Promise<boolean> {
   if (paths.length === 0) return false;
   let failed = false;
   const tests = run({
@@ -96,6 +113,6 @@ async function runBundles(bundles: string, paths: readonly string[], concurrency
   });
   // The reporter writes its summary last, after the last test has ended.
   const report = tests.compose(new spec());
-  report.pipe(process.stdout);
+  report.pipe(told, { end: false });
   return new Promise((resolve) => report.once("end", () => resolve(failed)));
 }

@@ -11,10 +11,22 @@ export const snapshotSizes = [
   { name: "1 GB", MB: 1_000 },
 ] as const;
 
+/** Measured in a scenario of its own, because writing and copying it takes minutes. */
+export const largeSize = { name: "10 GB", MB: 10_000 } as const;
+
+interface Size {
+  readonly name: string;
+  readonly MB: number;
+}
+
+/** More than the largest takes, and its copy by Podman, which lies in the same storage. */
+const storageGB = 16;
+const writeTimeoutS = 300;
+
 export const snapshotTask = (size: string): string => `snapshot, ${size}`;
 export const restoreTask = (size: string): string => `restore, ${size}`;
 export const cloneTask = (size: string): string => `clone, ${size}`;
-const pauseTask = (size: string): string => `pause, ${size}`;
+export const pauseTask = (size: string): string => `pause, ${size}`;
 
 const peerImage = "localhost/sandgate-bench-peer";
 
@@ -26,13 +38,20 @@ export async function snapshot(setting: Setting): Promise<Row[]> {
   return rows;
 }
 
-async function compare({ installation, runs, signal, say }: Setting, { name, MB }: (typeof snapshotSizes)[number]): Promise<Row[]> {
+export const largeSnapshot = (setting: Setting): Promise<Row[]> => compare(setting, largeSize);
+
+async function compare({ installation, runs, signal, say }: Setting, { name, MB }: Size): Promise<Row[]> {
   return installation.withSandbox(async (sandbox) => {
     // Random bytes, which neither a file system nor an archive can compress.
-    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`);
+    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`, writeTimeoutS);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, sandbox, await createCommand(installation, sandbox))];
-    const count = Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
-    const samples = await takeTurns(contenders, { count, warmUp: 1, signal, onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`) });
+    const count = MB > 1_000 ? 3 : Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
+    const samples = await takeTurns(contenders, {
+      count,
+      warmUp: MB > 1_000 ? 0 : 1,
+      signal,
+      onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`),
+    });
     const pair = (task: string, metric: Metric, peer: string): Row[] => [
       rowOf(task, own, samples[own]?.[metric] ?? []),
       rowOf(task, peer, samples.podman?.[metric] ?? []),
@@ -43,7 +62,7 @@ async function compare({ installation, runs, signal, say }: Setting, { name, MB 
       ...pair(cloneTask(name), "clone", "podman commit, run -d"),
       rowOf(pauseTask(name), own, samples[own]?.pause ?? []),
     ];
-  });
+  }, storageGB);
 }
 
 interface Made {
