@@ -17,12 +17,15 @@ import type { Logger } from "../shared/util/log.ts";
 import { Counters } from "./counters.ts";
 import { Images } from "./images/images.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
-import { SnapshotDriver } from "./runtime/container/snapshot-driver.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
+import { PrivilegedHelper } from "./runtime/privileged/helper.ts";
+import { Folders } from "./runtime/storage/folders.ts";
+import { Storages } from "./runtime/storage/storage.ts";
+import { Subvolumes } from "./runtime/storage/subvolumes.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
@@ -56,7 +59,7 @@ export interface Ground {
 
 /** Opens the records on disk. Done before the connections, so that the records are closed after them. */
 export async function openDisk({ config, log, shutdown, dataDir }: Ground) {
-  const disks = new Disks(config);
+  const disks = new Disks(config, log);
   const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
     sandboxBytes: config.logBytesPerSandbox,
     accountBytes: config.logBytesPerAccount,
@@ -94,24 +97,34 @@ export async function openRecords({ log, workerId }: Ground, disk: Disk, storage
 }
 
 /** Opens the interfaces to this host's containers. */
-export async function openRuntime({ config, log, workerId, dataDir, host }: Ground) {
+export async function openRuntime(ground: Ground) {
+  const { config, log, workerId, dataDir, host } = ground;
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   const oci = new OciRuntime(host, scratch);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
-  return { oci, podman: new Podman(config, host), imageStore: new PodmanImages(), driver: new SnapshotDriver(oci), reserve, urgent: new Urgent() };
+  return { oci, podman: new Podman(config, host), imageStore: new PodmanImages(), reserve, urgent: new Urgent() };
+}
+
+/** Opens where the files of sandboxes lie, and the connection that it needs for that. */
+export async function openStorages({ config, shutdown, workerId, dataDir }: Ground) {
+  const helper = config.helperFd > 0 ? PrivilegedHelper.connect(config.helperFd) : undefined;
+  if (helper) shutdown.onStop("privileged helper", () => helper.close());
+  const volume = config.volumeDir ? await Subvolumes.open(join(config.volumeDir, workerId), helper) : undefined;
+  return { helper, storages: new Storages(new Folders(dataDir), volume) };
 }
 
 type Records = Awaited<ReturnType<typeof openRecords>>;
 type Runtime = Awaited<ReturnType<typeof openRuntime>>;
+type Stored = Awaited<ReturnType<typeof openStorages>>;
 
 /** Opens what sandbox files are made from: images, snapshot layers, and the archive of both. @param signal aborts fetching layers */
-export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, signal: AbortSignal) {
-  const { config, log, shutdown, workerId, dataDir } = ground;
+export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, { storages }: Stored, signal: AbortSignal) {
+  const { config, log, shutdown, workerId } = ground;
   const { sandboxes, snapshots } = records;
   const { imageStore: store, urgent } = runtime;
-  const layers = await Layers.open(join(dataDir, "layers"), log);
+  const layers = await Layers.open(storages, log);
   const archive = await LayerArchive.open(bulk, workerId, log);
   const mounted = new Map<string, string>();
   const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, mounted, inArchive: config.snapshotArchiveImages });
@@ -129,7 +142,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   shutdown.onStop("replicator", () => replicator.stop());
   return {
     ...{ layers, archive, images, replicator },
-    roots: new Roots(join(dataDir, "roots"), { images, layers, archive, mounted, signal }),
+    roots: new Roots({ storages, images, layers, archive, mounted, scratch: join(config.runtimeDir, workerId, "mounting"), signal }),
     /** Removes the layers of this worker that no snapshot and no sandbox needs. */
     collectLayers: (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes)),
   };
@@ -138,18 +151,25 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
 type Files = Awaited<ReturnType<typeof openFiles>>;
 
 /** Builds what creates sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
-export function makeSandboxes(ground: Ground, hub: StreamHub, records: Records, runtime: Runtime, files: Files, isServing: () => boolean) {
+export function makeSandboxes(
+  ground: Ground,
+  hub: StreamHub,
+  parts: { records: Records; runtime: Runtime; stored: Stored; files: Files },
+  isServing: () => boolean,
+) {
+  const { records, runtime, stored, files } = parts;
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
   const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files });
-  const usage = new UsageMonitor({ ...ground, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
+  const usage = new UsageMonitor({ ...ground, ...stored, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
   // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>
     usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
   const pool = new WarmPool({
-    ...{ config, counters, log, podman: runtime.podman },
+    ...{ config, counters, log },
     launch: (spec) => lifecycle.launch(spec),
+    remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
     mayFill: (waiting) => isServing() && hasRoomFor(waiting),
   });
   return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }), stalls: new StallWatch() };

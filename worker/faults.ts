@@ -2,17 +2,19 @@
 
 import { existsSync, readFileSync } from "node:fs";
 
-export type FaultPoint =
-  | "snapshot.begun"
-  | "snapshot.frozen"
-  | "snapshot.copied"
-  | "snapshot.layer"
-  | "snapshot.recorded"
-  | "snapshot.published"
-  | "restore.mounted"
-  | "restore.started"
-  | "delete.marked"
-  | "delete.withdrawn";
+export const faultPoints = [
+  "snapshot.begun",
+  "snapshot.frozen",
+  "snapshot.copied",
+  "snapshot.layer",
+  "snapshot.recorded",
+  "snapshot.published",
+  "create.mounted",
+  "create.started",
+  "delete.marked",
+  "delete.withdrawn",
+] as const;
+export type FaultPoint = (typeof faultPoints)[number];
 
 let file = "";
 

@@ -9,7 +9,7 @@ import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
 import { settleMemory } from "../shared/util/settle.ts";
-import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime } from "./compose.ts";
+import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime, openStorages } from "./compose.ts";
 import type { WorkerContext } from "./context.ts";
 import { drain } from "./drain.ts";
 import { armFaults } from "./faults.ts";
@@ -34,11 +34,13 @@ async function main(): Promise<void> {
   const buses = await connect(ground);
   const records = await openRecords(ground, disk, buses.storage);
   const runtime = await openRuntime(ground);
+  const stored = await openStorages(ground);
+  if (stored.helper) disk.disks.growBy(() => stored.helper?.growVolume() ?? Promise.resolve());
   const stopping = new AbortController();
-  const files = await openFiles(ground, buses.bulk, records, runtime, stopping.signal);
+  const files = await openFiles(ground, buses.bulk, records, runtime, stored, stopping.signal);
   const phase = new Phase();
-  const work = makeSandboxes(ground, buses.hub, records, runtime, files, () => phase.isServing);
-  const context: WorkerContext = { ...ground, ...buses, ...records, ...runtime, ...files, ...work, phase };
+  const work = makeSandboxes(ground, buses.hub, { records, runtime, stored, files }, () => phase.isServing);
+  const context: WorkerContext = { ...ground, ...buses, ...records, ...runtime, ...stored, ...files, ...work, phase };
 
   await takeUp(context);
   buses.storage.onRestored(() => catchUp(context).then(() => reconcileSnapshots(context)));

@@ -7,6 +7,8 @@ const pipe2 = library.func("int pipe2(_Out_ int *fds, int flags)");
 const ioctl = library.func("int ioctl(int fd, unsigned long request, ...)");
 const setsockopt = library.func("int setsockopt(int fd, int level, int name, const int *value, unsigned int length)");
 
+const syscall = library.func("long syscall(long number, ...)");
+
 const closeOnExec = 0o2000000;
 const nonBlocking = 0o4000;
 const setPtyLock = 0x40045431;
@@ -15,6 +17,13 @@ const setWindowSize = 0x5414;
 const socketLevel = 1;
 const receiveBuffer = 8;
 const intBytes = 4;
+const openat2 = 437;
+const btrfsFileSystemInfo = 0x8400941f;
+const btrfsFindSubvolume = 0xd0009412;
+const btrfsFirstFile = 256n;
+const pathOnly = 0o10000000;
+const resolveInRoot = 0x10;
+const noEntry = "ENOENT";
 
 function check(result: number, call: string): void {
   if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
@@ -48,4 +57,32 @@ export function resizeTerminal(fd: number, rows: number, cols: number): void {
 /** Limits the kernel's receive buffer of a socket; Linux doubles the value for its own bookkeeping. @throws {Error} */
 export function setReceiveBuffer(fd: number, bytes: number): void {
   check(setsockopt(fd, socketLevel, receiveBuffer, [bytes], intBytes), "SO_RCVBUF");
+}
+
+/**
+ * Opens a path as a process would whose root is that folder, so that no link leads out of it; for use as a place only.
+ *
+ * @returns a descriptor, or undefined if nothing is there. @throws {Error}
+ */
+export function openInside(rootFd: number, path: string): number | undefined {
+  const how = new BigUint64Array([BigInt(pathOnly | closeOnExec), 0n, BigInt(resolveInRoot)]);
+  const fd = Number(syscall(openat2, "int", rootFd, "const char *", path, "void *", how, "size_t", how.byteLength));
+  if (fd < 0 && getSystemErrorName(-koffi.errno()) === noEntry) return undefined;
+  check(fd, "openat2");
+  return fd;
+}
+
+/** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */
+export function fileSystemId(fd: number): string {
+  const info = Buffer.alloc(1024);
+  check(ioctl(fd, btrfsFileSystemInfo, "void *", info), "BTRFS_IOC_FS_INFO");
+  return info.toString("hex", 16, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** The id of the btrfs subvolume that a folder is in. @throws {Error} */
+export function subvolumeId(fd: number): number {
+  const lookup = Buffer.alloc(4096);
+  lookup.writeBigUInt64LE(btrfsFirstFile, 8);
+  check(ioctl(fd, btrfsFindSubvolume, "void *", lookup), "BTRFS_IOC_INO_LOOKUP");
+  return Number(lookup.readBigUInt64LE(0));
 }

@@ -11,9 +11,9 @@ import type { Administrator } from "./administrator.ts";
 
 /**
  * The worker's user may delete its subvolumes. No file of it is a device or gains its owner's rights on the host; sandboxes
- * have mounts of their own. What is deleted goes back to the disk.
+ * have mounts of their own. What is deleted goes back to the disk, and no longer counts after these seconds.
  */
-const mountOptions = "user_subvol_rm_allowed,noatime,nosuid,nodev,discard=async";
+const mountOptions = "user_subvol_rm_allowed,noatime,nosuid,nodev,discard=async,commit=5";
 
 type AsRoot = (...argv: string[]) => Promise<string>;
 

@@ -32,8 +32,8 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
     else terminal.good("This machine is ready; npm start runs Sandgate.");
   } finally {
     await endUnusedPause(prepared.instance);
-    await endVolume(prepared.volume, terminal);
     await removeGroups(prepared.instance, terminal);
+    await endVolume(prepared.volume, terminal);
   }
 }
 

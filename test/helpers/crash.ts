@@ -36,10 +36,10 @@ export class CrashRig {
     this.#faults = parts.faults;
   }
 
-  static async open(name: string): Promise<CrashRig> {
+  static async open(name: string, settings: Readonly<Record<string, string>> = {}): Promise<CrashRig> {
     const faults = join(mkdtempSync(join(tmpdir(), `sandgate-${name}-faults-`)), "point");
     chmodSync(dirname(faults), 0o755);
-    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults } });
+    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults, ...settings } });
     try {
       const api = new Api(stack);
       const calls = new SnapshotCalls(api);
@@ -124,7 +124,7 @@ export class CrashRig {
     );
     assert.deepEqual((await this.calls.list()).data.map(({ id }) => id).sort(), [...snapshots].sort());
     assert.deepEqual((await this.stack.containers()).map(({ sandboxId }) => sandboxId).sort(), all);
-    await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: sandboxes });
+    await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: all });
   }
 
   /** Asserts that a sandbox has the contents of the source. */

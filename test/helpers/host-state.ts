@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 export interface HostState {
   /** Names of layer folders, including incomplete ones. */
   readonly layers: string[];
-  /** Names of folders of restored sandboxes. */
+  /** Names of folders of sandboxes. */
   readonly roots: string[];
   /** Mount points of our overlays. */
   readonly mounts: string[];
@@ -17,14 +17,19 @@ export interface HostState {
 
 export function hostState({ spec, pid }: TestProcess): HostState {
   const dataDir = spec.env.SANDGATE_DATA_DIR ?? assert.fail("a worker has a folder of its own");
-  const dir = join(dataDir, "worker");
+  const { SANDGATE_VOLUME_DIR: volume, SANDGATE_WORKER_ID: id = "" } = spec.env;
+  const dirs = [join(dataDir, "worker"), ...(volume ? [join(volume, id)] : [])];
+  const all = (folder: string): string[] => dirs.flatMap((dir) => namesIn(join(dir, folder))).sort();
   const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8")
     .split("\n")
     .flatMap((line) => line.split(" ")[4] ?? []);
-  return { layers: namesIn(join(dir, "layers")), roots: namesIn(join(dir, "roots")), mounts: mounts.filter((path) => path.startsWith(`${dir}/`)) };
+  return { layers: all("layers"), roots: all("roots"), mounts: mounts.filter((path) => dirs.some((dir) => path.startsWith(`${dir}/`))) };
 }
 
-const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir).sort() : []);
+const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : []);
+
+/** Whether the worker's sandboxes are on a volume, where a snapshot is the whole of its files. */
+export const isOnVolume = ({ spec }: TestProcess): boolean => Boolean(spec.env.SANDGATE_VOLUME_DIR);
 
 /** Paused processes of the stack's sandboxes. */
 export async function stoppedProcesses(stack: Stack): Promise<string[]> {

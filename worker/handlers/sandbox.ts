@@ -11,7 +11,7 @@ import type { Refusal } from "../counters.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { entryOf } from "../sandboxes/registry.ts";
-import type { RootSource, SandboxRecord } from "../store/records.ts";
+import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 
 /** Makes a sandbox; replies when it runs, or with `wait: false` as soon as the intent to make it is durable. */
 export async function create(context: WorkerContext, call: Request<"create">): Promise<SandboxEntry> {
@@ -19,12 +19,13 @@ export async function create(context: WorkerContext, call: Request<"create">): P
 }
 
 /** Makes a sandbox from an image, or from layers over one. */
-export async function makeSandbox(context: WorkerContext, call: Request<"create">, root?: RootSource): Promise<LiveSandbox> {
-  checkImage(context, call, root);
+export async function makeSandbox(context: WorkerContext, call: Request<"create">, root = rootOver(call.image)): Promise<LiveSandbox> {
+  // What comes over NATS is not believed to have been checked.
+  if (root.over !== undefined) wantedImage(root.over, context.config);
   if (context.stalls.suspect) await refuseAbandoned(context, call);
   refuseWhenFull(context);
   const done = context.counters.creates.start();
-  const prepared = root ? undefined : context.pool.take(call);
+  const prepared = root.layers.length > 0 ? undefined : context.pool.take(call);
   const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, root);
   void made.then(done, () => {}); // A failure is in the record and the log.
   if (call.wait) await made;
@@ -37,24 +38,18 @@ interface Begun {
   readonly made: Promise<void>;
 }
 
-/** What comes over NATS is not believed to have been checked. @throws {SandgateError} `unprocessable` */
-function checkImage({ config }: WorkerContext, { image }: Request<"create">, root: RootSource | undefined): void {
-  const asked = root ? root.over : image;
-  if (asked !== undefined) wantedImage(asked, config);
-}
-
 /** A container from the pool becomes the sandbox. */
-async function adopt(context: WorkerContext, call: Request<"create">, { id, container }: Prepared): Promise<Begun> {
-  const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id } as const;
+async function adopt(context: WorkerContext, call: Request<"create">, { id, container, root }: Prepared): Promise<Begun> {
+  const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id, root } as const;
   const sandbox = await context.sandboxes.add(record, container);
   await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
   context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id, prepared: true }, "a sandbox was created");
   return { sandbox, made: Promise.resolve() };
 }
 
-async function begin(context: WorkerContext, call: Request<"create">, root: RootSource | undefined): Promise<Begun> {
+async function begin(context: WorkerContext, call: Request<"create">, root: RootSource): Promise<Begun> {
   const { sandboxes } = context;
-  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...(root ? { root } : {}) });
+  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), root });
   await announce(context, sandbox, () => sandboxes.remove(sandbox));
   return { sandbox, made: sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call)) };
 }

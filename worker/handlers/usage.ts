@@ -6,7 +6,10 @@ import { storedUse } from "../sandboxes/registry.ts";
 /** What a sandbox uses now, and its samples of the time asked for. */
 export async function status(context: WorkerContext, call: Request<"status">): Promise<Reply<"status">> {
   const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
+  // What the kernel counts also changes after the last command, when it gets to freeing what was deleted.
+  const isCounted = context.storages.volumeOf(sandbox.container?.writableLayer) !== undefined;
   if (sandbox.diskStale && sandbox.container) await Promise.all([context.usage.measureDisk(sandbox), context.usage.measureHoldings(sandbox)]);
+  else if (isCounted) await context.usage.measureDisk(sandbox);
   const { cpuPercent, memoryBytes, processes } = context.usage.current(sandbox);
   const memory_mb = megabytes(memoryBytes);
   return {

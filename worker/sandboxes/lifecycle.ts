@@ -7,29 +7,37 @@ import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
-import type { Images } from "../images/images.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
+import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
-import { type ContainerFiles, type ContainerSpec, containerName, type Podman } from "../runtime/podman/containers.ts";
+import { type ContainerSpec, containerName, type Podman } from "../runtime/podman/containers.ts";
 import { giveWay } from "../runtime/process/priority.ts";
-import type { RootSource, SandboxRecord } from "../store/records.ts";
+import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
-import type { Roots } from "./roots.ts";
+import type { MountedRoot, Roots } from "./roots.ts";
 
-/** A requested container, with its image under whatever name the caller uses. */
+const GB = 1024 ** 3;
+
+/** A requested container with its files. */
 export interface LaunchSpec extends ContainerSpec {
-  readonly image: string;
+  readonly storageGB: number;
+  readonly source: RootSource;
+}
+
+/** A running container, and what its files were made from. */
+export interface Launched {
+  readonly container: Container;
+  readonly root: RootSource;
 }
 
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
   readonly #podman: Podman;
-  readonly #images: Images;
   readonly #oci: OciRuntime;
   readonly #host: Host;
   readonly #log: Logger;
@@ -44,7 +52,6 @@ export class SandboxLifecycle {
   constructor(parts: {
     sandboxes: Sandboxes;
     podman: Podman;
-    images: Images;
     roots: Roots;
     oci: OciRuntime;
     host: Host;
@@ -57,7 +64,6 @@ export class SandboxLifecycle {
   }) {
     this.#sandboxes = parts.sandboxes;
     this.#podman = parts.podman;
-    this.#images = parts.images;
     this.#roots = parts.roots;
     this.#oci = parts.oci;
     this.#host = parts.host;
@@ -72,39 +78,36 @@ export class SandboxLifecycle {
 
   /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
-    const { container, base } = await this.#launch(specOf(sandbox.record), sandbox.record.root);
+    const { container, root } = await this.launch({ ...specOf(sandbox.record), source: sandbox.record.root ?? rootOver(sandbox.record.image) });
     sandbox.container = container;
-    const { layers = [], from } = sandbox.record.root ?? {};
-    const changes = { container_id: container.id, ...(base ? { root: { base, layers, ...(from ? { from } : {}) } } : {}) };
+    const changes = { container_id: container.id, root };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.promise(sandbox, "started", changes);
     } catch (error) {
       sandbox.container = undefined;
-      await this.#discard(sandbox.record.id, sandbox.record.root);
+      await this.#discard(sandbox.record.id);
       throw error;
     }
   }
 
   /** Creates and starts a container, isolated and ready for commands. On failure nothing of it is left. */
-  async launch(spec: LaunchSpec): Promise<Container> {
-    return (await this.#launch(spec, undefined)).container;
+  launch(spec: LaunchSpec): Promise<Launched> {
+    return this.#urgent.run(() => this.#launchNow(spec));
   }
 
-  async #launch(spec: LaunchSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
-    return this.#urgent.run(() => this.#launchNow(spec, source));
-  }
-
-  async #launchNow(spec: LaunchSpec, source: RootSource | undefined): Promise<{ container: Container; base: BaseImage | undefined }> {
+  async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
-      const root = source && (await this.#roots.mount(spec.sandboxId, source));
-      if (root) faultPoint("restore.mounted");
-      const run = (files: ContainerFiles): Promise<string> => this.#slots.run(() => this.#podman.run(this.#workerId, spec, files));
-      const containerId = root ? await run(root) : await this.#images.use(spec.image, (imageId) => run({ imageId }));
-      if (root) faultPoint("restore.started");
-      return { container: await this.#ready(containerId, spec, "new", root?.base), base: root?.base };
+      const root = await this.#roots.make(spec.sandboxId, spec.source, bytesOf(spec));
+      faultPoint("create.mounted");
+      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, spec, { dir: root.dir, base: root.source.base }));
+      faultPoint("create.started");
+      const container = await this.#ready(containerId, spec, "new", root.source.base);
+      provideWorkingDir(root, container);
+      await this.#roots.limit(spec.sandboxId, bytesOf(spec));
+      return { container, root: root.source };
     } catch (error) {
-      await this.#discard(spec.sandboxId, source);
+      await this.#discard(spec.sandboxId);
       throw error;
     }
   }
@@ -112,10 +115,11 @@ export class SandboxLifecycle {
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
   async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
     const { id, root } = sandbox.record;
-    // Mounts are gone after the machine, or Podman's namespace, was restarted.
-    if (!isRunning && root) await this.#roots.mount(id, root);
+    const spec = specOf(sandbox.record);
+    if (!isRunning && root) await this.#roots.mount(id, root, bytesOf(spec));
     if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
-    sandbox.container = await this.#ready(containerId, specOf(sandbox.record), isRunning ? "used" : "new", root?.base);
+    sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
+    await this.#roots.limit(id, bytesOf(spec));
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
@@ -129,16 +133,16 @@ export class SandboxLifecycle {
   async #delete(sandbox: LiveSandbox): Promise<void> {
     await this.#sandboxes.apply(sandbox, "delete");
     this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted", { reason: "no_such_sandbox" }));
-    await this.removeContainer(sandbox.record);
+    await this.removeContainer(sandbox.record.id);
     sandbox.container = undefined;
     await this.#sandboxes.remove(sandbox);
   }
 
   /** Removes a sandbox's container, if there is one, with all its files. */
-  async removeContainer({ id, root }: { id: string; root?: unknown }): Promise<void> {
-    await this.#slots.run(() => this.#podman.remove(containerName(id)));
+  async removeContainer(sandboxId: string): Promise<void> {
+    await this.#slots.run(() => this.#podman.remove(containerName(sandboxId)));
     this.#host.groups?.sweep();
-    if (root) await this.#roots.remove(id);
+    await this.#roots.remove(sandboxId);
   }
 
   /** Restarts a sandbox whose container stopped unexpectedly. Its commands end; its files are kept. */
@@ -170,6 +174,7 @@ export class SandboxLifecycle {
     if (!container) return;
     sandbox.container = undefined;
     await this.#slots.run(() => this.#podman.stop(container.id));
+    await this.#roots.unmount(sandbox.record.id);
   }
 
   endActivities(sandbox: LiveSandbox, reason: SandgateError): void {
@@ -197,18 +202,24 @@ export class SandboxLifecycle {
     return container;
   }
 
-  async #discard(sandboxId: string, root?: unknown): Promise<void> {
-    await this.removeContainer({ id: sandboxId, root }).catch((err) => this.#log.error({ err, sandbox: sandboxId }, "a failed container could not be removed"));
+  async #discard(sandboxId: string): Promise<void> {
+    await this.removeContainer(sandboxId).catch((err) => this.#log.error({ err, sandbox: sandboxId }, "a failed container could not be removed"));
   }
 }
 
-function specOf(record: SandboxRecord): LaunchSpec {
+const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
+
+/** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
+function provideWorkingDir({ dir, source }: MountedRoot, { process }: Container): void {
+  if (source.layers.length === 0) makeFolderInside(dir, process.cwd, process.user);
+}
+
+function specOf(record: SandboxRecord): Omit<LaunchSpec, "source"> {
   return {
     sandboxId: record.id,
-    image: record.image,
+    storageGB: record.storage,
     cpus: record.cpu,
     memoryMiB: record.memory,
-    storageGB: record.storage,
     network: record.network,
   };
 }

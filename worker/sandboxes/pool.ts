@@ -10,28 +10,27 @@ import { newId } from "../../shared/util/ids.ts";
 import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Counters } from "../counters.ts";
-import type { Container } from "../runtime/container/container.ts";
-import { containerName, type Podman } from "../runtime/podman/containers.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
-import type { LaunchSpec } from "./lifecycle.ts";
+import { rootOver } from "../store/records.ts";
+import type { Launched, LaunchSpec } from "./lifecycle.ts";
 
 /** Pause after a container was taken, so that a burst of creates has the host to itself. */
 const restMs = 150;
 const failureRestMs = 10_000;
 
 /** A waiting container, already named after the id of its future sandbox. */
-export interface Prepared {
+export interface Prepared extends Launched {
   readonly id: string;
-  readonly container: Container;
 }
 
 interface Parts {
   readonly config: Config;
   readonly counters: Counters;
-  readonly podman: Podman;
   readonly log: Logger;
   /** Creates and starts a container that is ready for commands. */
-  readonly launch: (spec: LaunchSpec) => Promise<Container>;
+  readonly launch: (spec: LaunchSpec) => Promise<Launched>;
+  /** Removes such a container with its files. */
+  readonly remove: (sandboxId: string) => Promise<void>;
   /** Whether the host has room for one more container beside the `waiting` ones, and nothing more important to do. */
   readonly mayFill: (waiting: number) => boolean;
 }
@@ -95,7 +94,7 @@ export class WarmPool {
       const id = newId("sandbox");
       try {
         if (!this.#parts.mayFill(this.size)) return this.#fillAfter(failureRestMs);
-        this.#waiting.push({ id, container: await this.#parts.launch(defaultSpec(id)) });
+        this.#waiting.push({ id, ...(await this.#parts.launch(defaultSpec(id))) });
       } catch (error) {
         this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");
         return this.#fillAfter(failureRestMs);
@@ -104,13 +103,13 @@ export class WarmPool {
   }
 
   async #discard({ id }: Prepared): Promise<void> {
-    await this.#parts.podman.remove(containerName(id)).catch((err) => this.#parts.log.warn({ err, sandbox: id }, "a prepared container could not be removed"));
+    await this.#parts.remove(id).catch((err) => this.#parts.log.warn({ err, sandbox: id }, "a prepared container could not be removed"));
   }
 }
 
 function defaultSpec(id: string): LaunchSpec {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  return { sandboxId: id, image: defaultImageWord, cpus, memoryMiB, storageGB, network: access };
+  return { sandboxId: id, cpus, memoryMiB, storageGB, network: access, source: rootOver(defaultImageWord) };
 }
 
 function fits(call: Request<"create">, config: Config): boolean {

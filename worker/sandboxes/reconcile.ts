@@ -44,7 +44,7 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
 async function lifecycleEnd(context: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   context.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
-  await context.lifecycle.removeContainer(sandbox.record);
+  await context.lifecycle.removeContainer(id);
   await context.sandboxes.remove(sandbox);
 }
 
@@ -53,7 +53,7 @@ async function finishCreation({ sandboxes, lifecycle, log }: WorkerContext, sand
   const { id } = sandbox.record;
   await sandboxes.exclusive(id, async () => {
     try {
-      await lifecycle.removeContainer(sandbox.record);
+      await lifecycle.removeContainer(sandbox.record.id);
       await lifecycle.start(sandbox);
       log.info({ event: "sandbox_created", sandbox: id }, "a sandbox was created after a restart");
     } catch (thrown) {

@@ -1,65 +1,124 @@
-/** The files of restored sandboxes: snapshot layers over an image, topped by a writable layer. */
-import { mkdir, readdir } from "node:fs/promises";
+/** The files of sandboxes: an image, snapshot layers over it, and on top what the sandbox writes. */
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import { baseLayerOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
-import { mergedOf, mountRoot, removeRoot } from "../runtime/filesystem/overlay.ts";
+import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
+import { type FileStorage, rootsFolder, type Storages } from "../runtime/storage/storage.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store/records.ts";
 
-export class Roots {
-  readonly #dir: string;
-  readonly #images: Images;
-  readonly #layers: Layers;
-  readonly #archive: LayerArchive;
-  readonly #signal: AbortSignal;
-  readonly #mounted: Map<string, string>;
+/** What the mount and the container of a sandbox may take beyond its own limit. */
+const startBytes = 16 * 1024 ** 2;
 
-  /**
-   * @param parts.mounted receives the id of the image below each sandbox's files
-   * @param parts.signal aborts fetching layers
-   */
-  constructor(dir: string, parts: { images: Images; layers: Layers; archive: LayerArchive; mounted: Map<string, string>; signal: AbortSignal }) {
-    this.#dir = dir;
-    this.#mounted = parts.mounted;
-    this.#signal = parts.signal;
-    this.#images = parts.images;
-    this.#layers = parts.layers;
-    this.#archive = parts.archive;
+/** The mounted files of a sandbox. */
+export interface MountedRoot {
+  readonly dir: string;
+  /** What they were made from: the image is known now. */
+  readonly source: RootSource;
+}
+
+interface Parts {
+  readonly storages: Storages;
+  readonly images: Images;
+  readonly layers: Layers;
+  readonly archive: LayerArchive;
+  /** Receives the id of the image below each sandbox's files. */
+  readonly mounted: Map<string, string>;
+  /** A folder in memory of this worker. */
+  readonly scratch: string;
+  /** Aborts fetching layers. */
+  readonly signal: AbortSignal;
+}
+
+export class Roots {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
-   * Mounts the files of a sandbox, fetching missing layers first.
+   * Makes and mounts the files of a new sandbox, fetching missing layers first. To be limited by `limit` once it has started,
+   * which takes a little space even where the sandbox has used up its own.
    *
+   * @param bytes what it may take
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
-  async mount(sandboxId: string, source: RootSource): Promise<{ dir: string; base: BaseImage }> {
-    const keep = (imageId: string): Promise<ImageLayers> => {
-      this.#mounted.set(sandboxId, imageId);
-      return this.#images.kept(imageId);
-    };
-    const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await this.#images.use(source.over, keep);
-    for (const [index, { id }] of source.layers.entries()) await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id);
-    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-    const root = { dir: join(this.#dir, sandboxId) };
-    await mountRoot(root, [...source.layers.map(({ id }) => this.#layers.dirOf(id)), ...lowers]);
-    return { dir: mergedOf(root), base };
+  async make(sandboxId: string, source: RootSource, bytes: number): Promise<MountedRoot> {
+    const {
+      storages: { first: storage },
+      scratch,
+      layers,
+    } = this.#parts;
+    const { base, image } = await this.#prepare(sandboxId, source);
+    const [top] = source.layers;
+    const copied = top && layers.copyable(top.id);
+    const below = copied ? withoutTop(source) : source;
+    const root = rootIn(storage, sandboxId);
+    await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
+    if (copied) {
+      await storage.copy(copied, root.dir);
+      await storage.limit(root.dir, bytes + startBytes);
+    }
+    await mountRoot(root, { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) });
+    return { dir: mergedOf(root), source: { base, layers: below.layers, ...(below.from ? { from: below.from } : {}) } };
+  }
+
+  /** Mounts the files of a sandbox again, as `make` does. Mounts are gone after the machine, or Podman's namespace, was restarted. */
+  async mount(sandboxId: string, source: RootSource, bytes: number): Promise<void> {
+    const { image } = await this.#prepare(sandboxId, source);
+    const root = this.#rootOf(sandboxId);
+    if (existsSync(root.dir)) await this.#storageOf(sandboxId).limit(root.dir, bytes + startBytes);
+    await mountRoot(root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch });
+  }
+
+  /** Limits what a sandbox may store, where the kernel can. */
+  async limit(sandboxId: string, bytes: number): Promise<void> {
+    const { dir } = this.#rootOf(sandboxId);
+    if (existsSync(dir)) await this.#storageOf(sandboxId).limit(dir, bytes);
+  }
+
+  /** Unmounts the files of a sandbox, if it has any here, and keeps them. */
+  async unmount(sandboxId: string): Promise<void> {
+    await unmountRoot(this.#rootOf(sandboxId));
   }
 
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
-    await removeRoot({ dir: join(this.#dir, sandboxId) });
-    this.#mounted.delete(sandboxId);
+    const root = this.#rootOf(sandboxId);
+    if (existsSync(root.dir)) {
+      await unmountRoot(root);
+      await this.#storageOf(sandboxId).remove(root.dir);
+    }
+    this.#parts.mounted.delete(sandboxId);
   }
 
-  /** Removes the files of unknown sandboxes. */
+  /** Removes the files of unknown sandboxes, and what was needed while files were mounted. */
   async removeStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
-    for (const sandboxId of await readdir(this.#dir).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
+    const { storages, scratch } = this.#parts;
+    await rm(scratch, { recursive: true, force: true });
+    for (const storage of storages.all) {
+      for (const sandboxId of await readdir(rootsFolder(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
+    }
+  }
+
+  /** Makes sure that all that a sandbox is made from is on this machine's disk. @returns the image, and the folders of its layers. */
+  async #prepare(sandboxId: string, source: RootSource): Promise<{ base: BaseImage; image: readonly string[] }> {
+    const { images, mounted } = this.#parts;
+    const keep = (imageId: string): Promise<ImageLayers> => {
+      mounted.set(sandboxId, imageId);
+      return images.kept(imageId);
+    };
+    const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await images.use(source.over, keep);
+    for (const [index, { id }] of source.layers.entries()) await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id);
+    return { base, image: lowers };
   }
 
   /** The image, or its content from the archive, because an image built on another machine cannot be pulled by its name. */
@@ -70,15 +129,37 @@ export class Roots {
       if (!(cause instanceof ImageGone)) throw cause;
       const id = baseLayerOf(base);
       await this.#fetch(id, from?.workerId, from?.base ?? id);
-      return { base, lowers: [this.#layers.dirOf(id)] };
+      return { base, lowers: [this.#parts.layers.dirOf(id)] };
     }
   }
 
   /** Makes sure that a layer is on this machine's disk. @param stored the layer's id in the archive. */
   async #fetch(id: string, workerId: string | undefined, stored: string): Promise<void> {
-    await this.#layers.make(id, async (dir) => {
-      await this.#archive.fetch({ workerId, layerId: stored }, dir, this.#signal);
+    const { archive, layers, signal } = this.#parts;
+    await layers.make(id, async (dir) => {
+      await archive.fetch({ workerId, layerId: stored }, dir, signal);
       await syncTree(dir);
     });
   }
+
+  /** The folders below the sandbox's own, topmost first. */
+  #lowers({ layers }: RootSource, image: readonly string[]): string[] {
+    return [...layers.map(({ id }) => this.#parts.layers.dirOf(id)), ...image];
+  }
+
+  #rootOf(sandboxId: string): Root {
+    return rootIn(this.#storageOf(sandboxId), sandboxId);
+  }
+
+  #storageOf(sandboxId: string): FileStorage {
+    const { all, first } = this.#parts.storages;
+    return all.find((storage) => existsSync(rootIn(storage, sandboxId).dir)) ?? first;
+  }
+}
+
+const rootIn = (storage: FileStorage, sandboxId: string): Root => ({ dir: join(rootsFolder(storage), sandboxId) });
+
+function withoutTop(source: RootSource): RootSource {
+  const { layers, from } = source;
+  return { ...source, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
 }

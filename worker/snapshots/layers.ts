@@ -4,53 +4,76 @@ import { join } from "node:path";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
-import { removeTree } from "../runtime/filesystem/tree.ts";
+import { type FileStorage, layersFolder, partialSuffix, type Storages } from "../runtime/storage/storage.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
 
-const partialSuffix = ".partial";
-
 export class Layers {
-  readonly #dir: string;
+  readonly #storages: Storages;
   readonly #log: Logger;
-  readonly #whole: Set<string>;
+  /** The complete layers, and where each is. */
+  readonly #whole: Map<string, FileStorage>;
   readonly #making = new SingleFlight<void>();
   #removed = 0;
 
-  private constructor(dir: string, log: Logger, whole: Set<string>) {
-    this.#dir = dir;
+  private constructor(storages: Storages, log: Logger, whole: Map<string, FileStorage>) {
+    this.#storages = storages;
     this.#log = log;
     this.#whole = whole;
   }
 
-  /** Opens the folder of layers, and removes incomplete ones that an earlier process left. */
-  static async open(dir: string, log: Logger): Promise<Layers> {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    const names = await readdir(dir);
-    for (const name of names.filter((each) => each.endsWith(partialSuffix))) await removeTree(join(dir, name));
-    return new Layers(dir, log, new Set(names.filter((name) => !name.endsWith(partialSuffix))));
+  /** Opens the folders of layers, and removes incomplete ones that an earlier process left. */
+  static async open(storages: Storages, log: Logger): Promise<Layers> {
+    const whole = new Map<string, FileStorage>();
+    for (const storage of storages.all.toReversed()) {
+      await mkdir(layersFolder(storage), { recursive: true, mode: 0o700 });
+      const names = await readdir(layersFolder(storage));
+      for (const name of names.filter((each) => each.endsWith(partialSuffix))) await storage.remove(join(layersFolder(storage), name));
+      for (const name of names.filter((each) => !each.endsWith(partialSuffix))) whole.set(name, storage);
+    }
+    return new Layers(storages, log, whole);
   }
 
   has(id: string): boolean {
     return this.#whole.has(id);
   }
 
+  /** The folder with the layer's files. */
   dirOf(id: string): string {
-    return join(this.#dir, id);
+    const storage = this.#storageOf(id);
+    return storage.contentOf(join(layersFolder(storage), id));
+  }
+
+  /** What a sandbox can start with a copy of, instead of lying over the layer; undefined where nothing is copied in no time. */
+  copyable(id: string): string | undefined {
+    const { first } = this.#storages;
+    return first.copies && this.#whole.get(id) === first ? join(layersFolder(first), id) : undefined;
   }
 
   /** Creates a layer, unless it exists: `fill` creates a folder, which becomes the layer when complete. */
   async make(id: string, fill: (dir: string) => Promise<void>): Promise<void> {
-    if (this.has(id)) return;
-    await this.#making.run(id, async () => {
-      const partial = this.dirOf(id) + partialSuffix;
-      await removeTree(partial);
+    const { first } = this.#storages;
+    await this.#once(id, async (whole) => {
+      const partial = whole + partialSuffix;
+      await first.remove(partial);
       try {
-        await fill(partial);
-        await rename(partial, this.dirOf(id));
-        this.#whole.add(id);
+        await first.makeLayer(partial);
+        await fill(first.contentOf(partial));
+        await rename(partial, whole);
       } catch (error) {
-        await removeTree(partial).catch((err) => this.#log.warn({ err, layer: id }, "an incomplete layer could not be removed"));
+        await this.#discard(first, partial);
+        throw error;
+      }
+    });
+  }
+
+  /** Creates a layer by a function that makes it complete in one step, at the path that it is given. */
+  async adopt(id: string, take: (dir: string) => Promise<void>): Promise<void> {
+    await this.#once(id, async (whole) => {
+      try {
+        await take(whole);
+      } catch (error) {
+        await this.#discard(this.#storages.first, whole);
         throw error;
       }
     });
@@ -63,13 +86,31 @@ export class Layers {
    */
   async collect(inUse: () => ReadonlySet<string>): Promise<void> {
     const before = inUse();
-    for (const id of [...this.#whole].filter((each) => !before.has(each))) {
+    for (const [id, storage] of [...this.#whole].filter(([each]) => !before.has(each))) {
       if (inUse().has(id) || !this.#whole.delete(id)) continue;
       // Renamed first, so that a partly removed layer is never taken for a whole one. The name differs from that of a new fetch.
-      const trash = `${this.dirOf(id)}.${this.#removed++}${partialSuffix}`;
-      await rename(this.dirOf(id), trash);
-      await removeTree(trash);
+      const layer = join(layersFolder(storage), id);
+      const trash = `${layer}.${this.#removed++}${partialSuffix}`;
+      await rename(layer, trash);
+      await storage.remove(trash);
     }
+  }
+
+  async #once(id: string, make: (dir: string) => Promise<void>): Promise<void> {
+    if (this.has(id)) return;
+    const { first } = this.#storages;
+    await this.#making.run(id, async () => {
+      await make(join(layersFolder(first), id));
+      this.#whole.set(id, first);
+    });
+  }
+
+  async #discard(storage: FileStorage, dir: string): Promise<void> {
+    await storage.remove(dir).catch((err) => this.#log.warn({ err, dir }, "an incomplete layer could not be removed"));
+  }
+
+  #storageOf(id: string): FileStorage {
+    return this.#whole.get(id) ?? this.#storages.first;
   }
 }
 

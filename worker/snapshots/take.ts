@@ -1,5 +1,4 @@
 /** Takes a snapshot of a running sandbox. */
-import { mkdir } from "node:fs/promises";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -8,15 +7,15 @@ import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { Consistency } from "../runtime/container/snapshot-driver.ts";
-import { layerUse } from "../runtime/filesystem/disk.ts";
-import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { unknownBase } from "../store/records.ts";
+import { type CapturedContainer, captureLayer } from "./capture.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
 export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
-  const { snapshots, layers, log } = context;
+  const { snapshots, log } = context;
   const container = runningContainer(sandbox);
-  await refuseWhenFull(context, sandbox);
+  await refuseWhenFull(context, sandbox, container);
   const layerId = newId("layer");
   const consistency: Consistency = call.quick ? "crash" : "application";
   const record = newRecord(context, sandbox, call, layerId);
@@ -25,16 +24,7 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   try {
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
-    const captured = { memory: false, pauseMs: 0, sizeBytes: 0 };
-    await layers.make(layerId, async (dir) => {
-      await mkdir(dir);
-      const unfinished = temporaryNames(sandbox);
-      Object.assign(captured, await context.driver.capture(container, dir, consistency));
-      await removeByPrefix(dir, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
-      faultPoint("snapshot.copied");
-      captured.sizeBytes = (await layerUse(dir))?.bytes ?? 0;
-      await syncTree(dir);
-    });
+    const captured = await captureLayer(context, sandbox, container, { layerId, consistency });
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
     const whole = await snapshots.complete(record.id, {
@@ -65,27 +55,25 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   }
 }
 
-/** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
-const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);
-
-function runningContainer({ container }: LiveSandbox): Container & { writableLayer: string } {
+function runningContainer({ container }: LiveSandbox): CapturedContainer {
   if (!container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
   if (!container.writableLayer)
     throw new SandgateError("unprocessable", "this host's storage driver has no layers that can be copied", { reason: "not_supported" });
-  return container as Container & { writableLayer: string };
+  return container as CapturedContainer;
 }
 
-/** The copy takes as much space as the sandbox's own files, and must leave the host's disk above its floor. */
-async function refuseWhenFull({ usage }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
-  if (sandbox.diskStale) await usage.measureDisk(sandbox);
-  const shortage = usage.diskShortage(sandbox.layer);
+/** A copy may take as much space as the sandbox's own files, and must leave the host's disk above its floor. */
+async function refuseWhenFull({ usage, storages }: WorkerContext, sandbox: LiveSandbox, { writableLayer }: CapturedContainer): Promise<void> {
+  const isShared = storages.volumeOf(writableLayer) !== undefined;
+  if (sandbox.diskStale && !isShared) await usage.measureDisk(sandbox);
+  const shortage = usage.diskShortage(isShared ? undefined : sandbox.layer);
   if (shortage) throw new SandgateError("insufficient_storage", `${shortage} for a snapshot`);
 }
 
 function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Request<"snapshot">, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
   const { image, cpu, memory, storage, network, env_vars } = record;
-  const base = record.root?.base ?? { id: "", env: [], working_dir: "/", user: "" };
+  const base = record.root?.base ?? unknownBase;
   const manifest: Manifest = { image, base, layers: [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])], cpu, memory, storage, network, env_vars };
   return {
     id,

@@ -7,11 +7,11 @@ export interface SandboxRecord extends SandboxEntry {
   /** Whether the caller was told about the sandbox. A restart drops sandboxes that were never acknowledged. */
   readonly acknowledged: boolean;
   readonly container_id?: string;
-  /** What a restored sandbox was made from; absent when Podman created its files from an image. */
+  /** What its files were made from; absent in a sandbox of an earlier version, whose files Podman created from an image. */
   readonly root?: RootSource;
 }
 
-/** Layers over an image. */
+/** Layers over an image; or an image alone. */
 export interface RootSource {
   readonly base: BaseImage;
   /** Topmost first, by their ids on this worker. */
@@ -21,6 +21,12 @@ export interface RootSource {
   /** The image that replaces `base`, until it has been looked up. */
   readonly over?: string | undefined;
 }
+
+/** An image that has not been looked up yet. */
+export const unknownBase: BaseImage = { id: "", env: [], working_dir: "/", user: "" };
+
+/** Nothing but an image. */
+export const rootOver = (image: string): RootSource => ({ base: unknownBase, layers: [], over: image });
 
 export interface UsageSample {
   readonly at_ms: number;

@@ -1,47 +1,69 @@
 /** The file systems that hold sandboxes: their free space, and which sandboxes must stop when there is too little. */
 import type { Config } from "../../shared/config.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { type DiskUse, type FreeSpace, freeSpace } from "../runtime/filesystem/disk.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
+import { VolumeGrowth } from "./volume-growth.ts";
+
+/** The share of the floor that applies within a volume whose growth keeps to the floor of the disk below it. */
+const imageFloorShare = 1 / 8;
 
 interface Disk {
   readonly dir: string;
+  /** Below it, nothing new is accepted. */
+  readonly floorBytes: number;
   readonly floor: DiskFloor<LiveSandbox>;
   free: FreeSpace;
 }
 
 export class Disks {
-  readonly #fromImages: Disk;
-  /** Holds snapshots and the sandboxes restored from them. */
-  readonly #restored: Disk;
-  readonly #floorBytes: number;
+  /** Holds images, and the sandboxes that an earlier version had Podman make from them. */
+  readonly #ofImages: Disk;
+  /** Holds records and, without a volume, snapshots and sandboxes. */
+  readonly #ofData: Disk;
+  /** Holds snapshots and sandboxes; undefined without one. */
+  readonly #volume: Disk | undefined;
+  /** Whether the volume takes its space from the disk of the data directory. */
+  readonly #isImage: boolean;
+  readonly #growth: VolumeGrowth;
 
-  constructor({ storageDir, dataDir, diskFloorBytes }: Config) {
+  constructor({ storageDir, dataDir, diskFloorBytes, volume, volumeDir }: Config, log: Logger) {
     const unknown = { bytes: Number.MAX_SAFE_INTEGER, files: 0, filesMax: 0 };
-    const diskAt = (dir: string): Disk => ({ dir, floor: new DiskFloor(), free: unknown });
-    this.#fromImages = diskAt(storageDir);
-    this.#restored = diskAt(dataDir);
-    this.#floorBytes = diskFloorBytes;
+    const diskAt = (dir: string, floorBytes = diskFloorBytes): Disk => ({ dir, floorBytes, floor: new DiskFloor(), free: unknown });
+    this.#ofImages = diskAt(storageDir);
+    this.#ofData = diskAt(dataDir);
+    this.#isImage = volume === "";
+    const volumeFloorBytes = this.#isImage ? diskFloorBytes * imageFloorShare : diskFloorBytes;
+    this.#volume = volumeDir ? diskAt(volumeDir, volumeFloorBytes) : undefined;
+    this.#growth = new VolumeGrowth(volumeFloorBytes, log);
+  }
+
+  /** From now on, the volume is made larger before it is full. */
+  growBy(grow: () => Promise<void>): void {
+    this.#growth.growBy(grow);
   }
 
   /** Reads the free space of all disks. */
   async refresh(): Promise<void> {
     for (const disk of this.#all) disk.free = await freeSpace(disk.dir);
+    if (this.#volume) this.#growth.consider(this.#volume.free.bytes);
   }
 
-  /** The free space of the fullest disk at the last refresh. */
+  /** The free space of the fullest disk at the last refresh; that of a volume only if it cannot grow. */
   get freeBytes(): number {
-    return Math.min(...this.#all.map(({ free }) => free.bytes));
+    const counting = this.#all.filter((disk) => disk !== this.#volume || !this.#isImage || this.#growth.isRefused);
+    return Math.min(...counting.map(({ free }) => free.bytes));
   }
 
   /** Why `more` cannot be stored on this host, or undefined. */
   shortage(more?: DiskUse): string | undefined {
-    return this.#all.map(({ free }) => shortageOf(free, this.#floorBytes, more)).find(Boolean);
+    return this.#all.map(({ free, floorBytes }) => shortageOf(free, floorBytes, more)).find(Boolean);
   }
 
   /** Whether the sandbox's disk was below its floor at the last check. */
   isBelowFloor(sandbox: LiveSandbox): boolean {
-    return this.#of(sandbox).floor.isBelow;
+    return this.#of(sandbox).some(({ floor }) => floor.isBelow);
   }
 
   /** The sandboxes that are filling a disk below its floor, with the reason to end their commands. */
@@ -50,18 +72,22 @@ export class Disks {
     writerOf: (sandbox: LiveSandbox) => Writer,
   ): Generator<{ readonly sandbox: LiveSandbox; readonly reason: string }> {
     for (const disk of this.#all) {
-      const writers = new Map(sandboxes.filter((one) => one.container && this.#of(one) === disk).map((one) => [one, writerOf(one)]));
-      const sandbox = disk.floor.look(disk.free, this.#floorBytes, writers, Date.now());
-      const shortage = shortageOf(disk.free, this.#floorBytes);
+      const writers = new Map(sandboxes.filter((one) => one.container && this.#of(one).includes(disk)).map((one) => [one, writerOf(one)]));
+      const sandbox = disk.floor.look(disk.free, disk.floorBytes, writers, Date.now());
+      const shortage = shortageOf(disk.free, disk.floorBytes);
       if (sandbox) yield { sandbox, reason: `out of storage: ${shortage}, and the sandbox was taking more of it` };
     }
   }
 
   get #all(): readonly Disk[] {
-    return [this.#fromImages, this.#restored];
+    return [this.#ofImages, this.#ofData, ...(this.#volume ? [this.#volume] : [])];
   }
 
-  #of({ record }: LiveSandbox): Disk {
-    return record.root ? this.#restored : this.#fromImages;
+  /** The disks that fill up with what the sandbox writes. */
+  #of({ record, container }: LiveSandbox): readonly Disk[] {
+    if (!record.root) return [this.#ofImages];
+    const volume = this.#volume;
+    if (!volume || !container?.writableLayer?.startsWith(`${volume.dir}/`)) return [this.#ofData];
+    return this.#isImage ? [volume, this.#ofData] : [volume];
   }
 }

@@ -34,6 +34,8 @@ export interface Holdings {
   readonly residentBytes: number;
   /** Files on disk that a walk of the writable layer misses: unlinked ones, and those on other mounts. */
   readonly unlisted: DiskUse;
+  /** The part of these bytes that is on other mounts. */
+  readonly mountedBytes: number;
   readonly descriptors: number;
 }
 
@@ -112,6 +114,7 @@ export function holdingsOf({ members, initPid, layer, descriptorsMax, memory }: 
       bytes: mounts.diskBytes + files.onDisk.bytes + deleted.reduce((sum, { bytes }) => sum + bytes, 0),
       files: files.onDisk.files + deleted.length,
     },
+    mountedBytes: mounts.diskBytes,
     descriptors: files.descriptors,
   };
 }

@@ -26,9 +26,9 @@ export function excessOf(sandbox: LiveSandbox, facts: LimitFacts): string | unde
   // First, because a fork bomb also takes memory.
   if (!facts.enforced.pids && facts.processes > facts.processesMax) return `too many processes: the sandbox had more than its ${facts.processesMax}`;
   if (facts.descriptors > facts.descriptorsMax) return `too many open files: the processes of the sandbox had more than ${facts.descriptorsMax} together`;
-  const { bytes, files } = storedUse(sandbox);
-  // Unlinked files are counted here too; a kernel quota covers them anyway.
-  if (!facts.enforced.storage && bytes > record.storage * GB) return `out of storage: the sandbox wrote more than its ${record.storage} GB`;
+  // The kernel limits the sandbox's own files, also unlinked ones, and what their names take; but not files of the host that are mounted.
+  const { bytes, files } = facts.enforced.storage ? { bytes: sandbox.unlisted.bytes, files: 0 } : storedUse(sandbox);
+  if (bytes > record.storage * GB) return `out of storage: the sandbox wrote more than its ${record.storage} GB`;
   if (files > filesMaxOf(sandbox)) return `out of storage: the sandbox has more files than the ${filesMaxOf(sandbox)} that its ${record.storage} GB allow`;
   return undefined;
 }

@@ -1,5 +1,5 @@
 /** Watches what sandboxes and the host use: samples for `status`, and limits that the kernel does not enforce. */
-
+import { dirname } from "node:path";
 import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -7,6 +7,7 @@ import type { Container } from "../runtime/container/container.ts";
 import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
+import type { Storages } from "../runtime/storage/storage.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Writer } from "./disk-floor.ts";
@@ -31,6 +32,7 @@ const fullShare = 0.9;
 const sampleMs = 10_000;
 const sweepMs = 600_000;
 const day = 86_400_000;
+const noFiles: DiskUse = { bytes: 0, files: 0 };
 const unmeasured = "usage could not be measured";
 /** The pause before a layer is measured again, as a multiple of the last measurement's duration. */
 const diskRestFactor = 10;
@@ -39,6 +41,7 @@ interface Parts {
   readonly config: Config;
   readonly disks: Disks;
   readonly host: Host;
+  readonly storages: Storages;
   readonly sandboxes: Sandboxes;
   readonly store: Store;
   readonly log: Logger;
@@ -58,12 +61,13 @@ export class UsageMonitor {
   readonly #holdings: HoldingsWatch;
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #disks: Disks;
+  readonly #storages: Storages;
   readonly #startedAtMs = Date.now();
   #shared = 0;
   #sampledAtMs = Date.now();
   #ticking = false;
 
-  constructor({ config, disks, host, sandboxes, store, log, onLost }: Parts) {
+  constructor({ config, disks, host, storages, sandboxes, store, log, onLost }: Parts) {
     this.#config = config;
     this.#limits = host.limits;
     this.#sandboxes = sandboxes;
@@ -72,6 +76,7 @@ export class UsageMonitor {
     this.#onLost = onLost;
     this.#holdings = new HoldingsWatch(this.#descriptorsMax);
     this.#disks = disks;
+    this.#storages = storages;
   }
 
   async start(): Promise<void> {
@@ -121,7 +126,7 @@ export class UsageMonitor {
     if (!layer) return;
     const startedAtMs = Date.now();
     sandbox.diskStale = sandbox.activities.size > 0;
-    const use = await layerUse(layer);
+    const use = (await this.#storages.volumeOf(layer)?.use(dirname(layer))) ?? (await layerUse(layer));
     if (use) sandbox.layer = use;
     track.diskMeasuredAtMs = startedAtMs;
     track.diskTookMs = Date.now() - startedAtMs;
@@ -183,7 +188,7 @@ export class UsageMonitor {
     if (!isFlooded) this.#considerHoldings(sandbox, container, members);
     if (sampling) this.#sample(record.id, track.usage);
     const facts = {
-      enforced: this.#limits,
+      enforced: { ...this.#limits, storage: this.#isStorageLimited(container) },
       processes: members.length,
       processesMax: this.#config.sandboxPidsMax,
       descriptors: track.descriptors,
@@ -191,6 +196,10 @@ export class UsageMonitor {
     };
     const excess = excessOf(sandbox, facts);
     if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
+  }
+
+  #isStorageLimited({ writableLayer }: Container): boolean {
+    return this.#storages.volumeOf(writableLayer)?.limits ?? false;
   }
 
   /** When CPU is short, sandboxes that have long used much yield to those that have not. */
@@ -223,7 +232,8 @@ export class UsageMonitor {
     // The commands that it saw may have been ended meanwhile.
     if (!holdings || sandbox.container !== container || track.endings !== endings) return;
     if (members.length === 1) track.isLookStale = false;
-    sandbox.unlisted = holdings.unlisted;
+    // What the kernel counts in the layer includes unlinked files.
+    sandbox.unlisted = this.#isStorageLimited(container) ? { bytes: holdings.mountedBytes, files: 0 } : holdings.unlisted;
     const excess = memory ? memoryExcess(sandbox, track.usage.memoryBytes) : undefined;
     if (excess && members.length > 1) {
       track.endedForMemory = true;
@@ -275,7 +285,7 @@ export class UsageMonitor {
     track.ended(killAll(pidNamespace, initPid));
     sandbox.diskStale = true;
     // These went with the commands. Later commands must not be ended for them.
-    sandbox.unlisted = { bytes: 0, files: 0 };
+    sandbox.unlisted = noFiles;
     track.descriptors = 0;
   }
 

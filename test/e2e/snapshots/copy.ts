@@ -33,7 +33,7 @@ export function copyTests(rig: CrashRig): void {
       await until("its worker takes calls", async () => (await rig.api.call("GET", `/v1/sandboxes/${rig.source}/status`)).status === 200);
       for (const body of [{}, { quick: true }]) expectError(await rig.calls.snapshot(rig.source, body), "insufficient_storage");
       expectError(await rig.calls.restore(rig.kept.id), "insufficient_storage");
-      await untilHostHas(worker, { layers: 1, roots: [] });
+      await untilHostHas(worker, { layers: 1, roots: [rig.source] });
       assert.deepEqual((await rig.calls.list()).data, [rig.kept]);
     });
     await rig.assertRestorable(rig.kept.id);

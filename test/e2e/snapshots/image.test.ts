@@ -38,14 +38,14 @@ await stack.podman(
   "-c",
   "echo derived > /etc/derived; rm /etc/issue",
 );
-await stack.podman("commit", "--quiet", "--change", "ENV DERIVED=yes", "--change", "WORKDIR /srv", maker, image);
+await stack.podman("commit", "--quiet", "--change", "ENV DERIVED=yes", "--change", "WORKDIR /srv/made", maker, image);
 await stack.podman("rm", maker);
 const look = `cat /etc/derived /root/mine; test ! -e /etc/issue && echo "$DERIVED $PWD"`;
 
 test("another worker restores it from the archive, image and all, and what it restores can be copied on", async () => {
   const source = await api.create({ image });
   await api.execute(source, "echo mine > /root/mine");
-  const expected = "derived\nmine\nyes /srv\n";
+  const expected = "derived\nmine\nyes /srv/made\n";
   assert.equal((await api.execute(source, look)).stdout, expected);
   const snapshot = await calls.take(source);
   await until("snapshot and image are archived", async () => (await bucket.read(snapshot.id))?.archived === "done", 120_000);

@@ -1,4 +1,4 @@
-/** Snapshots of sandboxes that write, fork and are restored from each other: on one installation that archives nothing. */
+/** Snapshots of sandboxes that write, fork and are restored from each other: on one installation with a volume that archives nothing. */
 import { describe } from "node:test";
 import { fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";

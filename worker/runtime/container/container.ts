@@ -31,6 +31,7 @@ export interface Container {
 interface ProcessTemplate {
   readonly env?: readonly string[];
   readonly cwd: string;
+  readonly user?: { readonly uid: number; readonly gid: number };
   readonly [field: string]: unknown;
 }
 

@@ -1,8 +1,11 @@
-/** Captures the files of a sandbox by copying its writable layer. */
+/** Captures the files of a sandbox: by copying them, or all at once where they are a subvolume. */
+import { dirname } from "node:path";
 
 import { pause } from "../../../shared/waiting.ts";
 import { copyStillTree } from "../filesystem/deep-copy.ts";
 import { copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
+import { partialSuffix } from "../storage/storage.ts";
+import type { Subvolumes } from "../storage/subvolumes.ts";
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
 
@@ -16,23 +19,28 @@ export interface Captured {
   readonly pauseMs: number;
 }
 
+export interface SnapshotDriver {
+  /**
+   * Copies the sandbox's own files, in their state at one moment, to the folder of a new layer.
+   *
+   * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
+   */
+  capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured>;
+}
+
 /** Attempts to copy without freezing, before a sandbox that writes all the time is frozen briefly. */
 const runningTries = 2;
 /** Longer than the granularity of the kernel's file change times. */
 const tickMs = 20;
 
-export class SnapshotDriver {
+/** Copies the writable layer file by file, into an empty folder. */
+export class FilesystemDriver implements SnapshotDriver {
   readonly #oci: OciRuntime;
 
   constructor(oci: OciRuntime) {
     this.#oci = oci;
   }
 
-  /**
-   * Copies the sandbox's own files, in their state at one moment, into an empty folder.
-   *
-   * @throws {SandgateError} `conflict` when the sandbox cannot be frozen, `insufficient_storage`.
-   */
   async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
     const layer = container.writableLayer;
     if (consistency === "crash") {
@@ -45,6 +53,32 @@ export class SnapshotDriver {
     }
     const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
     return { consistency, memory: false, pauseMs };
+  }
+}
+
+/** Copies the whole folder of a sandbox at once, to where nothing is yet. */
+export class SubvolumeDriver implements SnapshotDriver {
+  readonly #oci: OciRuntime;
+  readonly #subvolumes: Subvolumes;
+
+  constructor(oci: OciRuntime, subvolumes: Subvolumes) {
+    this.#oci = oci;
+    this.#subvolumes = subvolumes;
+  }
+
+  async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
+    const copy = (to: string): Promise<void> => this.#subvolumes.copy(dirname(container.writableLayer), to);
+    const flushed = `${dir}${partialSuffix}`;
+    try {
+      // Made only to bring to disk what the sandbox has written, so that it is not frozen for that.
+      await copy(flushed);
+      // Of files that are written meanwhile, a copy can have a later change of one without an earlier change of another. So
+      // nothing may run for either kind of snapshot.
+      const { pauseMs } = await this.#oci.standstills.during(container, () => copy(dir));
+      return { consistency, memory: false, pauseMs };
+    } finally {
+      await this.#subvolumes.remove(flushed);
+    }
   }
 }
 

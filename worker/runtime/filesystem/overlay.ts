@@ -1,9 +1,9 @@
-/** Root file systems that the worker assembles itself: snapshot layers over the layers of an image. */
-import { mkdir, readFile, symlink } from "node:fs/promises";
-import { join } from "node:path";
+/** The root file systems of sandboxes, which the worker assembles itself: a writable folder over snapshot layers and an image. */
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rm, symlink } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
-import { run } from "../process/run.ts";
-import { removeTree } from "./tree.ts";
+import { isOutOfDisk, run } from "../process/run.ts";
 
 const mountTimeoutMs = 30_000;
 
@@ -13,48 +13,76 @@ export interface Root {
 }
 
 export const mergedOf = ({ dir }: Root): string => join(dir, "merged");
+export const writableOf = ({ dir }: Root): string => join(dir, "diff");
+
+export interface MountOptions {
+  /** Folders below the writable one, topmost first. */
+  readonly lowers: readonly string[];
+  /** An in-memory folder for what is needed only while the root is mounted. */
+  readonly scratch: string;
+  /** The command that makes the root's folder; undefined for one that exists. */
+  readonly make?: readonly string[] | undefined;
+}
 
 /**
- * Mounts a root, creating missing folders. A mounted root is left unchanged.
+ * Mounts a root. One that is mounted is left unchanged.
  *
- * @param lowers folders below the writable one, topmost first.
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`, also when a root that should exist is not there.
  */
-export async function mountRoot(root: Root, lowers: readonly string[]): Promise<void> {
-  if (await isMounted(root)) return;
+export async function mountRoot(root: Root, { lowers, scratch, make = [] }: MountOptions): Promise<void> {
+  if (make.length === 0 && (await isMounted(root))) return;
+  if (make.length === 0 && !existsSync(writableOf(root))) throw unmountable("they are not there any more");
   // The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers.
-  const links = join(root.dir, "l");
-  await removeTree(links);
-  for (const dir of [join(root.dir, "work"), mergedOf(root), links]) await mkdir(dir, { recursive: true, mode: 0o755 });
-  await Promise.all(lowers.map((lower, index) => symlink(lower, join(links, String(index)))));
-  const options = `lowerdir=${lowers.map((_, index) => `l/${index}`).join(":")},upperdir=diff,workdir=work,userxattr`;
-  const result = await run("sh", ["-c", mountScript, "sh", options], { timeoutMs: mountTimeoutMs, cwd: root.dir });
-  if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause: new Error(result.stderr) });
+  const links = join(scratch, basename(root.dir));
+  await rm(links, { recursive: true, force: true });
+  await mkdir(links, { recursive: true, mode: 0o700 });
+  try {
+    await Promise.all([root.dir, ...lowers].map((folder, index) => symlink(folder, join(links, index === 0 ? "root" : String(index)))));
+    const options = `lowerdir=${lowers.map((_, index) => index + 1).join(":")},upperdir=root/diff,workdir=root/work,userxattr`;
+    const result = await run("sh", ["-c", mountScript, "sh", options, ...make], { timeoutMs: mountTimeoutMs, cwd: links });
+    if (result.exitCode !== 0) throw unmountable(result.stderr);
+  } finally {
+    await rm(links, { recursive: true, force: true });
+  }
 }
 
 /**
  * One program for everything, because the worker blocks while it starts one. The sandbox sees the root folder with the topmost
  * layer's owner, mode, times to the nanosecond and extended attributes, except those by which an overlay marks its own
  * folders. The writable folder is created in one step, so that one left incomplete by a dying worker is never taken for the
- * real one.
+ * real one. Without room for its own files, the kernel mounts an overlay all the same, but read-only.
  */
 const mountScript = `set -e
-if [ ! -d diff ]; then
-  [ ! -e diff.partial ] || rm -rf diff.partial
-  mkdir diff.partial
-  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=l/0 . |
-    tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=diff.partial
-  mv -T diff.partial diff
+options=$1
+shift
+[ $# -eq 0 ] || "$@" > /dev/null
+if [ ! -d root/diff ]; then
+  [ ! -e root/diff.partial ] || rm -rf root/diff.partial
+  mkdir root/diff.partial
+  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=1 . |
+    tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=root/diff.partial
+  mv -T root/diff.partial root/diff
 fi
-exec mount --types overlay overlay --options "$1" merged`;
+[ ! -e root/work ] || rm -rf root/work
+mkdir -p -m 755 root/work root/merged
+mount --types overlay overlay --options "$options" root/merged
+[ -w root/merged ] && exit
+umount root/merged
+echo "no space left on device for the overlay's own files" >&2
+exit 1`;
 
-/** Unmounts a root and removes its writable files. */
-export async function removeRoot(root: Root): Promise<void> {
-  if (await isMounted(root)) {
-    // A process that is about to end may still be in it.
-    const result = await run("umount", ["--lazy", mergedOf(root)], { timeoutMs: mountTimeoutMs });
-    if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause: new Error(result.stderr) });
-  }
-  await removeTree(root.dir);
+function unmountable(why: string): SandgateError {
+  const cause = new Error(why);
+  if (isOutOfDisk(why)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause });
+}
+
+/** Unmounts a root, if it is mounted. */
+export async function unmountRoot(root: Root): Promise<void> {
+  if (!(await isMounted(root))) return;
+  // A process that is about to end may still be in it.
+  const result = await run("umount", ["--lazy", mergedOf(root)], { timeoutMs: mountTimeoutMs });
+  if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause: new Error(result.stderr) });
 }
 
 async function isMounted(root: Root): Promise<boolean> {

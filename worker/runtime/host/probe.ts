@@ -9,7 +9,7 @@ import { describe } from "./checks.ts";
 import { type Host, HostUnfit } from "./host.ts";
 import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
 import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
-import { hasStorageQuota, storageDriver } from "./storage.ts";
+import { hasStorageLimits, storageDriver } from "./storage.ts";
 
 /**
  * The most processes of all sandboxes of a worker together where there is no pids controller. A fork bomb reaches this number
@@ -23,10 +23,9 @@ const restingProcesses = 4;
 /** @throws {HostUnfit} */
 export async function probeHost(config: Config, workerId: string): Promise<Host> {
   // All at once: none takes long, but in sequence they would be most of the worker's start time.
-  const [podman, { runtime, runtimeVersion }, storage, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
+  const [podman, { runtime, runtimeVersion }, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
     podmanVersion(),
     ociRuntime(),
-    hasStorageQuota(config),
     outboundNetwork(),
     filterKind(),
     sizeOfPage().then(async (bytes) => [bytes, await hasIpcBounds(bytes)] as const),
@@ -38,7 +37,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const controllers = delegatedControllers();
   const groups = config.controlGroups === "none" ? undefined : ControlGroups.open(workerId);
   const delegated = { memory: controllers.includes("memory"), cpu: controllers.includes("cpu"), pids: controllers.includes("pids") };
-  const limits = { ...(groups?.limited ?? delegated), storage };
+  const limits = { ...(groups?.limited ?? delegated), storage: hasStorageLimits(config) };
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
   if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);

@@ -6,7 +6,7 @@ import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
 import { isolationArguments } from "./isolation.ts";
-import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
+import { failure, lastLine, podman } from "./podman.ts";
 
 const deleteTimeoutMs = 10_000;
 
@@ -14,12 +14,14 @@ export interface ContainerSpec {
   readonly sandboxId: string;
   readonly cpus: number;
   readonly memoryMiB: number;
-  readonly storageGB: number;
   readonly network: "none" | "outbound";
 }
 
-/** Where a container's files come from: an image by its id (never a name), or a root file system of ours. */
-export type ContainerFiles = { readonly imageId: string } | { readonly dir: string; readonly base: BaseImage };
+/** The mounted files of a container, and the image below them. */
+export interface ContainerFiles {
+  readonly dir: string;
+  readonly base: BaseImage;
+}
 
 export interface ListedContainer {
   readonly containerId: string;
@@ -39,11 +41,10 @@ export class Podman {
   /**
    * Creates and starts an idle container. Returns the container's id.
    *
-   * @throws {SandgateError} `ImageGone`, `insufficient_storage`, `internal_error`.
+   * @throws {SandgateError} `insufficient_storage`, `internal_error`.
    */
   async run(workerId: string, spec: ContainerSpec, files: ContainerFiles): Promise<string> {
     const result = await podman(this.#runArguments(workerId, spec, files));
-    if ("imageId" in files && isImageMissing(result)) throw new ImageGone(files.imageId);
     if (result.exitCode !== 0) throw failure("start the container", result);
     return lastLine(result.stdout);
   }
@@ -86,7 +87,7 @@ export class Podman {
   #runArguments(workerId: string, spec: ContainerSpec, files: ContainerFiles): string[] {
     return [
       ...["run", "--detach", "--pull", "never", "--runtime", this.#host.runtime, "--name", containerName(spec.sandboxId)],
-      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`],
+      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`, "--label", `sandgate.image=${files.base.id}`],
       ...[
         "--entrypoint",
         JSON.stringify([initPath]),
@@ -100,7 +101,7 @@ export class Podman {
       ...isolationArguments(this.#host, spec.memoryMiB),
       ...this.#limits(spec),
       ...["--network", spec.network === "none" ? "none" : this.#host.network],
-      ...("imageId" in files ? [checkedId(files.imageId)] : rootArguments(files.dir, files.base)),
+      ...rootArguments(files),
       "-P",
     ];
   }
@@ -117,7 +118,6 @@ export class Podman {
     if (limits.pids && byPodman) flags.push("--pids-limit", String(this.#config.sandboxPidsMax));
     // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
     if (!limits.pids) flags.push("--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`);
-    if (limits.storage) flags.push("--storage-opt", `size=${spec.storageGB}G`);
     return flags;
   }
 }
@@ -127,7 +127,7 @@ export class Podman {
  * since Podman would not start the container if it had been removed. Variables without a value are left out, because Podman
  * would fill them from the worker's environment.
  */
-function rootArguments(dir: string, { env, user }: BaseImage): string[] {
+function rootArguments({ dir, base: { env, user } }: ContainerFiles): string[] {
   const whole = env.filter((pair) => pair.indexOf("=") > 0);
   const given = [...whole.flatMap((pair) => ["--env", pair]), "--workdir", "/", ...(user ? ["--user", user] : [])];
   return [...given, "--rootfs", dir];

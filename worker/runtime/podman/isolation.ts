@@ -5,8 +5,8 @@ import { oomScoreAdj } from "../process/priority.ts";
 /** Linux capabilities a sandbox keeps: enough for package managers and services, none over the host. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
 
-/** Hidden in addition to what Podman hides: the host's load, and hardware data that reveals the work of others. */
-const hidden = ["/proc/pressure", "/proc/interrupts", "/sys/devices/virtual/powercap"];
+/** Hidden in addition to what Podman hides: the host's load, hardware data that reveals the work of others, and what they store. */
+const hidden = ["/proc/pressure", "/proc/interrupts", "/sys/devices/virtual/powercap", "/sys/fs/btrfs"];
 
 const segmentsMax = 1_024;
 /** The most messages and bytes in a queue; an empty message takes 64 bytes in the kernel and counts towards the same number. */

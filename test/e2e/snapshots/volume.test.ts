@@ -1,0 +1,100 @@
+/** Sandboxes on a volume: limits of the kernel, snapshots of full sandboxes, and sandboxes that were made before there was a volume. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Api } from "../../helpers/api.ts";
+import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";
+import { plain, usable, withSettings } from "../../helpers/resilience.ts";
+import { SnapshotCalls } from "../../helpers/snapshots.ts";
+import { startStack } from "../../helpers/stack.ts";
+import { assertSameFiles, describeSandbox } from "../../helpers/trees.ts";
+import { until } from "../../helpers/until.ts";
+
+const GB = 1024 ** 3;
+
+const stack = await fixture(startStack({ name: "volume", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+const api = new Api(stack);
+const calls = new SnapshotCalls(api);
+const small = { resources: { cpus: 1, memory: 256, storage: 1 } };
+
+const diskOf = async (id: string): Promise<number> =>
+  (await api.call<{ current: { disk_mb: number } }>("GET", `/v1/sandboxes/${id}/status`)).body.current.disk_mb;
+const fill = "head -c 1100M /dev/zero > /root/large; echo $?; echo on; rm -f /root/other; echo x > /root/other";
+
+test("the tests run on a volume", () => {
+  assert.ok(isOnVolume(stack.worker));
+});
+
+test("a program that writes more than the sandbox's storage gets an error, goes on, and can make room", async () => {
+  const id = await api.create(small);
+  const { stdout, stderr, exit_code } = await api.execute(id, fill, { timeout: 100 });
+  assert.deepEqual([stdout, exit_code], ["1\non\n", 2]);
+  assert.match(stderr, /Disk quota exceeded/);
+  const full = await diskOf(id);
+  assert.ok(full > 1000 && full <= 1024, `${full} MB`);
+  assert.equal((await api.execute(id, "rm /root/large && echo y > /root/small && cat /root/small")).stdout, "y\n");
+  await until("the space is free", async () => (await diskOf(id)) < 50);
+  await api.delete(id);
+});
+
+test("a deleted open file counts, and so do the names of empty files", async () => {
+  const id = await api.create(small);
+  const hold = "exec 3> /root/gone; rm /root/gone; head -c 1100M /dev/zero >&3";
+  const held = await api.execute(id, hold, { timeout: 100 });
+  assert.match(held.stderr, /Disk quota exceeded/);
+  await until("it does not count any more", async () => (await diskOf(id)) < 50);
+  await api.execute(id, "mkdir /root/many && cd /root/many && seq -f %0200.0f 20000 | xargs touch", { timeout: 100 });
+  await until("they count", async () => (await diskOf(id)) > 10);
+  await api.delete(id);
+});
+
+test("a full sandbox can be copied, comes back when its container or its worker has stopped, and can then make room", async () => {
+  const id = await api.create(small);
+  await api.execute(id, `echo kept > /root/kept; ${fill}`, { timeout: 100 });
+  const snapshot = await calls.take(id);
+  assert.ok(snapshot.size_bytes > 0.9 * GB && snapshot.size_bytes <= GB, `${snapshot.size_bytes}`);
+  const copy = (await calls.restored(snapshot.id)).id;
+  await stack.worker.kill9();
+  for (const { id: container } of await stack.containers()) await stack.podman("stop", "--time", "0", container);
+  await stack.worker.start();
+  await stack.ready();
+  for (const each of [id, copy]) {
+    await usable(api, each);
+    assert.match((await api.execute(each, "head -c 10M /dev/zero > /root/more")).stderr, /Disk quota exceeded/);
+    assert.equal((await api.execute(each, "rm /root/large && cat /root/kept && head -c 10M /dev/zero > /root/more && echo more")).stdout, "kept\nmore\n");
+  }
+  await Promise.all([id, copy].map((each) => api.delete(each)));
+  expectOk(await calls.delete(snapshot.id));
+});
+
+test("sandboxes and snapshots that were made before there was a volume stay, and go on with one", async () => {
+  await stack.worker.kill9();
+  const before = withSettings(stack.worker, { SANDGATE_VOLUME_DIR: "" });
+  await before.start();
+  await stack.ready();
+  const source = await api.create();
+  await api.execute(source, "echo one > /root/one; rm -r /etc/apt");
+  const former = await calls.take(source);
+  const restored = (await calls.restored(former.id)).id;
+  await api.execute(restored, "echo two > /root/two; mkdir /etc/apt; rm /root/one");
+  const files = await describeSandbox(api, restored);
+  await before.kill9();
+  for (const { id } of await stack.containers()) await stack.podman("stop", "--time", "0", id);
+  await stack.worker.start();
+  await stack.ready();
+  for (const each of [source, restored]) await usable(api, each);
+  await assertSameFiles(api, restored, files);
+
+  const later = await calls.take(restored);
+  const again = (await calls.restored(later.id)).id;
+  await assertSameFiles(api, again, files);
+  const last = await calls.take(again);
+  for (const { id } of [former, later]) expectOk(await calls.delete(id));
+  await Promise.all([source, restored, again].map((each) => api.delete(each)));
+  const end = (await calls.restored(last.id)).id;
+  await assertSameFiles(api, end, files);
+  await api.delete(end);
+  expectOk(await calls.delete(last.id));
+  await untilHostHas(stack.worker, { layers: 0, roots: [] });
+});

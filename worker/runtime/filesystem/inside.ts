@@ -1,0 +1,38 @@
+/** Work on the files of a sandbox from outside, where its links must not lead anywhere else. */
+import { chownSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
+import { openInside } from "../../../shared/util/libc.ts";
+
+const superuser = { uid: 0, gid: 0 };
+
+/** Makes a folder, and those above it, unless it is there or something else is in the way. @param path as seen in the sandbox. */
+export function makeFolderInside(root: string, path: string, owner = superuser): void {
+  const steps = path.split("/").filter(Boolean);
+  if (steps.length === 0) return;
+  const rootFd = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
+  let parent = rootFd;
+  try {
+    for (const [index, name] of steps.entries()) {
+      const here = steps.slice(0, index + 1).join("/");
+      const isLast = index === steps.length - 1;
+      const made = openInside(rootFd, here) ?? makeIn(parent, name, isLast ? owner : superuser, () => openInside(rootFd, here));
+      if (parent !== rootFd) closeSync(parent);
+      parent = rootFd;
+      if (made === undefined) return;
+      parent = made;
+    }
+  } finally {
+    if (parent !== rootFd) closeSync(parent);
+    closeSync(rootFd);
+  }
+}
+
+function makeIn(parent: number, name: string, { uid, gid }: typeof superuser, open: () => number | undefined): number | undefined {
+  const dir = `/proc/self/fd/${parent}/${name}`;
+  try {
+    mkdirSync(dir, { mode: 0o755 });
+    chownSync(dir, uid, gid);
+  } catch {
+    return undefined; // A link to nothing, or a file. A command is told that its working directory is not there.
+  }
+  return open();
+}

@@ -1,0 +1,48 @@
+/** Where the files of sandboxes and the layers of snapshots lie. */
+import { join } from "node:path";
+import type { Subvolumes } from "./subvolumes.ts";
+
+export interface FileStorage {
+  /** The folder that holds everything. */
+  readonly dir: string;
+  /** Whether folders are copied in no time, so that a sandbox starts with a layer's files as its own. Otherwise layers lie below them. */
+  readonly copies: boolean;
+  /** The command that makes the folder of a sandbox, whose parent exists. */
+  makeCommand(dir: string): readonly string[];
+  /** Makes the folder of a sandbox with the files of a layer, only if `copies`. */
+  copy(layer: string, dir: string): Promise<void>;
+  /** Makes what is needed around a layer's own folder. */
+  makeLayer(dir: string): Promise<void>;
+  /** The layer's own folder. */
+  contentOf(layer: string): string;
+  /** Has the kernel limit what a folder may take, if it can. A copy has the limit of the original at first. */
+  limit(dir: string, bytes: number): Promise<void>;
+  /** Removes the folder of a sandbox or a layer; does nothing if it does not exist. Its space may come back later. */
+  remove(dir: string): Promise<void>;
+}
+
+/** Ends the names of folders that are not complete, or not any more; a start removes them. */
+export const partialSuffix = ".partial";
+
+/** The folders of a storage for sandboxes and for layers. */
+export const rootsFolder = ({ dir }: Pick<FileStorage, "dir">): string => join(dir, "roots");
+export const layersFolder = ({ dir }: Pick<FileStorage, "dir">): string => join(dir, "layers");
+
+/** All storages of a worker. With a volume, plain folders only hold what was made before there was one. */
+export class Storages {
+  /** Where new files go. */
+  readonly first: FileStorage;
+  readonly all: readonly FileStorage[];
+  readonly #volume: Subvolumes | undefined;
+
+  constructor(folders: FileStorage, volume: Subvolumes | undefined) {
+    this.first = volume ?? folders;
+    this.all = volume ? [volume, folders] : [folders];
+    this.#volume = volume;
+  }
+
+  /** The volume, if this path is in it. */
+  volumeOf(path: string | undefined): Subvolumes | undefined {
+    return this.#volume && path?.startsWith(`${this.#volume.dir}/`) ? this.#volume : undefined;
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Subvolumes of a btrfs volume, one for each sandbox and each layer. They are made and removed with the worker's own rights; only
+ * their limits need those of root. The kernel counts for each one what it refers to, which many may share.
+ */
+import { closeSync, constants, existsSync, openSync, readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandgateError } from "../../../shared/errors.ts";
+import { subvolumeId } from "../../../shared/util/libc.ts";
+import { type DiskUse, layerUse } from "../filesystem/disk.ts";
+import type { PrivilegedHelper } from "../privileged/helper.ts";
+import { isOutOfDisk, run } from "../process/run.ts";
+import { countersOf } from "./counters.ts";
+import { type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
+
+const timeoutMs = 600_000;
+
+/** A subvolume that is read-only cannot be removed. What had begun to be removed may not be one any more. */
+const removeScript = `btrfs property set -ts "$1" ro false && exec btrfs subvolume delete "$1"`;
+
+/** What counts towards a limit: what is stored, and what is reserved for data and metadata not written yet. */
+const counted = ["referenced", "rsv_data", "rsv_meta_pertrans", "rsv_meta_prealloc"];
+
+export class Subvolumes implements FileStorage {
+  readonly dir: string;
+  readonly copies = true;
+  /** Whether the kernel limits and counts what a sandbox stores, deleted open files and file names included. */
+  readonly limits: boolean;
+  readonly #helper: PrivilegedHelper | undefined;
+  readonly #counters: string;
+
+  private constructor(dir: string, counters: string, helper: PrivilegedHelper | undefined) {
+    this.dir = dir;
+    this.#counters = counters;
+    this.#helper = helper;
+    this.limits = helper !== undefined && existsSync(counters);
+  }
+
+  /** @param dir a folder of the mounted volume, which is made if it is missing */
+  static async open(dir: string, helper: PrivilegedHelper | undefined): Promise<Subvolumes> {
+    for (const folder of [dir, rootsFolder({ dir }), layersFolder({ dir })]) await mkdir(folder, { recursive: true, mode: 0o700 });
+    return new Subvolumes(dir, countersOf(dir), helper);
+  }
+
+  makeCommand(dir: string): readonly string[] {
+    return ["btrfs", "subvolume", "create", dir];
+  }
+
+  async makeLayer(dir: string): Promise<void> {
+    await btrfs("make room for a snapshot", ["subvolume", "create", dir]);
+  }
+
+  contentOf(layer: string): string {
+    return join(layer, "diff");
+  }
+
+  /** Copies the folder of a layer or of a sandbox, in its state at one moment. The copy is on disk when this resolves. */
+  async copy(dir: string, to: string): Promise<void> {
+    await btrfs("copy the files of the sandbox", ["subvolume", "snapshot", dir, to]);
+  }
+
+  /** Makes a copy of a sandbox a layer, which has no limit and does not change any more. @param change a last change of its files */
+  async seal(layer: string, change: () => Promise<void>): Promise<void> {
+    await this.limit(layer, Number.MAX_SAFE_INTEGER);
+    await change();
+    await btrfs("protect a snapshot", ["property", "set", "-ts", layer, "ro", "true"]);
+  }
+
+  async limit(dir: string, bytes: number): Promise<void> {
+    if (this.limits) await this.#helper?.setQuota(idOf(dir), bytes);
+  }
+
+  /** What the folder of a sandbox or a layer takes, or undefined when it could not be measured. Counts files only where the kernel counts nothing. */
+  async use(dir: string): Promise<DiskUse | undefined> {
+    if (!existsSync(this.#counters)) return layerUse(this.contentOf(dir));
+    try {
+      const group = join(this.#counters, `0_${idOf(dir)}`);
+      return { bytes: counted.reduce((sum, name) => sum + Number(readFileSync(join(group, name), "utf8")), 0), files: 0 };
+    } catch {
+      return undefined; // It has just been removed.
+    }
+  }
+
+  async remove(dir: string): Promise<void> {
+    if (!existsSync(dir)) return;
+    const result = await run("sh", ["-c", removeScript, "sh", dir], { timeoutMs });
+    if (result.exitCode !== 0 && existsSync(dir)) throw failure("remove files", result.stderr);
+  }
+}
+
+async function btrfs(action: string, args: readonly string[]): Promise<void> {
+  const result = await run("btrfs", args, { timeoutMs });
+  if (result.exitCode !== 0) throw failure(action, result.stderr);
+}
+
+function failure(action: string, stderr: string): SandgateError {
+  const cause = new Error(stderr.slice(-2_000));
+  if (isOutOfDisk(stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
+}
+
+function idOf(dir: string): number {
+  const fd = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    return subvolumeId(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
