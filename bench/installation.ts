@@ -29,9 +29,9 @@ export class Installation {
     );
   }
 
-  /** Creates a sandbox of the default image, runs `work` with it, and deletes it. */
-  async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
-    const id = await this.create();
+  /** Creates a sandbox of the default image, runs `work` with it, and deletes it. @param storageGB the default size when absent */
+  async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>, storageGB?: number): Promise<T> {
+    const id = await this.create(storageGB);
     try {
       const container = (await this.stack.containers()).find(({ sandboxId }) => sandboxId === id);
       if (!container) throw new Error(`the sandbox ${id} has no container`);
@@ -42,17 +42,19 @@ export class Installation {
   }
 
   /** Creates a sandbox of the default image. Resolves with its id when it is running. */
-  async create(): Promise<string> {
-    return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json: { image: "default" } })).id;
+  async create(storageGB?: number): Promise<string> {
+    const json = { image: "default", ...(storageGB ? { resources: { storage: storageGB } } : {}) };
+    return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json })).id;
   }
 
   async delete(id: string): Promise<void> {
     await this.api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` });
   }
 
-  /** Runs a command. @throws {Error} if it fails */
-  async execute(id: string, command: string): Promise<void> {
-    const result = await this.api.json<{ exit_code: number }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json: { command } });
+  /** Runs a command. @param timeoutS the default when absent @throws {Error} if it fails */
+  async execute(id: string, command: string, timeoutS?: number): Promise<void> {
+    const json = { command, ...(timeoutS ? { timeout: timeoutS } : {}) };
+    const result = await this.api.json<{ exit_code: number }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json });
     if (result.exit_code !== 0) throw new Error(`${command} ended with ${result.exit_code}`);
   }
 

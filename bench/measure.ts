@@ -7,7 +7,10 @@ export interface Contender<Metric extends string = string> {
   measure(): Promise<Readonly<Record<Metric, number>>>;
 }
 
-interface Rounds {
+/** A contender that measures one time. */
+export const timing = (name: string, measure: () => Promise<number>): Contender<"ms"> => ({ name, measure: async () => ({ ms: await measure() }) });
+
+export interface Rounds {
   readonly count: number;
   /** Rounds before the first one that counts. */
   readonly warmUp: number;
@@ -46,9 +49,14 @@ export async function takeTurns<Metric extends string>(contenders: readonly Cont
 
 /** The duration of the work in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
+  return (await timedResult(work)).ms;
+}
+
+/** The duration of the work in milliseconds, with its result. */
+export async function timedResult<T>(work: () => Promise<T>): Promise<{ readonly ms: number; readonly result: T }> {
   const begun = performance.now();
-  await work();
-  return performance.now() - begun;
+  const result = await work();
+  return { ms: performance.now() - begun, result };
 }
 
 /**

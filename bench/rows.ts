@@ -1,5 +1,5 @@
 /** One line of the report: the result of one contender in one scenario. */
-import { type Percentiles, percentilesOf } from "./measure.ts";
+import { type Contender, type Percentiles, percentilesOf, type Rounds, takeTurns } from "./measure.ts";
 
 export const own = "sandgate";
 
@@ -15,6 +15,12 @@ export interface Row extends Percentiles {
 /** A row of timings in milliseconds. */
 export function rowOf(task: string, contender: string, latencies: readonly number[], rate?: Row["rate"]): Row {
   return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...(rate ? { rate } : {}) };
+}
+
+/** Measures the contenders in turns: a row for each. */
+export async function compare(task: string, contenders: readonly Contender<"ms">[], rounds: Rounds): Promise<Row[]> {
+  const samples = await takeTurns(contenders, rounds);
+  return contenders.map(({ name }) => rowOf(task, name, samples[name]?.ms ?? []));
 }
 
 /** How many times as fast as `peer` this row is: by rate if there is one, else by the median time. */

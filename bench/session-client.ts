@@ -1,7 +1,7 @@
 /** A fast client of live sessions: it waits only for what arrives on the socket. */
 import { once } from "node:events";
 import WebSocket from "ws";
-import type { ServerMessage, StartMessage } from "../shared/schemas/session-messages.ts";
+import type { ServerMessage, StartMessage } from "../shared/schemas/sessions.ts";
 import { decodeOutput, encodeInput, outputHeaderBytes } from "../shared/stream/session/frames.ts";
 import { subprotocol, windowBytes } from "../shared/stream/session/protocol.ts";
 

@@ -3,9 +3,10 @@ import { ownRow, type Row, speedAgainst } from "./rows.ts";
 import { createTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
 import { besideExecuteTask } from "./scenarios/fairness.ts";
+import { hostileTask, quietContender } from "./scenarios/hostile.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
 import { bareEcho, echoTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
-import { cloneTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
+import { cloneTask, largeSize, pauseTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
 
 export interface Verdict {
   readonly target: string;
@@ -53,7 +54,7 @@ const targets: readonly Target[] = [
   })),
 ];
 
-const snapshotTargets = snapshotSizes.flatMap(({ name }): Target[] => {
+const snapshotTargets = [...snapshotSizes, largeSize].flatMap(({ name }): Target[] => {
   const atMost = (task: string, peer: string, what: string, times: number): Target => ({
     task,
     peer,
@@ -91,6 +92,42 @@ function judgeFairness(rows: readonly Row[]): Verdict[] {
   return [{ target: `${besideExecuteTask}: takes less than ${besideMsMax} ms (p99)`, measured: `${row.p99.toFixed(0)} ms`, met: row.p99 < besideMsMax }];
 }
 
+/** Milliseconds for which a snapshot may stop a sandbox, and that it may take, whatever was changed. */
+const pauseMsMax = 20;
+const snapshotMsMax = 100;
+
+function judgeSnapshots(rows: readonly Row[]): Verdict[] {
+  return [...snapshotSizes, largeSize].flatMap(({ name }) => {
+    const [pause, whole] = [ownRow(rows, pauseTask(name)), ownRow(rows, snapshotTask(name))];
+    if (!pause || !whole) return [];
+    return [
+      { target: `${pauseTask(name)}: less than ${pauseMsMax} ms (p50)`, measured: `${pause.p50.toFixed(1)} ms`, met: pause.p50 < pauseMsMax },
+      {
+        target: `${snapshotTask(name)}: answers in less than ${snapshotMsMax} ms (p50)`,
+        measured: `${whole.p50.toFixed(0)} ms`,
+        met: whole.p50 < snapshotMsMax,
+      },
+    ];
+  });
+}
+
+/** How many times as long as in quiet a command may take beside a sandbox that floods everything. */
+const hostileTimesMax = 2;
+
+function judgeHostile(rows: readonly Row[]): Verdict[] {
+  const row = ownRow(rows, hostileTask);
+  const quiet = rows.find(({ task, contender }) => task === hostileTask && contender === quietContender);
+  if (!row || !quiet) return [];
+  const times = row.p99 / quiet.p99;
+  return [
+    {
+      target: `${hostileTask}: takes at most ${hostileTimesMax} times as long as before (p99)`,
+      measured: `${times.toFixed(2)} times`,
+      met: times <= hostileTimesMax,
+    },
+  ];
+}
+
 /** Checks every target whose scenario was run. */
 export function judge(rows: readonly Row[]): Verdict[] {
   const judged = [...targets, ...snapshotTargets].flatMap(({ task, peer, text, speedMin, show }) => {
@@ -100,5 +137,5 @@ export function judge(rows: readonly Row[]): Verdict[] {
     const speed = speedAgainst(row, other);
     return [{ target: text, measured: show(speed), met: speed >= speedMin }];
   });
-  return [...judged, ...judgeKeystrokes(rows), ...judgeFairness(rows)];
+  return [...judged, ...judgeKeystrokes(rows), ...judgeFairness(rows), ...judgeHostile(rows), ...judgeSnapshots(rows)];
 }

@@ -1,5 +1,5 @@
 /** The foundation of all parts of a gateway: settings, log, shutdown, and the connection to the bus. */
-import { gatewayAccess } from "../shared/bus/access.ts";
+import { gatewayAccess } from "../shared/bus/connect.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
 import { peers as names } from "../shared/bus/subjects.ts";
@@ -9,19 +9,11 @@ import { newId } from "../shared/util/ids.ts";
 import type { Lifecycle } from "../shared/util/lifecycle.ts";
 import type { Logger } from "../shared/util/log.ts";
 
-export interface Base {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly lifecycle: Lifecycle;
-  /** The id of this process. */
-  readonly id: string;
-  readonly bus: Bus;
-  readonly peers: PeerWatch;
-  readonly hub: StreamHub;
-}
+export type Base = Readonly<Awaited<ReturnType<typeof openBase>>>;
 
 /** Connects to the bus, without announcing this gateway yet. */
-export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle): Promise<Base> {
+export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle) {
+  /** The id of this process. */
   const id = newId("gateway");
   const peer = names.gateway(id);
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));

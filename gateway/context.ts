@@ -4,11 +4,9 @@ import type { Base } from "./base.ts";
 import type { Dashboard } from "./dashboard/files.ts";
 import type { Fleet } from "./fleet/fleet.ts";
 import type { Limits } from "./limit/limits.ts";
-import type { Pace } from "./live/pace.ts";
-import type { Sockets } from "./live/sockets.ts";
+import type { Pace, Sockets } from "./live/sockets.ts";
 import type { SessionTokens } from "./live/tokens.ts";
 import type { AccountActivity } from "./metrics/activity.ts";
-import type { AccountUsage } from "./metrics/usage.ts";
 
 /** Live sessions. */
 export interface Live {
@@ -17,12 +15,8 @@ export interface Live {
   readonly pace: Pace;
 }
 
-/** What accounts did in the last hour. */
-export interface Usage {
+export interface GatewayContext extends Base, Fleet, Limits, Accounts, Live {
+  /** What accounts did in the last hour. */
   readonly activity: AccountActivity;
-  readonly usage: AccountUsage;
-}
-
-export interface GatewayContext extends Base, Fleet, Limits, Accounts, Live, Usage {
   readonly dashboard: Dashboard;
 }

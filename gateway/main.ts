@@ -4,6 +4,7 @@ import { ConfigError, loadConfig } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { settleMemory } from "../shared/util/settle.ts";
 import { pause } from "../shared/waiting.ts";
 import { openAccounts } from "./accounts/accounts.ts";
 import { RevokedKeys } from "./accounts/revoked-keys.ts";
@@ -15,11 +16,9 @@ import { loadDashboard } from "./dashboard/files.ts";
 import { openFleet } from "./fleet/fleet.ts";
 import { startSweeping } from "./fleet/sweep.ts";
 import { openLimits } from "./limit/limits.ts";
-import { Pace } from "./live/pace.ts";
-import { Sockets } from "./live/sockets.ts";
+import { Pace, Sockets } from "./live/sockets.ts";
 import { SessionTokens } from "./live/tokens.ts";
 import { AccountActivity } from "./metrics/activity.ts";
-import { AccountUsage } from "./metrics/usage.ts";
 
 /** EX_CONFIG of sysexits.h: a restart would fail in the same way. */
 const exitConfig = 78;
@@ -38,8 +37,7 @@ async function main(): Promise<void> {
   const base = await openBase(config, log, lifecycle);
   const fleet = await openFleet(base);
   const limits = await openLimits(base, fleet.sandboxes);
-  const accounts = await openAccounts(base, limits);
-  const activity = new AccountActivity(fleet.sandboxes, log);
+  const accounts = await openAccounts(base);
   const context: GatewayContext = {
     ...base,
     ...fleet,
@@ -48,8 +46,7 @@ async function main(): Promise<void> {
     tokens: new SessionTokens(base.bus, base.id),
     sockets: new Sockets(config.sessionSocketsMax, log),
     pace: new Pace(),
-    activity,
-    usage: new AccountUsage(base.bus, limits.ownership, activity),
+    activity: new AccountActivity(fleet.sandboxes, log),
     dashboard: await loading,
   };
   await join(context);
@@ -58,6 +55,7 @@ async function main(): Promise<void> {
   log.info({ event: "ready", port, host: config.host, gateway: base.peers.peer }, "the gateway is ready");
   // Saves the compiled code for the next start, even if this process is killed.
   flushCompileCache();
+  settleMemory();
 }
 
 /** Announces this gateway and meets the others, which answer the first heartbeat at once. They must be known before this one counts calls. */

@@ -34,3 +34,9 @@ export const builtName = (source) => source.replaceAll("/", "-").replace(/\.ts$/
 export function programFile(source) {
   return here.startsWith(buildDir) ? join(buildDir, builtName(source)) : join(appDir, source);
 }
+
+/** Packages that bundles leave out: some contain compiled code; the others are optional imports of packages that work without them. */
+export const external = ["koffi", "lmdb", "uWebSockets.js", "bufferutil", "utf-8-validate", "bare-fs"];
+
+/** The first lines of a bundle: CommonJS packages load modules of Node.js through `require`. */
+export const requireBanner = 'import { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);';

@@ -6,8 +6,7 @@ import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/
 try {
   const node = await ensureInstalled({ dev: true });
   await ensureBuilt(node);
-  // Test files inherit this. They need only tsx's support for ES modules; without the rest, each loads faster.
-  const args = ["--import", "tsx/esm", "test/run.ts", ...process.argv.slice(2)];
+  const args = ["--enable-source-maps", "test/bundle.mjs", ...process.argv.slice(2)];
   const { code } = await withTemporaryFolder((env) => runForwarding(node, args, { cwd: appDir, env, stdio: "inherit" }));
   process.exitCode = code ?? 1;
 } catch (error) {

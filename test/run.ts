@@ -1,12 +1,16 @@
 /**
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
- * Arguments are parts of file names: `npm test -- execute files` runs only those. The run ends with a table of the attacks that were tried and held.
+ * The run ends with a table of the attacks that were tried and held.
  */
-import { globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { PassThrough, type Writable } from "node:stream";
+import { finished } from "node:stream/promises";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { Terminal } from "../systemd/base/terminal.ts";
+import { createAdministrator } from "../systemd/setup/administrator.ts";
+import { removeControlGroups } from "../systemd/setup/control-groups.ts";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Attacks } from "./helpers/attacks.ts";
 import { prepareTests } from "./helpers/prepare.ts";
@@ -16,35 +20,49 @@ import { toolchainsImage } from "./helpers/toolchains.ts";
 
 /** Files that start their own installations take long; a few run in parallel. */
 const filesAtOnce = 4;
+/** Beside the others: most of them wait for something most of the time. */
+const unitFilesAtOnce = 2;
 const testTimeoutMs = 600_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
-
-const wanted = process.argv.slice(2);
-const files = globSync("test/{unit,e2e}/**/*.test.ts")
-  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
-  .sort();
-if (files.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
-
-await prepareTests(new Terminal(process.stdout));
-const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
 const interrupted = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
-try {
-  if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
-  // Built once for this machine, which takes minutes, with nothing else running.
-  if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
-  const failed = [await runFiles(files.filter(isAlone), 1), await runFiles(spread(files.filter((file) => !isAlone(file))), filesAtOnce)];
-  tellSlowest();
-  const table = attacks.table();
-  if (table) console.log(`\n${table}`);
-  process.exitCode = failed.includes(true) || interrupted.signal.aborted ? 1 : 0;
-} finally {
-  await stack?.[Symbol.asyncDispose]();
-  if (stack) await endUnusedPause(stack.instance);
+
+/** Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process. */
+export async function runTests(bundles: string, files: readonly string[]): Promise<never> {
+  const terminal = new Terminal(process.stdout);
+  await prepareTests(terminal);
+  const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
+  try {
+    if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
+    // Built once for this machine, which takes minutes, with nothing else running.
+    if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
+    const failed = await runAll(bundles, files);
+    tellSlowest();
+    const table = attacks.table();
+    if (table) console.log(`\n${table}`);
+    process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
+  } finally {
+    await stack?.[Symbol.asyncDispose]();
+    if (stack) await endUnusedPause(stack.instance);
+    if (stack) await removeControlGroups(stack.instance.account, createAdministrator(terminal, new AbortController().signal));
+  }
+  process.exit();
 }
-process.exit();
+
+/** Unit tests go on beside all others, and are reported on after them. @returns whether a test failed */
+async function runAll(bundles: string, files: readonly string[]): Promise<boolean> {
+  const isUnit = (file: string): boolean => file.startsWith("test/unit/");
+  const [greedy, unit, others] = [files.filter(isGreedy), files.filter(isUnit), files.filter((file) => !isGreedy(file) && !isUnit(file))];
+  const unitReport = new PassThrough();
+  const unitTests = runFiles(bundles, spread(unit), unitFilesAtOnce, unitReport);
+  const failed = [await runFiles(bundles, greedy, 1, process.stdout), await runFiles(bundles, spread(others), filesAtOnce, process.stdout)];
+  unitReport.pipe(process.stdout, { end: false });
+  failed.push(await unitTests);
+  await finished(unitReport.end());
+  return failed.includes(true);
+}
 
 /** Reports which tests take the most time. */
 function tellSlowest(): void {
@@ -52,8 +70,8 @@ function tellSlowest(): void {
   console.log(`slowest files: ${slowest.map(([file, seconds]) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 }
 
-/** Fork bombs and the like: without a pids controller in the kernel, they slow down everything that runs in parallel. */
-function isAlone(file: string): boolean {
+/** Fork bombs and the like: without a pids controller in the kernel, they slow down the installation that others share. Unit tests do not need it. */
+function isGreedy(file: string): boolean {
   return file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
 
@@ -75,11 +93,12 @@ function spread(paths: readonly string[]): string[] {
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
-function runFiles(paths: readonly string[], concurrency: number): Promise<boolean> {
-  if (paths.length === 0) return Promise.resolve(false);
+/** Runs test files and reports on them. @returns whether a test failed */
+async function runFiles(bundles: string, paths: readonly string[], concurrency: number, told: Writable): Promise<boolean> {
+  if (paths.length === 0) return false;
   let failed = false;
   const tests = run({
-    files: paths.map((file) => join(process.cwd(), file)),
+    files: paths.map((path) => join(bundles, path.replace(/\.ts$/, ".js"))),
     concurrency,
     timeout: testTimeoutMs,
     signal: interrupted.signal,
@@ -90,10 +109,10 @@ function runFiles(paths: readonly string[], concurrency: number): Promise<boolea
   });
   tests.on("test:pass", (test) => attacks.note(test, true));
   tests.on("test:summary", ({ file, duration_ms }) => {
-    if (file) durations.set(relative(process.cwd(), file), duration_ms / 1000);
+    if (file) durations.set(relative(bundles, file).replace(/\.js$/, ".ts"), duration_ms / 1000);
   });
   // The reporter writes its summary last, after the last test has ended.
   const report = tests.compose(new spec());
-  report.pipe(process.stdout);
+  report.pipe(told, { end: false });
   return new Promise((resolve) => report.once("end", () => resolve(failed)));
 }

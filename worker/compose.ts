@@ -1,7 +1,7 @@
 /** Builds a worker in layers: each builder uses what the ones above it have built. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { workerAccess } from "../shared/bus/access.ts";
+import { workerAccess } from "../shared/bus/connect.ts";
 import { SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
@@ -16,7 +16,6 @@ import type { Lifecycle } from "../shared/util/lifecycle.ts";
 import type { Logger } from "../shared/util/log.ts";
 import { Counters } from "./counters.ts";
 import { Images } from "./images/images.ts";
-import { imagesNeeded } from "./images/needed.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
@@ -33,7 +32,7 @@ import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
-import { Layers, layersInUse } from "./snapshots/layers.ts";
+import { imagesNeeded, Layers, layersInUse } from "./snapshots/layers.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
@@ -144,6 +143,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   return {
     ...{ layers, archive, images, replicator },
     roots: new Roots({ storages, images, layers, archive, mounted, scratch: join(config.runtimeDir, workerId, "mounting"), signal }),
+    /** Removes the layers of this worker that no snapshot and no sandbox needs. */
     collectLayers: (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes)),
   };
 }
@@ -161,7 +161,7 @@ export function makeSandboxes(
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, atOnce: config.createsAtOnce });
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files });
   const usage = new UsageMonitor({ ...ground, ...stored, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
   // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>

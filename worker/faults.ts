@@ -11,6 +11,7 @@ export const faultPoints = [
   "snapshot.published",
   "create.mounted",
   "create.started",
+  "remove.container",
   "delete.marked",
   "delete.withdrawn",
 ] as const;

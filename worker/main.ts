@@ -8,6 +8,7 @@ import { errors } from "../shared/known-errors.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { settleMemory } from "../shared/util/settle.ts";
 import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime, openStorages } from "./compose.ts";
 import type { WorkerContext } from "./context.ts";
 import { drain } from "./drain.ts";
@@ -18,9 +19,8 @@ import { describeWorker } from "./presence.ts";
 import { HostUnfit } from "./runtime/host/host.ts";
 import { probeHost } from "./runtime/host/probe.ts";
 import { untilAbandonedEnd } from "./runtime/podman/abandoned.ts";
-import { UnfinishedDeletions } from "./sandboxes/deletions.ts";
+import { retryDeletions } from "./sandboxes/deletions.ts";
 import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
-import type { Roots } from "./sandboxes/roots.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 
@@ -42,11 +42,9 @@ async function main(): Promise<void> {
   const work = makeSandboxes(ground, buses.hub, { records, runtime, stored, files }, () => phase.isServing);
   const context: WorkerContext = { ...ground, ...buses, ...records, ...runtime, ...stored, ...files, ...work, phase };
 
-  await takeUp(context, disk.settled, files.roots);
+  await takeUp(context);
   buses.storage.onRestored(() => catchUp(context).then(() => reconcileSnapshots(context)));
-  const deletions = new UnfinishedDeletions(context);
-  deletions.start();
-  shutdown.onStop("deletions", () => deletions.stop());
+  shutdown.onStop("deletions", retryDeletions(context));
   await work.usage.start();
   shutdown.onStop("usage", () => work.usage.stop());
   serve(buses.bus, context);
@@ -63,6 +61,7 @@ async function main(): Promise<void> {
   log.info({ event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: ground.host.checks } }, "the worker is ready");
   // Keeps the code compiled in this start for the next one, even if this process is killed.
   flushCompileCache();
+  settleMemory();
 }
 
 async function layGround(): Promise<Ground> {
@@ -76,20 +75,20 @@ async function layGround(): Promise<Ground> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
-  const host = await probeHost(config);
-  shutdown.onStop("CPU groups", () => host.cpuGroups?.sweep());
+  const host = await probeHost(config, workerId);
+  shutdown.onStop("control groups", () => host.groups?.close());
   return { config, log, shutdown, workerId, dataDir, host };
 }
 
 /** Reconciles records, files and containers with what the previous process left. */
-async function takeUp(context: WorkerContext, settled: () => void, roots: Roots): Promise<void> {
-  const { workerId, sandboxes, images, log } = context;
+async function takeUp(context: WorkerContext): Promise<void> {
+  const { workerId, sandboxes, images, roots, log } = context;
   const killed = await untilAbandonedEnd(workerId);
   if (killed > 0) log.warn({ event: "programs_killed", programs: killed }, "podman commands of the previous process did not end and were killed");
   await thawSources(context);
   await images.start();
   await reconcile(context);
-  settled();
+  context.settled();
   await roots.removeStrays((id) => sandboxes.knows(id));
   await reconcileSnapshots(context);
 }

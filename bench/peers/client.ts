@@ -52,6 +52,11 @@ export class NamespaceAgent {
     return report;
   }
 
+  /** Runs a program. @returns how many milliseconds it took @throws {Error} unless it exits with 0 */
+  async time(argv: readonly string[]): Promise<number> {
+    return (await this.run(argv)).ms;
+  }
+
   /** Waits for running programs, then ends the agent. */
   async close(): Promise<void> {
     this.#process.stdin?.end();

@@ -1,6 +1,6 @@
 /** Creating and deleting a sandbox, compared with Podman running the same command line that created the sandbox. */
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, takeTurns, timed } from "../measure.ts";
+import { type Contender, takeTurns, timed, timedResult } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import type { Setting } from "./setting.ts";
 
@@ -12,7 +12,7 @@ type Metric = "create" | "delete";
 
 export async function create({ installation, runs, signal, say }: Setting): Promise<Row[]> {
   const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
-  const contenders: Contender<Metric>[] = [sandgate(installation), podman(installation, command)];
+  const contenders: Contender<Metric>[] = [{ name: own, measure: () => createAndDelete(installation) }, podman(installation, command)];
   const count = Math.max(3, Math.round(runs / 4));
   const samples = await takeTurns(contenders, { count, warmUp: 2, signal, onRound: (done) => say(`create ${done}/${count}`) });
   const rows = (task: string, metric: Metric, names: readonly string[]): Row[] =>
@@ -20,17 +20,9 @@ export async function create({ installation, runs, signal, say }: Setting): Prom
   return [...rows(createTask, "create", [own, "podman run -d"]), ...rows(deleteTask, "delete", [own, "podman rm -f -t 0"])];
 }
 
-function sandgate(installation: Installation): Contender<Metric> {
-  return {
-    name: own,
-    measure: async () => {
-      let id = "";
-      const made = await timed(async () => {
-        id = await installation.create();
-      });
-      return { create: made, delete: await timed(() => installation.delete(id)) };
-    },
-  };
+export async function createAndDelete(installation: Installation): Promise<Record<Metric, number>> {
+  const { ms, result: id } = await timedResult(() => installation.create());
+  return { create: ms, delete: await timed(() => installation.delete(id)) };
 }
 
 function podman({ agent }: Installation, command: readonly string[]): Contender<Metric> {

@@ -1,6 +1,7 @@
 /** What is left for other sandboxes while one uses all the CPU it can get. */
-import { takeTurns, timed } from "../measure.ts";
-import { own, type Row, rowOf } from "../rows.ts";
+import { timed, timing } from "../measure.ts";
+import { compare, own, type Row } from "../rows.ts";
+import { createAndDelete } from "./create.ts";
 import type { Setting } from "./setting.ts";
 
 const loops = 200;
@@ -15,21 +16,12 @@ export async function fairness({ installation, runs, signal, say }: Setting): Pr
     installation.withSandbox(async (greedy) => {
       // The loops go on after the command has ended, until the sandbox is deleted.
       await installation.execute(greedy.id, busy);
-      const execute = { name: own, measure: async () => ({ ms: await timed(() => installation.execute(neighbour.id, "true")) }) };
-      const executes = await takeTurns([execute], { count: runs, warmUp: 10, signal, onRound: (done) => say(`execute ${done}/${runs}`) });
-      const create = { name: own, measure: () => createOnce(installation) };
+      const execute = timing(own, () => timed(() => installation.execute(neighbour.id, "true")));
+      const executes = await compare(besideExecuteTask, [execute], { count: runs, warmUp: 10, signal, onRound: (done) => say(`execute ${done}/${runs}`) });
+      const create = timing(own, async () => (await createAndDelete(installation)).create);
       const count = Math.max(3, Math.round(runs / 4));
-      const creates = await takeTurns([create], { count, warmUp: 1, signal, onRound: (done) => say(`create ${done}/${count}`) });
-      return [rowOf(besideExecuteTask, own, executes[own]?.ms ?? []), rowOf(besideCreateTask, own, creates[own]?.ms ?? [])];
+      const creates = await compare(besideCreateTask, [create], { count, warmUp: 1, signal, onRound: (done) => say(`create ${done}/${count}`) });
+      return [...executes, ...creates];
     }),
   );
-}
-
-async function createOnce(installation: Setting["installation"]): Promise<{ ms: number }> {
-  let id = "";
-  const ms = await timed(async () => {
-    id = await installation.create();
-  });
-  await installation.delete(id);
-  return { ms };
 }

@@ -2,7 +2,7 @@
 import type { Installation } from "../installation.ts";
 import { type LoadResult, loadGenerator } from "../load.ts";
 import { percentile } from "../measure.ts";
-import { HelloServer } from "../peers/hello-server.ts";
+import { type BareServer, startBareServer } from "../peers/bare-server.ts";
 import { own, type Row } from "../rows.ts";
 import type { Setting } from "./setting.ts";
 
@@ -15,7 +15,7 @@ const warmUpS = 1;
 
 export async function list(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
-  const hello = await HelloServer.start();
+  const hello = await startBareServer("hello.ts");
   const ids: string[] = [];
   try {
     const rows: Row[] = [];
@@ -30,13 +30,13 @@ export async function list(setting: Setting): Promise<Row[]> {
   }
 }
 
-async function compare({ installation, runs, signal, say }: Setting, hello: HelloServer, size: number): Promise<Row[]> {
+async function compare({ installation, runs, signal, say }: Setting, hello: BareServer, size: number): Promise<Row[]> {
   await checkSize(installation, size);
   const load = await loadGenerator();
   const { headers } = installation.api;
   const contenders = [
     { name: own, url: installation.api.url + path, results: [] as LoadResult[] },
-    { name: "bare uWebSockets.js", url: hello.url + path, results: [] as LoadResult[] },
+    { name: "bare uWebSockets.js", url: `http://127.0.0.1:${hello.port}${path}`, results: [] as LoadResult[] },
   ];
   for (const { url } of contenders) await load({ url, headers, durationS: warmUpS });
   const count = Math.max(2, Math.round(runs / 20));

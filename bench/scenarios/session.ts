@@ -1,8 +1,8 @@
 /** Live sessions: echo time of a keystroke, start-up time, and throughput of large output. */
 import type { Installation } from "../installation.ts";
-import { type Contender, inParallel, percentile, takeTurns, timed } from "../measure.ts";
-import { startEchoServer } from "../peers/hello-server.ts";
-import { own, type Row, rowOf } from "../rows.ts";
+import { type Contender, inParallel, timed, timing } from "../measure.ts";
+import { startBareServer } from "../peers/bare-server.ts";
+import { compare, own, type Row } from "../rows.ts";
 import { BenchSession, type Echo, openEcho } from "../session-client.ts";
 import type { Setting } from "./setting.ts";
 
@@ -26,25 +26,18 @@ export async function session(setting: Setting): Promise<Row[]> {
 
 async function starts({ installation, runs, signal, say }: Setting): Promise<Row[]> {
   return installation.withSandbox(async ({ id, containerId }) => {
-    const contenders: Contender<"ms">[] = [
-      {
-        name: own,
-        measure: async () => ({ ms: await timed(async () => (await BenchSession.start(installation.stack, id, { command: "true", tty: true })).ended) }),
-      },
-      {
-        name: podmanTerminal,
-        // podman exec -it needs a terminal, which script provides.
-        measure: async () => ({ ms: (await installation.agent.run(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])).ms }),
-      },
+    const contenders = [
+      timing(own, () => timed(async () => (await BenchSession.start(installation.stack, id, { command: "true", tty: true })).ended)),
+      // podman exec -it needs a terminal, which script provides.
+      timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])),
     ];
     const count = Math.max(5, Math.round(runs / 2));
-    const samples = await takeTurns(contenders, { count, warmUp: 5, signal, onRound: (done) => say(`session start ${done}/${count}`) });
-    return contenders.map(({ name }) => rowOf(startTask, name, samples[name]?.ms ?? []));
+    return compare(startTask, contenders, { count, warmUp: 5, signal, onRound: (done) => say(`session start ${done}/${count}`) });
   });
 }
 
 async function keystrokes({ installation, runs, signal, say }: Setting): Promise<Row[]> {
-  const bare = await startEchoServer();
+  const bare = await startBareServer("ws-echo.ts");
   const sandboxes: string[] = [];
   const open: { ours: BenchSession[]; bare: Echo[] } = { ours: [], bare: [] };
   try {
@@ -55,7 +48,8 @@ async function keystrokes({ installation, runs, signal, say }: Setting): Promise
       await openSessions(installation, sandboxes, open.ours, size);
       while (open.bare.length < size) open.bare.push(await openEcho(bare.port));
       const rounds = { count: 5 * runs, warmUp: 20, signal, onRound: (done: number) => void (done % 50 === 0 && say(`${echoTask(size)} ${done}/${5 * runs}`)) };
-      rows.push(...(await compare(echoTask(size), open, rounds)));
+      // One keystroke at a time, each in another session, while all sessions are open.
+      rows.push(...(await compare(echoTask(size), [inTurn(own, open.ours), inTurn(bareEcho, open.bare)], rounds)));
     }
     return rows;
   } finally {
@@ -75,43 +69,25 @@ async function openSessions({ stack }: Installation, sandboxes: readonly string[
   });
 }
 
-/** Sends one keystroke at a time, each in another session, while all sessions are open. */
-async function compare(task: string, open: { ours: readonly Echo[]; bare: readonly Echo[] }, rounds: Parameters<typeof takeTurns>[1]): Promise<Row[]> {
-  const contender = (name: string, echoes: readonly Echo[]): Contender<"ms"> => {
-    let turn = 0;
-    return { name, measure: async () => ({ ms: await (echoes[turn++ % echoes.length] as Echo).keystroke() }) };
-  };
-  const contenders = [contender(own, open.ours), contender(bareEcho, open.bare)];
-  const samples = await takeTurns(contenders, rounds);
-  return contenders.map(({ name }) => rowOf(task, name, samples[name]?.ms ?? []));
+function inTurn(name: string, echoes: readonly Echo[]): Contender<"ms"> {
+  let turn = 0;
+  return timing(name, () => (echoes[turn++ % echoes.length] as Echo).keystroke());
 }
 
 async function output({ installation, runs, signal, say }: Setting): Promise<Row[]> {
   return installation.withSandbox(async ({ id, containerId }) => {
     await installation.execute(id, `head -c ${outputBytes} /dev/urandom > /root/bench-output`);
-    const peer = "podman exec";
-    const contenders: Contender<"ms">[] = [
-      {
-        name: own,
-        measure: async () => {
-          const ms = await timed(async () => {
-            const reading = await BenchSession.start(installation.stack, id, { command: "cat /root/bench-output" });
-            await reading.ended;
-            if (reading.bytes !== outputBytes) throw new Error(`the session wrote ${reading.bytes} bytes`);
-          });
-          return { ms };
-        },
-      },
-      {
-        name: peer,
-        measure: async () => ({ ms: (await installation.agent.run(["sh", "-c", 'podman exec "$1" cat /root/bench-output | wc -c', "sh", containerId])).ms }),
-      },
+    const catAll = async (): Promise<void> => {
+      const reading = await BenchSession.start(installation.stack, id, { command: "cat /root/bench-output" });
+      await reading.ended;
+      if (reading.bytes !== outputBytes) throw new Error(`the session wrote ${reading.bytes} bytes`);
+    };
+    const contenders = [
+      timing(own, () => timed(catAll)),
+      timing("podman exec", () => installation.agent.time(["sh", "-c", 'podman exec "$1" cat /root/bench-output | wc -c', "sh", containerId])),
     ];
     const count = Math.max(1, Math.round(runs / 100));
-    const samples = await takeTurns(contenders, { count, warmUp: 0, signal, onRound: (done) => say(`${outputTask} ${done}/${count}`) });
-    return contenders.map(({ name }) => {
-      const times = samples[name]?.ms ?? [];
-      return rowOf(outputTask, name, times, { value: outputBytes / MB / (percentile(times, 0.5) / 1_000), unit: "MB/s" });
-    });
+    const rows = await compare(outputTask, contenders, { count, warmUp: 0, signal, onRound: (done) => say(`${outputTask} ${done}/${count}`) });
+    return rows.map((row) => ({ ...row, rate: { value: outputBytes / MB / (row.p50 / 1_000), unit: "MB/s" } }));
   });
 }

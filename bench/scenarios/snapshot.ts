@@ -1,6 +1,6 @@
 /** Snapshots, restores and clones of sandboxes with changes of different sizes, compared with `podman commit` and `podman run`. */
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, takeTurns, timed } from "../measure.ts";
+import { type Contender, takeTurns, timedResult } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import { createCommand } from "./create.ts";
 import type { Setting } from "./setting.ts";
@@ -11,10 +11,22 @@ export const snapshotSizes = [
   { name: "1 GB", MB: 1_000 },
 ] as const;
 
+/** Measured in a scenario of its own, because writing and copying it takes minutes. */
+export const largeSize = { name: "10 GB", MB: 10_000 } as const;
+
+interface Size {
+  readonly name: string;
+  readonly MB: number;
+}
+
+/** More than the largest takes, and its copy by Podman, which lies in the same storage. */
+const storageGB = 16;
+const writeTimeoutS = 300;
+
 export const snapshotTask = (size: string): string => `snapshot, ${size}`;
 export const restoreTask = (size: string): string => `restore, ${size}`;
 export const cloneTask = (size: string): string => `clone, ${size}`;
-const pauseTask = (size: string): string => `pause, ${size}`;
+export const pauseTask = (size: string): string => `pause, ${size}`;
 
 const peerImage = "localhost/sandgate-bench-peer";
 
@@ -26,13 +38,20 @@ export async function snapshot(setting: Setting): Promise<Row[]> {
   return rows;
 }
 
-async function compare({ installation, runs, signal, say }: Setting, { name, MB }: (typeof snapshotSizes)[number]): Promise<Row[]> {
+export const largeSnapshot = (setting: Setting): Promise<Row[]> => compare(setting, largeSize);
+
+async function compare({ installation, runs, signal, say }: Setting, { name, MB }: Size): Promise<Row[]> {
   return installation.withSandbox(async (sandbox) => {
     // Random bytes, which neither a file system nor an archive can compress.
-    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`);
+    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`, writeTimeoutS);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, sandbox, await createCommand(installation, sandbox))];
-    const count = Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
-    const samples = await takeTurns(contenders, { count, warmUp: 1, signal, onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`) });
+    const count = MB > 1_000 ? 3 : Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
+    const samples = await takeTurns(contenders, {
+      count,
+      warmUp: MB > 1_000 ? 0 : 1,
+      signal,
+      onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`),
+    });
     const pair = (task: string, metric: Metric, peer: string): Row[] => [
       rowOf(task, own, samples[own]?.[metric] ?? []),
       rowOf(task, peer, samples.podman?.[metric] ?? []),
@@ -43,7 +62,11 @@ async function compare({ installation, runs, signal, say }: Setting, { name, MB 
       ...pair(cloneTask(name), "clone", "podman commit, run -d"),
       rowOf(pauseTask(name), own, samples[own]?.pause ?? []),
     ];
-  });
+  }, storageGB);
+}
+
+interface Made {
+  readonly id: string;
 }
 
 function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metric> {
@@ -52,21 +75,12 @@ function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metr
   return {
     name: own,
     measure: async () => {
-      let snapshotId = "";
-      let restoredId = "";
-      let cloned = { sandbox: { id: "" }, snapshot: { id: "" } };
-      const taken = await timed(async () => {
-        snapshotId = (await post<{ id: string }>(`/v1/sandboxes/${id}/snapshot`)).id;
-      });
-      const restored = await timed(async () => {
-        restoredId = (await post<{ id: string }>(`/v1/snapshots/${snapshotId}/restore`)).id;
-      });
-      const clonedMs = await timed(async () => {
-        cloned = await post(`/v1/sandboxes/${id}/clone`);
-      });
-      for (const sandboxId of [restoredId, cloned.sandbox.id]) await drop(`/v1/sandboxes/${sandboxId}/delete`);
-      for (const each of [snapshotId, cloned.snapshot.id]) await drop(`/v1/snapshots/${each}`);
-      return { snapshot: taken, restore: restored, clone: clonedMs, pause: pauseOf(stack.worker.lines, snapshotId) };
+      const taken = await timedResult(() => post<Made>(`/v1/sandboxes/${id}/snapshot`));
+      const restored = await timedResult(() => post<Made>(`/v1/snapshots/${taken.result.id}/restore`));
+      const cloned = await timedResult(() => post<{ sandbox: Made; snapshot: Made }>(`/v1/sandboxes/${id}/clone`));
+      for (const sandbox of [restored.result, cloned.result.sandbox]) await drop(`/v1/sandboxes/${sandbox.id}/delete`);
+      for (const snapshot of [taken.result, cloned.result.snapshot]) await drop(`/v1/snapshots/${snapshot.id}`);
+      return { snapshot: taken.ms, restore: restored.ms, clone: cloned.ms, pause: pauseOf(stack.worker.lines, taken.result.id) };
     },
   };
 }

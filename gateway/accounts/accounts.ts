@@ -1,36 +1,94 @@
-/** Accounts and authentication. */
+/** Accounts: loads them, creates the first one from the settings, and others when people sign up. */
+import { type Config, ConfigError } from "../../shared/config.ts";
+import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
+import { newId } from "../../shared/util/ids.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import type { Base } from "../base.ts";
-import type { Limits } from "../limit/limits.ts";
 import { Authenticator } from "./auth.ts";
-import { bootstrap } from "./bootstrap.ts";
 import { BrowserSessions } from "./browser-sessions.ts";
-import { KeyUses } from "./key-uses.ts";
-import { LoginAttempts } from "./login-attempts.ts";
+import { hashKey, KeyUses, keyPrefix } from "./keys.ts";
 import { Passwords } from "./passwords.ts";
 import { openRecords, type Records } from "./records.ts";
 
-export interface Accounts {
-  readonly records: Records;
-  readonly sessions: BrowserSessions;
-  readonly passwords: Passwords;
-  readonly loginAttempts: LoginAttempts;
-  readonly authenticator: Authenticator;
-  readonly keyUses: KeyUses;
-}
+export type Accounts = Readonly<Awaited<ReturnType<typeof openAccounts>>>;
 
 /** Loads accounts and keys into memory, and creates the first account. */
-export async function openAccounts({ config, bus, log, lifecycle }: Base, { rates, failures }: Limits): Promise<Accounts> {
+export async function openAccounts({ config, bus, log, lifecycle }: Base) {
   const records = await openRecords(bus, config, log);
   lifecycle.onStop("records", () => records.stop());
   await bootstrap(config, records, log);
   const sessions = new BrowserSessions(records, config, log);
-  const passwords = new Passwords();
   return {
     records,
     sessions,
-    passwords,
-    loginAttempts: new LoginAttempts({ config, records, passwords, rates, failures }),
+    passwords: new Passwords(config.testPasswordCost),
     authenticator: new Authenticator(records, sessions, config),
     keyUses: new KeyUses(records.keyUse, log),
   };
+}
+
+/** Of the first account: `admin`, an operator whose only active key is the one in the settings. Fixed, so that gateways starting at the same time create only one account. */
+export const adminId = `acct_${"0".repeat(26)}`;
+const keyCharsMin = 20;
+
+/** Creates the account and its key if they are missing, and revokes former keys. */
+export async function bootstrap(config: Config, { accounts, keys }: Records, log: Logger): Promise<void> {
+  const apiKey = config.bootstrapApiKey;
+  if (!apiKey) return;
+  if (apiKey.length < keyCharsMin) throw new ConfigError(`SANDGATE_BOOTSTRAP_API_KEY must have at least ${keyCharsMin} characters`);
+  const now = Date.now();
+  const admin = accounts.get(adminId);
+  if (!admin) await accounts.put(adminId, { id: adminId, name: "admin", tier: "enterprise", suspended: false, operator: true, created_at_ms: now });
+  else if (!admin.operator) await accounts.change(adminId, (record) => ({ ...record, operator: true }));
+  const hash = hashKey(apiKey);
+  for (const [storedHash, key] of keys.entries()) {
+    if (key.account_id !== adminId || storedHash === hash || key.revoked_at_ms !== undefined) continue;
+    await keys.change(storedHash, (record) => ({ ...record, revoked_at_ms: now }));
+    log.warn({ event: "key_revoked", key_id: key.id }, "the former bootstrap key is revoked");
+  }
+  const known = keys.get(hash);
+  if (known && known.revoked_at_ms === undefined) return;
+  await keys.put(hash, { id: known?.id ?? newId("key"), account_id: adminId, name: "bootstrap", prefix: keyPrefix(apiKey), created_at_ms: now });
+  log.info({ event: "key_created", account: adminId }, "the bootstrap key is in place");
+}
+
+/** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */
+const firstOperatorKey = "first-operator";
+
+interface NewLogin {
+  readonly loginKey: string;
+  readonly email: string;
+  readonly name: string;
+  /** As it is stored. */
+  readonly password: string;
+}
+
+/**
+ * Stores an account of the tier beta and its login. Undefined when the e-mail address is taken, on whatever gateway; that
+ * takes as long.
+ */
+export async function makeAccount(
+  records: Records,
+  { firstAccountOperator }: Config,
+  { loginKey, email, name, password }: NewLogin,
+): Promise<AccountRecord | undefined> {
+  const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
+  const now = Date.now();
+  const account: AccountRecord = { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: now };
+  const login: LoginRecord = { account_id: account.id, email, password, password_version: 1, changed_at_ms: now };
+  // First the account, so that no login ever leads nowhere.
+  await records.accounts.put(account.id, account);
+  if (!(await records.logins.create(loginKey, login))) {
+    // Not waited for: the time until the answer must not tell that there was something to undo.
+    records.accounts.delete(account.id).catch(() => {});
+    return undefined;
+  }
+  return mayBeFirst ? asFirstOperator(records, account, login) : account;
+}
+
+/** Of several first accounts made at the same time one becomes the operator: the one whose entry the server takes. */
+async function asFirstOperator(records: Records, account: AccountRecord, login: LoginRecord): Promise<AccountRecord> {
+  const isFirst = await records.logins.create(firstOperatorKey, { ...login, password: "" });
+  if (!isFirst) return account;
+  return (await records.accounts.change(account.id, (record) => ({ ...record, operator: true }))) ?? account;
 }

@@ -1,9 +1,12 @@
-/** Creates, finds and revokes the API keys of accounts. */
+/** Creates, finds and revokes the API keys of accounts, and records their use. */
 import { hash as digest, randomBytes } from "node:crypto";
+import type { BucketMirror } from "../../shared/bus/mirror.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { KeyRecord } from "../../shared/schemas/records.ts";
+import type { KeyRecord, KeyUse } from "../../shared/schemas/records.ts";
 import { newId } from "../../shared/util/ids.ts";
+import type { Logger } from "../../shared/util/log.ts";
 import { newestFirst } from "../../shared/util/newest-first.ts";
+import type { Caller } from "../call.ts";
 import type { Records } from "./records.ts";
 
 /** The most revoked keys kept per account; beyond it, those revoked first are removed early. */
@@ -118,3 +121,30 @@ export async function revokeKey(records: Records, id: string, accountId?: string
 }
 
 export const keyNotFound = (id: string): SandgateError => new SandgateError("not_found", `API key not found: ${id.slice(0, 64)}`, { reason: "no_such_key" });
+
+const everyMs = 60_000;
+const rememberedMax = 10_000;
+
+/** Records when keys were last used, at most once a minute per key across all gateways. */
+export class KeyUses {
+  readonly #uses: BucketMirror<KeyUse>;
+  readonly #log: Logger;
+  /** When this gateway last wrote each key's use. */
+  readonly #notedAtMs = new Map<string, number>();
+
+  constructor(uses: BucketMirror<KeyUse>, log: Logger) {
+    this.#uses = uses;
+    this.#log = log;
+  }
+
+  /** Records a use of the caller's key. */
+  note({ key }: Caller): void {
+    if (!key) return;
+    const now = Date.now();
+    if (now - (this.#notedAtMs.get(key.id) ?? 0) < everyMs) return;
+    if (this.#notedAtMs.size >= rememberedMax) this.#notedAtMs.clear();
+    this.#notedAtMs.set(key.id, now);
+    if (now - (this.#uses.get(key.id)?.used_at_ms ?? 0) < everyMs) return;
+    this.#uses.put(key.id, { used_at_ms: now }).catch((err) => this.#log.debug({ err }, "could not record the use of a key"));
+  }
+}

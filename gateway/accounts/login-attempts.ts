@@ -1,11 +1,11 @@
 /** Limits password guessing, per account and per address, across all gateways. */
-import { hash } from "node:crypto";
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord } from "../../shared/schemas/records.ts";
+import { cookieLine, cookieOf } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type AddressLimit, networkOf } from "../limit/addresses.ts";
 import { type RateLimiter, rateLimited } from "../limit/rates.ts";
-import { deviceOf } from "./devices.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Records } from "./records.ts";
 
@@ -27,39 +27,31 @@ interface Parts {
   readonly failures: AddressLimit;
 }
 
-export class LoginAttempts {
-  readonly #parts: Parts;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
+/**
+ * Returns the login record if the password is right; undefined if it is wrong or there is no record, in the same time. A
+ * wrong password spends three tries: of the account from this address, of the account from all addresses, and of the
+ * address for any account. The right password gives back the account's tries. A browser that has logged in before has
+ * separate tries, so that nobody can lock it out.
+ *
+ * @throws {SandgateError} `rate_limited` when no tries are left, `unavailable` when too many logins are in progress.
+ */
+export async function checkPassword(parts: Parts, exchange: Exchange, loginKey: string, password: string): Promise<LoginRecord | undefined> {
+  const { rates, records, passwords, failures, config } = parts;
+  const address = exchange.address(config.trustProxy);
+  const cookies = exchange.header("cookie");
+  failures.refuseExhausted(address);
+  // Always read from the server: the faster answer from memory would reveal which accounts exist.
+  const login = await records.logins.read(loginKey);
+  const tries = await takeTries(rates, triesOf(config, loginKey, address, deviceOf(cookies, login)));
+  let isWrong = false;
+  try {
+    if (await passwords.verify(password, login?.password)) return login;
+    isWrong = true;
+  } finally {
+    if (!isWrong) await giveBack(rates, tries);
   }
-
-  /**
-   * Returns the login record if the password is right; undefined if it is wrong or there is no record, in the same time. A
-   * wrong password spends three tries: of the account from this address, of the account from all addresses, and of the
-   * address for any account. The right password gives back the account's tries. A browser that has logged in before has
-   * separate tries, so that nobody can lock it out.
-   *
-   * @throws {SandgateError} `rate_limited` when no tries are left, `unavailable` when too many logins are in progress.
-   */
-  async checkPassword(exchange: Exchange, loginKey: string, password: string): Promise<LoginRecord | undefined> {
-    const { rates, records, passwords, failures, config } = this.#parts;
-    const address = exchange.address(config.trustProxy);
-    const cookies = exchange.header("cookie");
-    failures.refuseExhausted(address);
-    // Always read from the server: the faster answer from memory would reveal which accounts exist.
-    const login = await records.logins.read(loginKey);
-    const tries = await takeTries(rates, triesOf(config, loginKey, address, deviceOf(cookies, login)));
-    let isWrong = false;
-    try {
-      if (await passwords.verify(password, login?.password)) return login;
-      isWrong = true;
-    } finally {
-      if (!isWrong) await giveBack(rates, tries);
-    }
-    failures.take(address);
-    return undefined;
-  }
+  failures.take(address);
+  return undefined;
 }
 
 interface Tries {
@@ -92,4 +84,32 @@ async function takeTries(rates: RateLimiter, wanted: readonly Tries[]): Promise<
 
 async function giveBack(rates: RateLimiter, taken: readonly Tries[]): Promise<void> {
   for (const { key } of taken) await rates.giveBack(key);
+}
+
+const cookieName = "sandgate_device";
+const lifeS = 31_536_000;
+
+/*
+ * Device cookies identify browsers that have logged in to an account before. They may still try passwords when unknown clients
+ * are locked out. The cookie does not log in. https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies
+ */
+
+/** The device id, if the `Cookie` header proves that the device has logged in with the account's current password. */
+export function deviceOf(cookieHeader: string, login: LoginRecord | undefined): string | undefined {
+  const [device = "", proof = ""] = cookieOf(cookieHeader, cookieName)?.split(".", 2) ?? [];
+  if (!login || !device || !proof) return undefined;
+  const [expected, given] = [Buffer.from(proofOf(device, login)), Buffer.from(proof)];
+  return expected.length === given.length && timingSafeEqual(expected, given) ? device : undefined;
+}
+
+/** The `Set-Cookie` header for a browser that has just logged in; undefined if the device is already known. */
+export function knownDevice(cookieHeader: string, login: LoginRecord, { publicUrl }: Pick<Config, "publicUrl">): string | undefined {
+  if (deviceOf(cookieHeader, login) !== undefined) return undefined;
+  const device = randomBytes(16).toString("base64url");
+  return cookieLine(cookieName, `${device}.${proofOf(device, login)}`, lifeS, publicUrl);
+}
+
+/** Proves a device, keyed with the stored password hash, which only gateways know and which changes with the password. */
+function proofOf(device: string, { account_id, password }: LoginRecord): string {
+  return createHmac("sha256", password).update(`device ${account_id} ${device}`).digest("base64url");
 }

@@ -3,8 +3,6 @@ import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:c
 import { SandgateError } from "../../shared/errors.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 
-/** As OWASP advises for scrypt: 32 MiB and about 80 ms per hash. */
-const cost = { N: 2 ** 15, r: 8, p: 1 } as const;
 const saltBytes = 16;
 const hashBytes = 32;
 /** Each hash occupies a thread of libuv's pool, which file access and DNS lookups need too. */
@@ -12,16 +10,24 @@ const atOnceMax = 2;
 const waitingMax = 32;
 
 export class Passwords {
+  /** Of new hashes. */
+  readonly #cost: Parameters;
   readonly #slots = new Semaphore(atOnceMax);
   #inside = 0;
   /** Takes as long to verify as any other, and matches no password. */
-  readonly #dummy = stored(cost, randomBytes(saltBytes), randomBytes(hashBytes));
+  readonly #dummy: string;
+
+  /** @param costLog2 with 15, a hash takes 32 MiB and about 80 ms, as OWASP advises for scrypt */
+  constructor(costLog2: number) {
+    this.#cost = { N: 2 ** costLog2, r: 8, p: 1 };
+    this.#dummy = stored(this.#cost, randomBytes(saltBytes), randomBytes(hashBytes));
+  }
 
   /** The text to store for a password. @throws {SandgateError} `unavailable` when too many calls are waiting. */
   hash(password: string): Promise<string> {
     return this.#inTurn(async () => {
       const salt = randomBytes(saltBytes);
-      return stored(cost, salt, await derive(password, salt, cost, hashBytes));
+      return stored(this.#cost, salt, await derive(password, salt, this.#cost, hashBytes));
     });
   }
 

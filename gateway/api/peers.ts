@@ -2,21 +2,9 @@
 
 import { answer } from "../../shared/bus/calls.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
-import type { Idempotency } from "../limit/idempotency.ts";
-import type { Ownership } from "../limit/ownership.ts";
-import type { RateLimiter } from "../limit/rates.ts";
-import type { Reservations } from "../limit/reservations.ts";
-import type { SessionTokens } from "../live/tokens.ts";
-import type { AccountActivity } from "../metrics/activity.ts";
+import type { GatewayContext } from "../context.ts";
 
-interface Answerers {
-  readonly ownership: Ownership;
-  readonly rates: RateLimiter;
-  readonly reservations: Reservations;
-  readonly idempotency: Idempotency;
-  readonly activity: AccountActivity;
-  readonly tokens: SessionTokens;
-}
+type Answerers = Pick<GatewayContext, "ownership" | "rates" | "reservations" | "idempotency" | "activity" | "tokens">;
 
 /** Starts answering. */
 export function servePeers(bus: Bus, { ownership, rates, reservations, idempotency, activity, tokens }: Answerers): void {

@@ -7,29 +7,26 @@
  * synchronously, without a promise: promises would be most of the cost of a cheap call.
  */
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Admission } from "./admission.ts";
 import { audit } from "./audit.ts";
-import type { CallLimits } from "./rate.ts";
+import { spend } from "./rate.ts";
 import type { Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
 
 export interface Pipeline {
   readonly context: GatewayContext;
   readonly admission: Admission;
-  readonly limits: CallLimits;
-  readonly log: Logger;
 }
 
 /** Answers one exchange by its route. Every failure becomes an error response. */
 export function handle(pipeline: Pipeline, exchange: Exchange, route: Route): void {
   try {
     const answering = begin(pipeline, exchange, route);
-    if (answering) answering.catch((thrown: unknown) => answerError(pipeline.log, exchange, thrown, route));
+    if (answering) answering.catch((thrown: unknown) => answerError(pipeline.context, exchange, thrown, route));
   } catch (thrown) {
-    answerError(pipeline.log, exchange, thrown, route);
+    answerError(pipeline.context, exchange, thrown, route);
   }
 }
 
@@ -66,7 +63,7 @@ function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallerRoute
 }
 
 /** Admits a call. From here on, a call that changes something is audited when it is over. @throws {SandgateError} `unavailable`. */
-function admit({ admission, log }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+function admit({ admission, context: { log } }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
   if (route.method !== "GET") exchange.onDone(() => audit(log, exchange, route, caller));
   admission.refuseIfFull();
 }
@@ -77,8 +74,8 @@ function held({ admission }: Pipeline, exchange: Exchange, route: CallRoute, cal
   return answering;
 }
 
-function spendAndPerform({ context, limits }: Pipeline, exchange: Exchange, route: CallerRoute, caller: Caller): Answering {
-  const limited = limits.spend(exchange, caller, route.allowance);
+function spendAndPerform({ context }: Pipeline, exchange: Exchange, route: CallerRoute, caller: Caller): Answering {
+  const limited = spend(context, exchange, caller, route.allowance);
   return limited ? limited.then(() => route.perform(context, exchange, caller)) : route.perform(context, exchange, caller);
 }
 
@@ -97,7 +94,7 @@ function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }
   }
 }
 
-function answerError(log: Logger, exchange: Exchange, thrown: unknown, route: Route): void {
+function answerError({ log }: GatewayContext, exchange: Exchange, thrown: unknown, route: Route): void {
   const error = SandgateError.from(thrown);
   if (error.status >= 500 && !exchange.aborted) {
     log[error.code === "internal_error" ? "error" : "warn"](

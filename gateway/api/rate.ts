@@ -1,10 +1,9 @@
 /** The pipeline's rate limit step: spends one of the caller's tokens and reports in headers what is left. */
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
-import type { KeyUses } from "../accounts/key-uses.ts";
 import type { Caller } from "../call.ts";
+import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { type RateLimiter, rateLimited, type Verdict } from "../limit/rates.ts";
-import type { AccountActivity } from "../metrics/activity.ts";
+import { rateLimited, type Verdict } from "../limit/rates.ts";
 
 /**
  * The budget that a call counts against. `requests`: the tokens of the caller. `pages`: a separate allowance for browsers,
@@ -13,36 +12,25 @@ import type { AccountActivity } from "../metrics/activity.ts";
  */
 export type Allowance = "requests" | "pages" | "lookups";
 
+/** Of the allowances other than `requests`. */
 const ownPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
 
-export class CallLimits {
-  readonly #rates: RateLimiter;
-  readonly #activity: AccountActivity;
-  readonly #keyUses: KeyUses;
+/** Lets the call through; synchronously unless another gateway must be asked. @throws {SandgateError} `rate_limited`. */
+export function spend(context: GatewayContext, exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
+  const isOwn = allowance === "lookups" || (allowance === "pages" && caller.session !== undefined);
+  const policy = isOwn ? ownPolicy : caller.policy;
+  const verdict = context.rates.take(isOwn ? `${caller.limitKey}:${allowance}` : caller.limitKey, policy);
+  if (verdict instanceof Promise) return verdict.then((later) => apply(context, exchange, caller, policy, later));
+  apply(context, exchange, caller, policy, verdict);
+}
 
-  constructor(rates: RateLimiter, activity: AccountActivity, keyUses: KeyUses) {
-    this.#rates = rates;
-    this.#activity = activity;
-    this.#keyUses = keyUses;
+function apply({ activity, keyUses }: GatewayContext, exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict): void {
+  exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
+  if (policy !== ownPolicy) {
+    activity.count(caller, verdict.granted);
+    keyUses.note(caller);
   }
-
-  /** Lets the call through; synchronously unless another gateway must be asked. @throws {SandgateError} `rate_limited`. */
-  spend(exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
-    const isOwn = allowance === "lookups" || (allowance === "pages" && caller.session !== undefined);
-    const policy = isOwn ? ownPolicy : caller.policy;
-    const verdict = this.#rates.take(isOwn ? `${caller.limitKey}:${allowance}` : caller.limitKey, policy);
-    if (verdict instanceof Promise) return verdict.then((later) => this.#apply(exchange, caller, policy, later, isOwn));
-    this.#apply(exchange, caller, policy, verdict, isOwn);
-  }
-
-  #apply(exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict, isOwn: boolean): void {
-    exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
-    if (!isOwn) {
-      this.#activity.count(caller, verdict.granted);
-      this.#keyUses.note(caller);
-    }
-    if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
-  }
+  if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
 }
 
 const policyHeaders = new WeakMap<Policy, string>();

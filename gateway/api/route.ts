@@ -1,13 +1,13 @@
 /** Routes: access, input and handler. The constructors tie the types of a handler to the schemas of its input. */
+
 import Type, { type Static, type TNever, type TObject, type TSchema } from "typebox";
+import { SandgateError } from "../../shared/errors.ts";
 import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
 import { type Answer, type Answered, answered, type Call, type Caller, type OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import type { OperationDocs } from "../docs/operation.ts";
-import type { CallFacts, OpenFacts } from "../docs/route.ts";
+import type { CallFacts, OpenFacts, OperationDocs } from "../docs/operation.ts";
 import { readJson } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { parseQuery } from "../http/query.ts";
 import type { Allowance } from "./rate.ts";
 
 /** A promise only if there is something to wait for. */
@@ -125,4 +125,27 @@ function wellFormed<Query, Body>(
   const { check } = input.body;
   if (method === "GET") return goOn({ exchange, query, body: check(emptyBody) });
   return readJson(exchange.body, exchange.header("content-type"), config.bodyBytesMax).then((body) => goOn({ exchange, query, body: check(body) }));
+}
+
+/** Accepted on every call in place of the key header. Skipped here: authentication has already read it. */
+const keyParameter = "api_key";
+
+/**
+ * A value that should be a number but is not stays a string, so that validation can report it.
+ *
+ * @throws {SandgateError} `invalid_request` for a parameter that is unknown or repeated.
+ */
+export function parseQuery(schema: TObject, query: string): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  if (query === "") return values;
+  const seen = new Set<string>();
+  for (const [name, text] of new URLSearchParams(query)) {
+    if (seen.has(name)) throw new SandgateError("invalid_request", `the query parameter ${name} must come only once`);
+    seen.add(name);
+    if (name === keyParameter) continue;
+    if (!Object.hasOwn(schema.properties, name)) throw new SandgateError("invalid_request", `Unknown query parameter: ${name.slice(0, 100)}`);
+    const { type } = schema.properties[name] as { type?: string };
+    values[name] = type === "integer" && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+  }
+  return values;
 }

@@ -1,11 +1,10 @@
 /** The route table: the only declaration of each path. Method, path, input, docs, handler, access. */
-import { LogInBody, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import { KeyBody, LogInBody, OwnKeysQuery, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { AccountChange, AccountsQuery, KeyChange, KeysQuery } from "../../shared/schemas/admin/accounts.ts";
 import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
 import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
+import { PageQuery } from "../../shared/schemas/fields.ts";
 import { DownloadQuery, StatQuery, UploadQuery } from "../../shared/schemas/files.ts";
-import { KeyBody, OwnKeysQuery } from "../../shared/schemas/keys.ts";
-import { PageQuery } from "../../shared/schemas/pages.ts";
 import { CreateBody, DeleteBody, FindQuery } from "../../shared/schemas/sandboxes.ts";
 import { SessionQuery, SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { CloneBody, RestoreBody, SnapshotBody } from "../../shared/schemas/snapshots.ts";
@@ -28,9 +27,7 @@ import { authSettings, changePassword, logIn, logOut, signUp } from "../handlers
 import { cloneSandbox } from "../handlers/clone.ts";
 import { execute, executeAsync } from "../handlers/execute.ts";
 import { download, stat, upload } from "../handlers/files.ts";
-import { health, readiness } from "../handlers/health.ts";
-import { asset, favicon, page, pagePaths } from "../handlers/pages.ts";
-import { openApi, reference } from "../handlers/reference.ts";
+import { asset, favicon, health, openApi, page, pagePaths, readiness, reference } from "../handlers/pages.ts";
 import { restoreSnapshot } from "../handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, findSandboxes, getSandbox, listSandboxes } from "../handlers/sandboxes.ts";
 import { listSessions, makeSessionToken, openSession } from "../handlers/sessions.ts";

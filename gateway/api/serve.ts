@@ -9,11 +9,9 @@ import type { Exchange } from "../http/exchange.ts";
 import { Hosts } from "../http/hosts.ts";
 import { listen } from "../http/server.ts";
 import { Metrics } from "../metrics/metrics.ts";
-import { Admission } from "./admission.ts";
+import { Admission, endWithTheirRights } from "./admission.ts";
 import { logWhenOver } from "./audit.ts";
-import { endWithTheirRights } from "./ended.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
-import { CallLimits } from "./rate.ts";
 import { routes } from "./routes.ts";
 
 const pollMs = 50;
@@ -23,11 +21,11 @@ const endMs = 1_000;
 export async function serve(context: GatewayContext): Promise<number> {
   const { config, log, lifecycle, hub, sockets } = context;
   const admission = new Admission(config.requestsMax);
-  endWithTheirRights(context.records, context.authenticator, admission, sockets, log);
+  endWithTheirRights(context, admission);
   const hosts = new Hosts(config);
   const metrics = new Metrics({ ...context, inProgress: () => admission.inProgress });
   lifecycle.onStop("metrics", await metrics.listen(config, hosts));
-  const pipeline: Pipeline = { context, admission, limits: new CallLimits(context.rates, context.activity, context.keyUses), log };
+  const pipeline: Pipeline = { context, admission };
   const server = await listen(config.host, config.port, {
     routes,
     corsOrigins: config.corsOrigins,

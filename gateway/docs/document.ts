@@ -1,10 +1,10 @@
 /** Generates openapi.json from the route table and from the schemas that validate calls. */
 
+import type { TSchema } from "typebox";
 import { components, introduction, securitySchemes } from "./common.ts";
-import { tags } from "./operation.ts";
-import { operationOf } from "./paths.ts";
+import { ids } from "./examples.ts";
+import { type DocumentedRoute, isDocumented, type OperationDocs, type RouteFacts, tags, templateOf } from "./operation.ts";
 import { Responses } from "./responses.ts";
-import { isDocumented, type RouteFacts, templateOf } from "./route.ts";
 import { type Json, Schemas } from "./schema.ts";
 
 export interface Server {
@@ -46,4 +46,68 @@ export function buildDocument(routes: readonly RouteFacts[], version: string): D
     paths,
     components: { schemas: schemas.components as Record<string, Json>, responses: responses.shared, ...components, securitySchemes },
   };
+}
+
+type Properties = Readonly<Record<string, TSchema>>;
+interface ObjectSchema {
+  readonly properties: Properties;
+  readonly required?: readonly string[];
+}
+
+function operationOf(route: DocumentedRoute, schemas: Schemas, responses: Responses): Json {
+  const { tag, name, summary, description, once } = route.docs;
+  const own = [...pathParameters(route.docs), ...queryParameters(route, schemas)];
+  const parameters = once ? [...own, { $ref: "#/components/parameters/Idempotency-Key" }] : own;
+  const requestBody = bodyOf(route, schemas, responses);
+  return {
+    tags: [tag],
+    operationId: name,
+    summary,
+    ...(description ? { description } : {}),
+    security: securityOf(route),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(requestBody ? { requestBody } : {}),
+    responses: responses.of(route),
+  };
+}
+
+function pathParameters({ of }: OperationDocs): Json[] {
+  if (!of) return [];
+  return [
+    { name: "id", in: "path", required: true, description: `The id of the ${of === "key" ? "API key" : of}.`, schema: { type: "string" }, example: ids[of] },
+  ];
+}
+
+function queryParameters(route: DocumentedRoute, schemas: Schemas): Json[] {
+  if (route.access === "open") return [];
+  const { properties, required = [] } = route.query.schema as unknown as ObjectSchema;
+  return Object.entries(properties).map(([name, schema]) => {
+    const { description, ...plain } = schemas.of(schema);
+    const example = route.docs.query?.[name];
+    return {
+      name,
+      in: "query",
+      ...(required.includes(name) ? { required: true } : {}),
+      description,
+      schema: plain,
+      ...(example === undefined ? {} : { example }),
+    };
+  });
+}
+
+function bodyOf(route: DocumentedRoute, schemas: Schemas, responses: Responses): Json | undefined {
+  if (route.access === "open" || route.method === "GET") return undefined;
+  if (route.body === "file") return { required: true, content: responses.contents(route.docs.file ?? []) };
+  const schema = route.body.schema as TSchema & ObjectSchema;
+  if (Object.keys(schema.properties).length === 0) return undefined;
+  const required = (schema.required ?? []).length > 0;
+  return { required, content: { "application/json": { schema: schemas.of(schema), ...(route.docs.body ? { example: route.docs.body } : {}) } } };
+}
+
+/** The accepted security schemes; any one of them is enough. */
+function securityOf(route: DocumentedRoute): Json[] {
+  if (route.access === "open" || route.access === "anyone") return [];
+  const { access, method, asksWho } = route;
+  const browser = { browser: [], ...(asksWho ? {} : { browserAccount: [] }), ...(method === "GET" ? {} : { csrfToken: [] }) };
+  return access === "person" ? [browser] : [{ apiKey: [] }, { apiKeyQuery: [] }, browser];
 }

@@ -1,7 +1,6 @@
 /** Example values for openapi.json. */
-import type { Account, CurrentAccount } from "../../shared/schemas/accounts.ts";
+import type { Account, ApiKey, CurrentAccount } from "../../shared/schemas/accounts.ts";
 import type { AdminAccount, AdminApiKey } from "../../shared/schemas/admin/accounts.ts";
-import type { ApiKey } from "../../shared/schemas/keys.ts";
 import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";
 import type { SnapshotInfo } from "../../shared/schemas/snapshots.ts";
 

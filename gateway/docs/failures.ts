@@ -1,8 +1,7 @@
 /** Errors that all calls share, and errors that several operations document. */
 
 import { ids } from "./examples.ts";
-import type { Failures } from "./operation.ts";
-import type { CallFacts } from "./route.ts";
+import type { CallFacts, Failures } from "./operation.ts";
 
 const always: Failures = {
   internal_error: {

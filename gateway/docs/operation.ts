@@ -1,6 +1,7 @@
 /** The documentation of a route for openapi.json, beyond its method, path and input schemas. */
-import type { Static, TSchema } from "typebox";
+import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, ReasonedCode, ReasonOf } from "../../shared/errors.ts";
+import type { Endpoint } from "../http/exchange.ts";
 
 /** The groups of operations, in the order of the reference. */
 export const tags = {
@@ -63,7 +64,7 @@ export interface OperationDocs<A extends TSchema = TSchema> {
   /** Other documented answers that do not use the error envelope. */
   readonly others?: readonly (Omit<Success, "status"> & { readonly status: number })[];
   /** Errors in addition to those of all calls of its kind. */
-  readonly failures: Failures;
+  readonly failures?: Failures;
   /** Arguments after the URL in the curl example, if they cannot be derived. */
   readonly curl?: string;
   /** The command whose output is piped to curl. */
@@ -71,6 +72,11 @@ export interface OperationDocs<A extends TSchema = TSchema> {
   /** An example with the client library, for what curl cannot do. */
   readonly program?: string;
 }
+
+/** Declares an operation of this group. */
+export const operationsOf =
+  (tag: Tag) =>
+  <D extends Omit<OperationDocs, "tag">>(docs: D): D & { readonly tag: Tag } => ({ tag, ...docs });
 
 export const json = <A extends TSchema>(schema: A, example: Static<A>): readonly Content[] => [{ type: "application/json", schema, example }];
 const success =
@@ -81,3 +87,38 @@ const success =
 /** A successful answer with a JSON body. */
 export const ok = success(200);
 export const made = success(201);
+
+interface Told extends Endpoint {
+  /** `page` marks a route that serves the web pages and is not part of the API. */
+  readonly docs: OperationDocs | "page";
+}
+
+/** Facts about a route that bypasses the pipeline. */
+export interface OpenFacts extends Told {
+  readonly access: "open";
+}
+
+/** Facts about an API call. */
+export interface CallFacts extends Told {
+  /**
+   * Who may call. `account`: with an API key or logged in on the web page. `person`: only logged in. `operator`: an operator's
+   * account. `anyone`: without authentication; browsers only from our own pages.
+   */
+  readonly access: "account" | "person" | "operator" | "anyone";
+  /** Whether the call asks who is logged in, so that a browser may call it without naming an account. */
+  readonly asksWho: boolean;
+  readonly query: { readonly schema: TObject };
+  /** `file`: the handler reads the body itself, as a stream. */
+  readonly body: { readonly schema: TSchema } | "file";
+}
+
+export type RouteFacts = OpenFacts | CallFacts;
+
+/** A route that the reference documents. */
+export type DocumentedRoute = RouteFacts & { readonly docs: OperationDocs };
+
+/** Routes that serve the web pages are not documented. */
+export const isDocumented = <R extends RouteFacts>(route: R): route is R & { readonly docs: OperationDocs } => typeof route.docs === "object";
+
+/** The path in OpenAPI syntax. */
+export const templateOf = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}");

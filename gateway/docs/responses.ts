@@ -1,10 +1,9 @@
 /** Generates the responses of an operation: its success, and its errors by status. */
 import { type ErrorCode, statusOf } from "../../shared/errors.ts";
-import { ErrorAnswer } from "../../shared/schemas/errors.ts";
+import { ErrorAnswer } from "../../shared/schemas/fields.ts";
 import { ids } from "./examples.ts";
 import { commonFailures, openFailures } from "./failures.ts";
-import type { Content, Failure, Failures } from "./operation.ts";
-import type { DocumentedRoute } from "./route.ts";
+import type { Content, DocumentedRoute, Failure, Failures } from "./operation.ts";
 import type { Json, Schemas } from "./schema.ts";
 
 /** Statuses of errors that carry `Retry-After`. */

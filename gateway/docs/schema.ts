@@ -1,6 +1,6 @@
 /** Converts TypeBox schemas for openapi.json: our own annotations become descriptions, named objects become components. */
 import type { TSchema } from "typebox";
-import { wordsOf } from "../../shared/schemas/words.ts";
+import { wordsOf } from "../../shared/schemas/fields.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -10,20 +10,10 @@ import { LayerCollector } from "./layers.ts";
 import { SandboxDirectory } from "./sandboxes.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
 
-export interface Fleet {
-  readonly workers: Dispatcher;
-  readonly sandboxes: SandboxDirectory;
-  readonly snapshots: SnapshotDirectory;
-  /** The storage behind the directories, for clean-up tasks. */
-  readonly storage: {
-    readonly sandboxes: EntryMirror<SandboxEntry>;
-    readonly snapshots: EntryMirror<SnapshotEntry>;
-    readonly layers: LayerCollector;
-  };
-}
+export type Fleet = Readonly<Awaited<ReturnType<typeof openFleet>>>;
 
 /** Loads the directory into memory. */
-export async function openFleet({ config, bus, peers, log, lifecycle }: Base): Promise<Fleet> {
+export async function openFleet({ config, bus, peers, log, lifecycle }: Base) {
   await makeLayerStore(bus, config.snapshotArchiveBytesMax);
   const sandboxes = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
   lifecycle.onStop("sandboxes", () => sandboxes.stop());
@@ -34,6 +24,7 @@ export async function openFleet({ config, bus, peers, log, lifecycle }: Base): P
     workers: new Dispatcher(bus, peers, config),
     sandboxes: new SandboxDirectory(sandboxes),
     snapshots: new SnapshotDirectory(snapshots, layers),
+    /** The storage behind the directories, for clean-up tasks. */
     storage: { sandboxes, snapshots, layers },
   };
 }

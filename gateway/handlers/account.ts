@@ -1,19 +1,26 @@
 /** The caller's own account: limits, keys and usage. */
 
-import type { Static } from "typebox";
 import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
-import type { AccountUsage, CurrentAccount, KeyUsage } from "../../shared/schemas/accounts.ts";
-import type { ApiKeyPage, KeyBody, NewApiKey, OwnKeysQuery, RevokedApiKey } from "../../shared/schemas/keys.ts";
-import { ownKeysDefault } from "../../shared/schemas/keys.ts";
+import {
+  type AccountUsage,
+  type ApiKeyPage,
+  type CurrentAccount,
+  type KeyBody,
+  type KeyUsage,
+  type NewApiKey,
+  ownKeysDefault,
+  type RevokedApiKey,
+} from "../../shared/schemas/accounts.ts";
+import type { PageQuery } from "../../shared/schemas/fields.ts";
 import type { AccountRecord, KeyRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { policyOf } from "../accounts/auth.ts";
 import { createKey, isActive, keysOf, revokeKey } from "../accounts/keys.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { rateLimited } from "../limit/rates.ts";
-import { paginate } from "./paginate.ts";
-import { accountView, iso, keyView } from "./views.ts";
+import { lastHour } from "../metrics/activity.ts";
+import { accountView, iso, keyView, paginate } from "./views.ts";
 
 /** Limits key creation, because each key is written to the disk of every NATS server. */
 const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
@@ -33,17 +40,14 @@ export function getAccount(context: GatewayContext, { caller }: Call<unknown, un
 }
 
 /** All keys, including revoked ones, newest first. */
-export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<Static<typeof OwnKeysQuery>, unknown>): ApiKeyPage {
+export function listKeys(context: GatewayContext, { query, caller: { account } }: Call<PageQuery, unknown>): ApiKeyPage {
   const keys = keysOf(context.records, account.id);
   const page = paginate(keys, { page_size: ownKeysDefault, ...query }, (key) => keyView(context, account, key));
   return { ...page, active: keys.filter(isActive).length };
 }
 
 /** Creates a key; only this answer shows it. @throws {SandgateError} `conflict` when there are too many, `rate_limited`. */
-export async function makeKey(
-  { records, rates, config }: GatewayContext,
-  { exchange, caller, body }: Call<unknown, Static<typeof KeyBody>>,
-): Promise<NewApiKey> {
+export async function makeKey({ records, rates, config }: GatewayContext, { exchange, caller, body }: Call<unknown, KeyBody>): Promise<NewApiKey> {
   const verdict = await rates.take(`keys:${caller.account.id}`, keysMade);
   if (!verdict.granted) throw rateLimited(`an account can make at most ${keysMade.limit} keys an hour`, verdict);
   const name = body.name?.trim() || keyNameDefault;
@@ -63,7 +67,7 @@ export async function endKey({ records }: GatewayContext, { caller, id }: Call<u
 export async function getUsage(context: GatewayContext, { caller: { account } }: Call<unknown, unknown>): Promise<AccountUsage> {
   const keys = keysOf(context.records, account.id).filter(isActive);
   const [history, ...allowances] = await Promise.all([
-    context.usage.lastHour(account.id),
+    lastHour(context, account.id),
     ...keys.map((key) => allowance(context, account, key)),
     allowance(context, account, undefined),
   ]);

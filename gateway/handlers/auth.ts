@@ -1,12 +1,10 @@
 /** Sign-up, login, logout and password change. */
 
-import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
+import { makeAccount } from "../accounts/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
-import { knownDevice } from "../accounts/devices.ts";
-import { loginKeyOf } from "../accounts/login-attempts.ts";
-import { makeAccount } from "../accounts/sign-up.ts";
+import { checkPassword, knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
 import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";
@@ -22,7 +20,7 @@ export function authSettings({ config }: GatewayContext): AuthSettings {
  *
  * @throws {SandgateError} `forbidden` when sign-up is closed, `rate_limited`.
  */
-export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof SignUpBody>>): Promise<Message> {
+export async function signUp(context: GatewayContext, { exchange, body }: OpenCall<unknown, SignUpBody>): Promise<Message> {
   const { config, records, passwords, signUps } = context;
   if (!config.signUp)
     throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
@@ -36,9 +34,9 @@ export async function signUp(context: GatewayContext, { exchange, body }: OpenCa
 }
 
 /** @throws {SandgateError} `unauthorized`, the same for a wrong password and an unknown address; `forbidden` when suspended. */
-export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, Static<typeof LogInBody>>): Promise<CurrentAccount> {
+export async function logIn(context: GatewayContext, { exchange, body }: OpenCall<unknown, LogInBody>): Promise<CurrentAccount> {
   const loginKey = loginKeyOf(body.email);
-  const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.password);
+  const login = await checkPassword(context, exchange, loginKey, body.password);
   const account = login && (await context.records.accounts.find(login.account_id));
   if (!login || !account) throw new SandgateError("unauthorized", "Wrong e-mail or password.");
   exchange.audited = { account: account.id };
@@ -58,13 +56,13 @@ export async function logOut({ sessions }: GatewayContext, { exchange }: Call<un
 }
 
 /** Changes the password. All sessions end except the new one in the answer. @throws {SandgateError} `forbidden`. */
-export async function changePassword(context: GatewayContext, call: Call<unknown, Static<typeof PasswordBody>>): Promise<NewPassword> {
+export async function changePassword(context: GatewayContext, call: Call<unknown, PasswordBody>): Promise<NewPassword> {
   const { records, sessions, passwords } = context;
   const { exchange, caller, body } = call;
   const loginKey = caller.session?.login;
   if (loginKey === undefined) throw wrongPassword();
   refuseAddressAsPassword("new_password", body.new_password, caller.account.email ?? "");
-  const login = await context.loginAttempts.checkPassword(exchange, loginKey, body.current_password);
+  const login = await checkPassword(context, exchange, loginKey, body.current_password);
   if (!login) throw wrongPassword();
   const password = await passwords.hash(body.new_password);
   const changed = await records.logins.change(loginKey, (record) => {

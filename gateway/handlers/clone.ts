@@ -1,6 +1,5 @@
 /** Clones a sandbox: takes a snapshot and creates a sandbox from it. */
 
-import type { Static } from "typebox";
 import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Clone, CloneBody } from "../../shared/schemas/snapshots.ts";
@@ -16,10 +15,7 @@ interface Made {
   readonly snapshot: SnapshotEntry;
 }
 
-export async function cloneSandbox(
-  context: GatewayContext,
-  { exchange, by, caller, id, body }: Call<unknown, Static<typeof CloneBody>>,
-): Promise<Answer<Clone>> {
+export async function cloneSandbox(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, CloneBody>): Promise<Answer<Clone>> {
   const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };

@@ -1,6 +1,5 @@
 /** execute and execute_async: a stream from the worker, collected until its end or passed on as it arrives. */
 
-import type { Static } from "typebox";
 import { messageChecker } from "../../shared/bus/checks.ts";
 import { commandCalls, type ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -24,7 +23,7 @@ const quietMs = 50;
 
 const checkEnd = messageChecker(commandCalls.execute.stream.end, "the end of an execution");
 
-export async function execute(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteBody>>): Promise<Answered> {
+export async function execute(context: GatewayContext, call: Call<unknown, ExecuteBody>): Promise<Answered> {
   const keepBytes = context.config.syncOutputBytesMax;
   const how = { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes } as const;
   await run(context, call, how, async (executionId, stream) => {
@@ -53,7 +52,7 @@ async function sendResult({ config }: GatewayContext, exchange: Exchange, { byte
   writer.end();
 }
 
-export async function executeAsync(context: GatewayContext, call: Call<unknown, Static<typeof ExecuteAsyncBody>>): Promise<Answered> {
+export async function executeAsync(context: GatewayContext, call: Call<unknown, ExecuteAsyncBody>): Promise<Answered> {
   const maxMs = context.config.execTimeoutMaxMs;
   const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
   if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
@@ -74,7 +73,7 @@ interface How {
 /** Asks the worker to run the command. @param follow called when it runs, with its output stream */
 async function run(
   context: GatewayContext,
-  { exchange, by, id, body }: Call<unknown, Static<typeof ExecuteAsyncBody>>,
+  { exchange, by, id, body }: Call<unknown, ExecuteAsyncBody>,
   how: How,
   follow: (executionId: string, stream: Stream) => Promise<void>,
 ): Promise<void> {

@@ -1,6 +1,5 @@
 /** upload, download and stat. Bytes are passed through at the speed of the slower side. */
 
-import type { Static } from "typebox";
 import { messageChecker } from "../../shared/bus/checks.ts";
 import { fileCalls } from "../../shared/bus/contract/files.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -26,7 +25,7 @@ interface FileSource {
   readonly target: () => Promise<UploadTarget>;
 }
 
-export async function upload(context: GatewayContext, call: Call<Static<typeof UploadQuery>, unknown>): Promise<UploadResult> {
+export async function upload(context: GatewayContext, call: Call<UploadQuery, unknown>): Promise<UploadResult> {
   const { exchange, by, id } = call;
   const bytesMax = context.config.uploadBytesMax;
   const tooLarge = new SandgateError("payload_too_large", `a file must be at most ${bytesMax} bytes`);
@@ -52,7 +51,7 @@ function checkTarget(fields: unknown): UploadTarget {
 }
 
 /** Opens the body as a file: multipart, or raw bytes with `?path=`. @throws {SandgateError} `invalid_request`. */
-async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, unknown>): Promise<FileSource> {
+async function openSource({ exchange, query }: Call<UploadQuery, unknown>): Promise<FileSource> {
   const contentType = exchange.header("content-type");
   const type = contentType.split(";")[0]?.trim().toLowerCase();
   if (type === "multipart/form-data") {
@@ -68,7 +67,7 @@ async function openSource({ exchange, query }: Call<Static<typeof UploadQuery>, 
 }
 
 /** Merges query parameters and form fields. @throws {SandgateError} `invalid_request` for a name that is in both. */
-function together(query: Static<typeof UploadQuery>, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+function together(query: UploadQuery, fields: Readonly<Record<string, string>>): Record<string, unknown> {
   const twice = Object.keys(fields).find((name) => Object.hasOwn(query, name));
   if (twice) throw new SandgateError("invalid_request", `${twice} must come only once: in the form, or as a query parameter`);
   return { ...query, ...fields };
@@ -93,14 +92,14 @@ async function sendFile(source: FileSource, stream: Stream, bytesMax: number, to
   }
 }
 
-export async function stat(context: GatewayContext, { by, id, query }: Call<Static<typeof StatQuery>, unknown>): Promise<FileInfo> {
+export async function stat(context: GatewayContext, { by, id, query }: Call<StatQuery, unknown>): Promise<FileInfo> {
   const { worker_id } = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, path: query.path };
   const { modified_at_ms, ...info } = await context.workers.call(context.workers.worker(worker_id), "stat", call);
   return { path: query.path, ...info, modified_at: new Date(modified_at_ms).toISOString() };
 }
 
-export async function download(context: GatewayContext, { exchange, by, id, query }: Call<Static<typeof DownloadQuery>, unknown>): Promise<Answered> {
+export async function download(context: GatewayContext, { exchange, by, id, query }: Call<DownloadQuery, unknown>): Promise<Answered> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const worker = context.workers.worker(entry.worker_id);
   await withStream(context, exchange, worker, async (stream) => {
@@ -115,7 +114,7 @@ async function sendDownload(
   context: GatewayContext,
   exchange: Call<unknown, unknown>["exchange"],
   stream: Stream,
-  query: Static<typeof DownloadQuery>,
+  query: DownloadQuery,
   size: number | undefined,
 ): Promise<void> {
   const headers = { "content-disposition": disposition(query), "x-content-type-options": "nosniff" };
@@ -131,7 +130,7 @@ async function sendDownload(
 }
 
 /** `Content-Disposition` by RFC 6266: the name in ASCII for old clients, in UTF-8 for the others. */
-function disposition({ path, archive }: Static<typeof DownloadQuery>): string {
+function disposition({ path, archive }: DownloadQuery): string {
   const name = (path.replace(/\/+$/, "").split("/").at(-1) || "root") + (archive ? ".tar" : "");
   const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const utf8 = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);

@@ -1,5 +1,6 @@
-/** The web pages: one HTML page for all paths, and the files that it loads. */
+/** What is answered to everybody: the web pages with the files that they load, the reference, and the health of the service. */
 import { SandgateError } from "../../shared/errors.ts";
+import type { Health, Readiness } from "../../shared/schemas/service.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Asset, assetHeaders, pageHeaders, publicHeaders } from "../dashboard/files.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -54,4 +55,29 @@ export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset
   const headers = { ...baseHeaders, etag };
   if (exchange.header("if-none-match").split(/, */).includes(etag)) exchange.send(304, "", "", headers);
   else exchange.send(200, contentType, body, headers);
+}
+
+export function openApi({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.document);
+}
+
+export function reference({ dashboard }: GatewayContext, exchange: Exchange): void {
+  sendAsset(exchange, dashboard.reference);
+}
+
+export function health(_context: GatewayContext, exchange: Exchange): void {
+  const answer: Health = { status: "ok" };
+  exchange.sendJson(200, answer);
+}
+
+export function readiness(context: GatewayContext, exchange: Exchange): void {
+  const nats = context.bus.connected;
+  const workers = context.workers.workers().map(({ worker }) => ({
+    id: worker.id,
+    draining: worker.draining,
+    not_enforced: worker.host.filter((check) => check.name.endsWith("_limit") && !check.ok).map((check) => check.name),
+  }));
+  const ready = nats && workers.some((worker) => !worker.draining);
+  const answer: Readiness = { status: ready ? "ready" : "unavailable", nats, workers };
+  exchange.sendJson(ready ? 200 : 503, answer, ready ? {} : { "retry-after": "2" });
 }

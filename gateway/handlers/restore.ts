@@ -1,6 +1,5 @@
 /** Creates a sandbox from a snapshot. */
 
-import type { Static } from "typebox";
 import type { Manifest, SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -33,10 +32,7 @@ export interface RestoreFor {
   readonly reservationId: string;
 }
 
-export async function restoreSnapshot(
-  context: GatewayContext,
-  { exchange, by, caller, id, body }: Call<unknown, Static<typeof RestoreBody>>,
-): Promise<Answer<SandboxInfo>> {
+export async function restoreSnapshot(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, RestoreBody>): Promise<Answer<SandboxInfo>> {
   const { name, image, resources, env_vars, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };

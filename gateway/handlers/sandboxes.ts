@@ -1,18 +1,25 @@
 /** create, list, find, get, delete, delete-all. */
 
-import type { Static } from "typebox";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type PageQuery, pageSizeDefault } from "../../shared/schemas/pages.ts";
-import type { DeletedAll, DeletedSandbox, FoundSandboxes, SandboxInfo, SandboxPage } from "../../shared/schemas/sandboxes.ts";
-import { type CreateBody, type DeleteBody, type FindQuery, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
+import { type PageQuery, pageSizeDefault } from "../../shared/schemas/fields.ts";
+import {
+  type CreateBody,
+  type DeleteBody,
+  type DeletedAll,
+  type DeletedSandbox,
+  type FindQuery,
+  type FoundSandboxes,
+  type SandboxInfo,
+  type SandboxPage,
+  sandboxDefaults,
+} from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { Answer, By, Call, Caller, JsonText } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { deleteAll } from "./delete-all.ts";
-import { paginationOf } from "./paginate.ts";
-import { takeSnapshot } from "./snapshots.ts";
+import { deleteAll, takeSnapshot } from "./snapshots.ts";
+import { paginationOf } from "./views.ts";
 
 /** Above the largest page, so that page and size make one number. */
 const pageSizeMax = 1_000;
@@ -38,7 +45,7 @@ function presentJson(entry: SandboxEntry): string {
   return json;
 }
 
-export async function createSandbox(context: GatewayContext, call: Call<unknown, Static<typeof CreateBody>>): Promise<Answer<SandboxInfo>> {
+export async function createSandbox(context: GatewayContext, call: Call<unknown, CreateBody>): Promise<Answer<SandboxInfo>> {
   const { body, by, caller, exchange } = call;
   refuseBadImage(context, body.image);
   const wanted = {
@@ -89,7 +96,7 @@ export async function withReservation<T>({ reservations }: GatewayContext, calle
   }
 }
 
-export function listSandboxes(context: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): Answer<SandboxPage> {
+export function listSandboxes(context: GatewayContext, { caller, query }: Call<PageQuery, unknown>): Answer<SandboxPage> {
   return pageOf(context.sandboxes.ofAccount(caller.account.id), query);
 }
 
@@ -115,7 +122,7 @@ function pageOf(list: readonly SandboxEntry[], query: PageQuery): JsonText<Sandb
 }
 
 /** The sandboxes that a name may refer to, at most `foundMax`. */
-export function findSandboxes(context: GatewayContext, { caller, query }: Call<Static<typeof FindQuery>, unknown>): FoundSandboxes {
+export function findSandboxes(context: GatewayContext, { caller, query }: Call<FindQuery, unknown>): FoundSandboxes {
   const { name } = query;
   const isMeant = (entry: SandboxEntry): boolean => entry.name === name || entry.id.startsWith(name) || entry.id.startsWith(`sb_${name}`);
   const found = context.sandboxes.ofAccount(caller.account.id).filter((entry) => isShown(entry) && isMeant(entry));
@@ -126,7 +133,7 @@ export async function getSandbox(context: GatewayContext, { caller, id }: Call<u
   return present(await context.sandboxes.find(id, caller.account.id));
 }
 
-export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, Static<typeof DeleteBody>>): Promise<DeletedSandbox> {
+export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, DeleteBody>): Promise<DeletedSandbox> {
   const entry = await context.sandboxes.find(id, by.account_id);
   const wanted = { sandboxId: id, attemptId: newId("reservation"), name: body.snapshot_name, quick: false };
   const snapshot = body.create_snapshot ? await takeSnapshot(context, by, wanted) : undefined;

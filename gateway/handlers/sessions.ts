@@ -1,13 +1,11 @@
 /** Live sessions: the WebSocket, its tokens, and the list of sessions. */
 
-import type { Static } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { Sessions, SessionToken, SessionTokenBody } from "../../shared/schemas/sessions.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { foreignPage } from "../accounts/auth.ts";
-import type { Call } from "../call.ts";
-import { type Answered, answered } from "../call.ts";
+import { type Answered, answered, type Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
 
@@ -30,7 +28,7 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
 }
 
 /** Creates a token for one WebSocket of a sandbox. */
-export async function makeSessionToken(context: GatewayContext, call: Call<unknown, Static<typeof SessionTokenBody>>): Promise<SessionToken> {
+export async function makeSessionToken(context: GatewayContext, call: Call<unknown, SessionTokenBody>): Promise<SessionToken> {
   const { caller, by, id, body } = call;
   await context.sandboxes.find(id, by.account_id);
   const { token, expiresAtMs } = context.tokens.issue({

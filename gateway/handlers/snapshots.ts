@@ -1,20 +1,16 @@
 /** Snapshots: take, list, get, delete, delete-all. Restoring and cloning are in restore.ts and clone.ts. */
-
-import type { Static } from "typebox";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
-import type { PageQuery } from "../../shared/schemas/pages.ts";
+import type { PageQuery } from "../../shared/schemas/fields.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-
-import { deleteAll } from "./delete-all.ts";
-import { paginate } from "./paginate.ts";
-import { iso } from "./views.ts";
+import { iso, paginate } from "./views.ts";
 
 const pollMs = 100;
 
@@ -24,10 +20,7 @@ export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
   return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
 }
 
-export async function createSnapshot(
-  context: GatewayContext,
-  { exchange, by, id, body }: Call<unknown, Static<typeof SnapshotBody>>,
-): Promise<Answer<SnapshotInfo>> {
+export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, SnapshotBody>): Promise<Answer<SnapshotInfo>> {
   const wanted = { name: body.name, quick: body.quick ?? false };
   const answerWith = (entry: SnapshotEntry): SnapshotInfo => {
     exchange.audited = { made: [entry.id] };
@@ -81,7 +74,7 @@ export async function attemptedSnapshot({ snapshots, workers }: GatewayContext, 
 }
 
 /** The snapshots that can be restored, newest first. */
-export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<Static<typeof PageQuery>, unknown>): SnapshotPage {
+export function listSnapshots({ snapshots }: GatewayContext, { caller, query }: Call<PageQuery, unknown>): SnapshotPage {
   const ready = snapshots.ofAccount(caller.account.id).filter(({ status }) => status === "ready");
   return paginate(ready, query, presentSnapshot);
 }
@@ -126,4 +119,33 @@ async function removeWhereItIs({ snapshots, workers }: GatewayContext, by: By, e
     if (!(error instanceof NoResponder)) throw error;
   }
   if (!(await snapshots.markDeleted(entry))) throw errors.notFound("snapshot", id);
+}
+
+const deletesAtOnce = 8;
+
+/** Deletes a few at a time. A failure does not stop the others and is listed in the answer. */
+export async function deleteAll<T extends { readonly id: string }>(
+  kind: "sandbox" | "snapshot",
+  items: readonly T[],
+  remove: (item: T) => Promise<void>,
+): Promise<DeletedAll> {
+  const slots = new Semaphore(deletesAtOnce);
+  const errors: { id: string; error: string }[] = [];
+  const deleted: string[] = [];
+  const removeOne = async (item: T): Promise<void> => {
+    try {
+      await remove(item);
+      deleted.push(item.id);
+    } catch (error) {
+      errors.push({ id: item.id, error: SandgateError.from(error).message });
+    }
+  };
+  await Promise.all(items.map((item) => slots.run(() => removeOne(item))));
+  const message = `${deleted.length} ${plural(kind, deleted.length)} deleted`;
+  return { deleted_count: deleted.length, deleted_ids: deleted, message, ...(errors.length > 0 ? { errors } : {}) };
+}
+
+function plural(kind: "sandbox" | "snapshot", count: number): string {
+  if (count === 1) return kind;
+  return kind === "sandbox" ? "sandboxes" : "snapshots";
 }

@@ -1,14 +1,11 @@
-/** Sandbox status with history, and logs. */
-
-import type { Static } from "typebox";
+/** Sandbox status with history, and logs: pages across several workers, and the cursors between them. */
 import { type LogEntry, logsPageBytesMax } from "../../shared/bus/contract/commands.ts";
+import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logs, SandboxUsage } from "../../shared/schemas/usage.ts";
-import { type LogsQuery, logsDefault, type StatusQuery } from "../../shared/schemas/usage.ts";
+import { type Logs, type LogsQuery, logsDefault, type SandboxUsage, type StatusQuery } from "../../shared/schemas/usage.ts";
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { cursorText, mergePages, type Period, parseCursor } from "../fleet/log-pages.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -17,7 +14,7 @@ const shareBytesMin = 128 * 1024;
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
-export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<Static<typeof StatusQuery>, unknown>): Promise<SandboxUsage> {
+export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<StatusQuery, unknown>): Promise<SandboxUsage> {
   const { fromMs, toMs } = period(query, dayMs);
   const entry = await context.sandboxes.find(id, by.account_id);
   const call = { ...by, sandbox_id: id, from_ms: fromMs, to_ms: toMs };
@@ -31,7 +28,7 @@ export async function sandboxStatus(context: GatewayContext, { by, id, query }: 
 }
 
 /** Merges the log pages of all workers, each of which keeps the log of its own executions. */
-export async function sandboxLogs(context: GatewayContext, { by, query }: Call<Static<typeof LogsQuery>, unknown>): Promise<Logs> {
+export async function sandboxLogs(context: GatewayContext, { by, query }: Call<LogsQuery, unknown>): Promise<Logs> {
   const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
   const { fromMs, toMs } = period(query, hourMs, cursor);
   const { sandbox_id, limit = logsDefault } = query;
@@ -71,3 +68,40 @@ function instant(name: string, text: string | undefined): number | undefined {
   if (Number.isNaN(atMs) || atMs < 0) throw new SandgateError("invalid_request", `${name} must be an ISO 8601 time such as 2026-01-31T12:00:00Z`);
   return atMs;
 }
+
+/** A period of time, both ends included. */
+export interface Period {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Where the next page begins: after an entry, in the period of the previous page. */
+interface Cursor extends Period {
+  readonly after: NonNullable<Request<"logs">["after"]>;
+}
+
+const cursorPattern = /^(\d{1,15})\.(\d{1,15})\.(\d{1,15})\.([a-z]{1,16}_[0-9a-z]{1,40})$/;
+
+export const cursorText = ({ fromMs, toMs, after }: Cursor): string =>
+  Buffer.from([fromMs, toMs, after.started_at_ms, after.execution_id].join(".")).toString("base64url");
+
+/** @throws {SandgateError} `invalid_request` */
+export function parseCursor(text: string): Cursor {
+  const [, from, to, started, execution_id] = cursorPattern.exec(Buffer.from(text, "base64url").toString("latin1")) ?? [];
+  if (execution_id === undefined) throw new SandgateError("invalid_request", "cursor must be the next_cursor of an earlier answer");
+  return { fromMs: Number(from), toMs: Number(to), after: { started_at_ms: Number(started), execution_id } };
+}
+
+/**
+ * The newest entries of all pages, up to the limit. If a worker's page was cut short, its next entries are unknown, so no
+ * entry older than the last one of such a page is taken.
+ */
+export function mergePages(pages: readonly Reply<"logs">[], limit: number): Reply<"logs"> {
+  const all = pages.flatMap(({ logs }) => logs).sort(newestFirst);
+  const ends = pages.flatMap(({ logs, more }) => (more ? logs.slice(-1) : [])).sort(newestFirst);
+  const known = ends[0] ? all.indexOf(ends[0]) + 1 : all.length;
+  const logs = all.slice(0, Math.min(known, limit));
+  return { logs, total: pages.reduce((sum, { total }) => sum + total, 0), more: ends.length > 0 || logs.length < all.length };
+}
+
+const newestFirst = (one: LogEntry, other: LogEntry): number => other.started_at_ms - one.started_at_ms || (one.execution_id < other.execution_id ? 1 : -1);

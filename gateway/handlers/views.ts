@@ -1,6 +1,6 @@
 /** Accounts and keys as answers show them. */
-import type { Account } from "../../shared/schemas/accounts.ts";
-import type { ApiKey } from "../../shared/schemas/keys.ts";
+import type { Account, ApiKey } from "../../shared/schemas/accounts.ts";
+import { type PageQuery, type Pagination, pageSizeDefault } from "../../shared/schemas/fields.ts";
 import type { Limits } from "../../shared/schemas/limits.ts";
 import type { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
 import type { KeyLimits } from "../../shared/tiers.ts";
@@ -37,4 +37,16 @@ export function iso(ms: number): string {
 
 function limitsView({ requestsPerMinute, burst, sandboxes }: KeyLimits): Limits {
   return { requests_per_minute: requestsPerMinute, burst, sandboxes };
+}
+
+/** The range of items on a page, and the pagination info of the answer. */
+export function paginationOf(total_items: number, { page = 1, page_size = pageSizeDefault }: PageQuery) {
+  const pagination: Pagination = { page, page_size, total_items, total_pages: Math.ceil(total_items / page_size) };
+  return { from: (page - 1) * page_size, to: page * page_size, pagination };
+}
+
+/** One page of a list, each item converted by `show`. */
+export function paginate<T, V>(items: readonly T[], query: PageQuery, show: (item: T) => V): { data: V[]; pagination: Pagination } {
+  const { from, to, pagination } = paginationOf(items.length, query);
+  return { data: items.slice(from, to).map(show), pagination };
 }

@@ -2,8 +2,7 @@
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { cors } from "./cors.ts";
-import { type Endpoint, Exchange } from "./exchange.ts";
+import { type Endpoint, Exchange, type Headers } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
@@ -111,4 +110,17 @@ function dispatch<R extends Endpoint>(exchange: Exchange, routes: readonly R[], 
   const allow = { allow: [...allowed, "OPTIONS"].join(", ") };
   if (exchange.method === "OPTIONS") return exchange.send(204, "", "", allow);
   exchange.sendError(new SandgateError("method_not_allowed", `${exchange.method} is not allowed here`), allow);
+}
+
+/** Response headers for a request from this origin. `*` in the list allows every origin. */
+export function cors(allowed: readonly string[], origin: string): Headers {
+  if (!origin || !(allowed.includes(origin) || allowed.includes("*"))) return { vary: "origin" };
+  return {
+    vary: "origin",
+    "access-control-allow-origin": origin,
+    "access-control-allow-methods": "GET, HEAD, POST, DELETE, OPTIONS",
+    "access-control-allow-headers": "content-type, idempotency-key, x-api-key",
+    "access-control-expose-headers": "ratelimit, ratelimit-policy, retry-after, x-request-id",
+    "access-control-max-age": "600",
+  };
 }

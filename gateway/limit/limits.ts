@@ -13,20 +13,9 @@ import { Reservations } from "./reservations.ts";
 
 const minuteMs = 60_000;
 
-export interface Limits {
-  readonly ownership: Ownership;
-  readonly rates: RateLimiter;
-  readonly reservations: Reservations;
-  readonly idempotency: Idempotency;
-  /** Failed authentications, by key, cookie or password. */
-  readonly failures: AddressLimit;
-  /** Created accounts. */
-  readonly signUps: AddressLimit;
-  /** Bytes that synchronous executions with large outputs may hold. */
-  readonly outputMemory: Semaphore;
-}
+export type Limits = Readonly<Awaited<ReturnType<typeof openLimits>>>;
 
-export async function openLimits({ config, bus, peers, log }: Base, sandboxes: SandboxDirectory): Promise<Limits> {
+export async function openLimits({ config, bus, peers, log }: Base, sandboxes: SandboxDirectory) {
   const ownership = new Ownership(bus, peers, log);
   const answers = await BucketWriter.open(bus, buckets.idempotency, checker(IdempotencyRecord), { ttlMs: idempotencyMs });
   return {
@@ -34,8 +23,11 @@ export async function openLimits({ config, bus, peers, log }: Base, sandboxes: S
     rates: new RateLimiter(bus, ownership),
     reservations: new Reservations(bus, peers, ownership, sandboxes, log),
     idempotency: new Idempotency(bus, peers, answers),
+    /** Failed authentications, by key, cookie or password. */
     failures: new AddressLimit(config.authFailuresPerAddress, minuteMs, "too many failed authentications from this address"),
+    /** Created accounts. */
     signUps: new AddressLimit(config.signUpsPerAddress, 60 * minuteMs, "too many new accounts from this address"),
+    /** Bytes that synchronous executions with large outputs may hold. */
     outputMemory: new Semaphore(Math.max(config.syncMemoryBytesMax, 2 * config.syncOutputBytesMax)),
   };
 }

@@ -7,21 +7,19 @@ import { messageChecker } from "../../shared/bus/checks.ts";
 import { type SessionNotice, sessionCalls } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
-import { readClientMessage } from "../../shared/stream/session/read.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import { FramesLost } from "../../shared/stream/window.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Caller } from "../call.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
-import { type Ask, openOnWorker, type Parts } from "./open.ts";
+import { type Ask, openOnWorker, type Parts, readClientMessage } from "./open.ts";
 import { Outbox } from "./outbox.ts";
-import type { Pace } from "./pace.ts";
-import type { OpenSocket, Sockets } from "./sockets.ts";
+import type { OpenSocket, Pace, Sockets } from "./sockets.ts";
 
 /** A close frame has room for a reason of 123 bytes. */
 const closeReasonMax = 120;

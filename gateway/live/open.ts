@@ -1,10 +1,12 @@
 /** Turns a client's first message into a call to the worker. */
 
+import type { TSchema } from "typebox";
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax } from "../../shared/schemas/executions.ts";
-import type { AttachMessage, StartMessage } from "../../shared/schemas/session-messages.ts";
+import { type AttachMessage, ClientMessage, type StartMessage } from "../../shared/schemas/sessions.ts";
+import { inputChecker } from "../../shared/schemas/validate.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { detachTimeoutDefaultS, terminalDefault } from "../../shared/stream/session/protocol.ts";
 import type { By, Caller } from "../call.ts";
@@ -64,4 +66,24 @@ function attachOf({ caller, readOnly }: Ask, { session_id, since, takeover = fal
   const only = caller.grant?.session_id;
   if (only !== undefined && only !== session_id) throw new SandgateError("forbidden", "this token is for another session", { reason: "token_scope" });
   return { session_id, ...(since === undefined ? {} : { since }), takeover, read_only: readOnly || read_only };
+}
+
+const checks = new Map(ClientMessage.anyOf.map((schema) => [schema.properties.type.const as string, inputChecker(schema as TSchema).check]));
+
+/** Parses a text frame. @throws {SandgateError} `invalid_request` that says what is wrong */
+export function readClientMessage(text: string): ClientMessage {
+  const value = parse(text);
+  const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
+  if (typeof type !== "string") throw new SandgateError("invalid_request", "a text frame must be a JSON object with a type");
+  const check = checks.get(type);
+  if (!check) throw new SandgateError("invalid_request", `unknown message type: ${type.slice(0, 64)}`);
+  return check(value) as ClientMessage;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new SandgateError("invalid_request", "a text frame is not valid JSON", { cause });
+  }
 }

@@ -3,7 +3,7 @@
  * millisecond are sent together, so that a client that sends single bytes as fast as it can causes no extra load.
  */
 import { SandgateError } from "../../shared/errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 
 const togetherDefaultMs = 1;
 /** The most bytes of input combined into one message. */

@@ -10,8 +10,7 @@ import type { Dispatcher } from "../fleet/dispatch.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
-import { histogramText } from "./histogram-text.ts";
-import { tellOfWorkers } from "./workers.ts";
+import { collect, histogramText, tellOfWorkers } from "./workers.ts";
 
 /** The calls of one method, path and status. Plain numbers, because counting with prom-client costs more than a cheap call. */
 interface Series {
@@ -42,39 +41,15 @@ export class Metrics {
 
   constructor({ log, hub, sockets, workers, inProgress }: Parts) {
     this.#log = log;
-    const registers = [this.#registry];
     this.#collectProcess();
-    const gauge = (name: string, help: string, value: () => number): void => {
-      new Gauge({
-        name,
-        help,
-        registers,
-        collect: function () {
-          this.set(value());
-        },
-      });
-    };
-    gauge("sandgate_calls_in_progress", "Calls in progress.", inProgress);
-    gauge("sandgate_streams_open", "Streams between this gateway and workers.", () => hub.open);
-    gauge("sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => sockets.size);
-    const counter = (name: string, help: string, labelNames: string[], read: () => Iterable<readonly [Record<string, string>, number]>): void => {
-      new Counter({
-        name,
-        help,
-        labelNames,
-        registers,
-        collect: function () {
-          this.reset();
-          for (const [labels, value] of read()) this.inc(labels, value);
-        },
-      });
-    };
-    counter("sandgate_http_requests_total", "Calls answered, by method, path and status.", ["method", "path", "status"], () =>
-      this.#all().map(({ labels, count }) => [labels, count]),
-    );
-    counter("sandgate_http_errors_total", "Calls refused or failed, by error code.", ["code"], () =>
-      [...this.#errors].map(([code, count]) => [{ code }, count]),
-    );
+    const registry = this.#registry;
+    collect(registry, Gauge, "sandgate_calls_in_progress", "Calls in progress.", () => [[{}, inProgress()]]);
+    collect(registry, Gauge, "sandgate_streams_open", "Streams between this gateway and workers.", () => [[{}, hub.open]]);
+    collect(registry, Gauge, "sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => [[{}, sockets.size]]);
+    const requests = () => this.#all().map(({ labels, count }) => [labels, count] as const);
+    collect(registry, Counter, "sandgate_http_requests_total", "Calls answered, by method, path and status.", requests, "method", "path", "status");
+    const errors = () => [...this.#errors].map(([code, count]) => [{ code }, count] as const);
+    collect(registry, Counter, "sandgate_http_errors_total", "Calls refused or failed, by error code.", errors, "code");
     this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 

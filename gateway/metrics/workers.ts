@@ -1,8 +1,7 @@
 /** Metrics that workers report in their heartbeats, labelled with the worker's id, which it keeps across restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
-import type { Observed } from "../../shared/util/histogram.ts";
-import { histogramText } from "./histogram-text.ts";
+import { boundsS, type Observed } from "../../shared/util/histogram.ts";
 
 type Read = (worker: WorkerPresence) => number | undefined;
 
@@ -33,56 +32,72 @@ const histograms: readonly (readonly [name: string, help: string, read: (metrics
   ["snapshot_pause_seconds", "Time that a sandbox was paused for a snapshot.", ({ pause }) => pause],
 ];
 
+type Reading = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+/** Registers a metric whose values are kept elsewhere and read when they are asked for. */
+export function collect(
+  registry: Registry,
+  Kind: typeof Gauge | typeof Counter,
+  name: string,
+  help: string,
+  read: () => Iterable<Reading>,
+  ...labelNames: string[]
+): void {
+  const metric = new Kind({
+    ...{ name, help, labelNames, registers: [registry] },
+    collect() {
+      metric.reset();
+      for (const [labels, value] of read()) metric.inc(labels, value);
+    },
+  });
+}
+
 /** Registers gauges and counters. @returns a function that renders the histograms, which the registry cannot hold. */
 export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): () => string {
-  const registers = [registry];
-  for (const [name, help, read] of gauges) {
-    new Gauge({
-      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
-      collect() {
-        this.reset();
-        for (const { id, value } of valuesOf(workers(), read)) this.set({ worker: id }, value);
-      },
-    });
-  }
-  for (const [name, help, read] of counters) {
-    new Counter({
-      ...{ name: `sandgate_worker_${name}`, help, labelNames: ["worker"], registers },
-      collect() {
-        this.reset();
-        for (const { id, value } of valuesOf(workers(), read)) this.inc({ worker: id }, value);
-      },
-    });
-  }
-  tellOfReasons(registry, workers);
+  const tell = (Kind: typeof Gauge | typeof Counter, name: string, help: string, read: () => Iterable<Reading>, ...labels: string[]): void =>
+    collect(registry, Kind, `sandgate_worker_${name}`, help, read, "worker", ...labels);
+  for (const [name, help, read] of gauges) tell(Gauge, name, help, () => valuesOf(workers(), read));
+  for (const [name, help, read] of counters) tell(Counter, name, help, () => valuesOf(workers(), read));
+  const refusals = () =>
+    workers().flatMap(({ id, metrics }) => Object.entries(metrics?.refused ?? {}).map(([reason, count]) => [{ worker: id, reason }, count] as const));
+  tell(Counter, "refusals_total", "Calls that the worker refused, by the limit reached.", refusals, "reason");
+  const limits = () =>
+    workers().flatMap(({ id, host }) => host.flatMap(({ name, ok }) => (name.endsWith("_limit") ? [[{ worker: id, limit: name }, ok ? 1 : 0] as const] : [])));
+  tell(Gauge, "limit_enforced", "Whether the worker's kernel enforces the limit.", limits, "limit");
   return () => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read))).join("");
 }
 
-function tellOfReasons(registry: Registry, workers: () => readonly WorkerPresence[]): void {
-  new Counter({
-    ...{ name: "sandgate_worker_refusals_total", help: "Calls that the worker refused, by the limit reached.", labelNames: ["worker", "reason"] },
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { id, metrics } of workers()) for (const [reason, count] of Object.entries(metrics?.refused ?? {})) this.inc({ worker: id, reason }, count);
-    },
-  });
-  new Gauge({
-    ...{ name: "sandgate_worker_limit_enforced", help: "Whether the worker's kernel enforces the limit.", labelNames: ["worker", "limit"] },
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { id, host } of workers()) for (const { name, ok } of host) if (name.endsWith("_limit")) this.set({ worker: id, limit: name }, ok ? 1 : 0);
-    },
-  });
-}
-
-function valuesOf(workers: readonly WorkerPresence[], read: Read): { id: string; value: number }[] {
+function valuesOf(workers: readonly WorkerPresence[], read: Read): Reading[] {
   return workers.flatMap((worker) => {
     const value = read(worker);
-    return value === undefined ? [] : [{ id: worker.id, value }];
+    return value === undefined ? [] : [[{ worker: worker.id }, value] as const];
   });
 }
 
 const observedBy = (workers: readonly WorkerPresence[], read: (metrics: WorkerMetrics) => Observed): { labels: { worker: string }; observed: Observed }[] =>
   workers.flatMap(({ id, metrics }) => (metrics ? [{ labels: { worker: id }, observed: read(metrics) }] : []));
+
+type Labels = Readonly<Record<string, string>>;
+
+/** One metric with all of its series; empty if there are none. */
+export function histogramText(name: string, help: string, series: readonly { readonly labels: Labels; readonly observed: Observed }[]): string {
+  if (series.length === 0) return "";
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...series.flatMap(({ labels, observed }) => lines(name, labels, observed)), ""].join("\n");
+}
+
+function lines(name: string, labels: Labels, { counts, sum }: Observed): string[] {
+  let total = 0;
+  const buckets = ([...boundsS, "+Inf"] as const).map((bound, at) => {
+    total += counts[at] ?? 0;
+    return `${name}_bucket${labelled({ ...labels, le: String(bound) })} ${total}`;
+  });
+  return [...buckets, `${name}_sum${labelled(labels)} ${sum}`, `${name}_count${labelled(labels)} ${total}`];
+}
+
+function labelled(labels: Labels): string {
+  return `{${Object.entries(labels)
+    .map(([name, value]) => `${name}="${escaped(value)}"`)
+    .join(",")}}`;
+}
+
+const escaped = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");

@@ -1,8 +1,10 @@
-/** Opens connections to NATS. */
+/** Connections to NATS: how the parts get onto the bus, from their settings. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { connect, type NatsConnection, nkeyAuthenticator } from "@nats-io/transport-node";
-import { serverName } from "./subjects.ts";
+import type { Config } from "../config.ts";
+import { workerInbox } from "./permissions.ts";
+import { serverName, storePrefix, subjects } from "./subjects.ts";
 
 /** How a part proves who it is, and how it knows the server. */
 export interface BusAccess {
@@ -39,3 +41,25 @@ export function openConnection(url: string, name: string, { nkey, inbox, ca }: B
 
 /** An address is in no certificate; a pinned one for addresses has our own name in it. */
 const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
+
+type Settings = Pick<Config, "natsNkey" | "natsCa">;
+
+const withCa = ({ natsCa }: Settings): BusAccess => (natsCa ? { ca: natsCa } : {});
+
+/** A gateway's. @param peer its process. */
+export function gatewayAccess(config: Settings, peer: string): BusAccess {
+  const [nkey] = seedsOf(config);
+  return { ...withCa(config), ...(nkey ? { nkey } : {}), inbox: subjects.inbox(peer) };
+}
+
+/** A worker's: one to talk, one for the storage. Without nkeys both are as the URL says, and nothing bounds them. */
+export function workerAccess(config: Settings, workerId: string): { calls: BusAccess; storage: BusAccess } {
+  const [nkey, storeNkey] = seedsOf(config);
+  const common = { ...withCa(config), inbox: subjects.inbox(workerInbox(workerId)) };
+  return {
+    calls: { ...common, ...(nkey ? { nkey } : {}) },
+    storage: { ...common, ...(storeNkey ? { nkey: storeNkey, storePrefix } : nkey ? { nkey } : {}) },
+  };
+}
+
+const seedsOf = ({ natsNkey }: Settings): string[] => natsNkey.split(/\s+/).filter(Boolean);

@@ -1,5 +1,5 @@
 /** Follows the log: prints commands as they start and as they end. */
-import { entriesOf } from "../client/log-pages.ts";
+import { entriesOf } from "../client/pages.ts";
 import type { LogEntry, Logs, LogsQuery } from "../client/types.ts";
 import { pause } from "../waiting.ts";
 

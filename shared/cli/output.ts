@@ -1,6 +1,8 @@
 /** The output of commands: tables for people, the API's JSON for programs. Messages go to standard error. */
+
+import { once } from "node:events";
 import { alignColumns } from "../util/columns.ts";
-import { wantsColour } from "./surroundings.ts";
+import { wantsColour } from "./settings.ts";
 
 type Style = "bold" | "dim" | "red" | "yellow";
 type Cell = string | number | null | undefined;
@@ -111,4 +113,12 @@ const sizes = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 export function bytesText(bytes: number): string {
   const step = Math.min(sizes.length - 1, bytes > 0 ? Math.floor(Math.log2(bytes) / 10) : 0);
   return `${step === 0 ? bytes : (bytes / 1_024 ** step).toFixed(1)} ${sizes[step]}`;
+}
+
+/** Resolves when there is room for more output. */
+export async function print(out: NodeJS.WriteStream, data: string | Uint8Array): Promise<void> {
+  if (out.write(data) || out.destroyed) return;
+  const settled = new AbortController();
+  const how = { signal: settled.signal };
+  await Promise.race([once(out, "drain", how), once(out, "close", how)]).finally(() => settled.abort());
 }

@@ -1,6 +1,10 @@
 /** All commands. */
 import { Command } from "commander";
-import { addAdmin } from "./admin/group.ts";
+import { addAccountCommands } from "./admin/accounts.ts";
+import { addImageCommands } from "./admin/images.ts";
+import { addKeyCommands } from "./admin/keys.ts";
+import { addSandboxCommands } from "./admin/sandboxes.ts";
+import { addWorkerCommands } from "./admin/workers.ts";
 import { completionCommands } from "./commands/completion.ts";
 import { copyCommands } from "./commands/cp.ts";
 import { execCommands } from "./commands/exec.ts";
@@ -8,7 +12,38 @@ import { loginCommands } from "./commands/login.ts";
 import { sandboxCommands } from "./commands/sandboxes.ts";
 import { snapshotCommands } from "./commands/snapshots.ts";
 import { usageCommands } from "./commands/usage.ts";
-import { version } from "./version.ts";
+
+const adminHelp = `
+ACCOUNT is an id such as acct_01k9… or an e-mail address. Every command has --help.
+
+Examples:
+  sandgate admin set ann@example.com --tier pro
+  sandgate admin set ann@example.com --requests 500 --sandboxes 20
+  sandgate admin sandboxes --account ann@example.com --json
+
+Without --url and SANDGATE_URL, commands use the Unix socket of the gateway of SANDGATE_DATA_DIR on this machine.
+Exit codes: 0 success, 1 failure, 2 wrong usage.`;
+
+/** `sandgate admin …` and `sandgate-admin …`: the operator's commands. */
+function addAdmin(all: Command): void {
+  const admin = all
+    .command("admin")
+    .description("manage the accounts, keys, workers, sandboxes and images of an installation")
+    .usage("COMMAND [OPTIONS] [ARGUMENTS]")
+    // The options below also apply to the group's commands, at any position.
+    .enablePositionalOptions(false)
+    .configureHelp({ showGlobalOptions: true })
+    .option("--json", "print the API's JSON")
+    .option("--url <url>", "the gateway (default: SANDGATE_URL, else the one on this machine)")
+    .option("--key-file <file>", "a file with an operator's API key (default: SANDGATE_API_KEY, else the key of this machine's installation)")
+    .option("-y, --yes", "do not ask; required by suspend, revoke, forget, delete and images rm without a terminal")
+    .addHelpText("after", adminHelp);
+  addAccountCommands(admin);
+  addKeyCommands(admin);
+  addWorkerCommands(admin);
+  addSandboxCommands(admin);
+  addImageCommands(admin);
+}
 
 const intro = "Sandboxes from the command line: isolated Linux environments on a Sandgate server.";
 
@@ -62,3 +97,6 @@ function inherited(one: Command, parent: Command): Command {
   for (const below of one.commands) inherited(below, one);
   return one;
 }
+
+declare const SANDGATE_VERSION: string | undefined;
+export const version = typeof SANDGATE_VERSION === "string" ? SANDGATE_VERSION : "0.0.0";

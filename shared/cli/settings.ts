@@ -1,11 +1,10 @@
 /** The gateway and API key to use: from the command line, the environment, or what `login` has stored. */
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
-import { gatewayUrl } from "../client/client.ts";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { env } from "node:process";
+import { clientEnvironment, gatewayUrl, urlDefault } from "../client/client.ts";
 import { CliError, messageOf, UsageError } from "./failures.ts";
-import { clientEnvironment, settingsFile } from "./surroundings.ts";
-
-export const urlDefault = "http://127.0.0.1:8080";
 
 export interface Stored {
   readonly url: string;
@@ -73,4 +72,18 @@ export async function forget(): Promise<string> {
   const file = settingsFile();
   await rm(file, { force: true });
   return file;
+}
+
+/** The file in which `login` stores its settings. */
+export function settingsFile(): string {
+  return join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "sandgate", "config.json");
+}
+
+export function wantsColour(out: { isTTY?: boolean }): boolean {
+  return out.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb";
+}
+
+/** A variable of the user's environment, for `--env NAME`. */
+export function ownVariable(name: string): string | undefined {
+  return env[name];
 }

@@ -2,11 +2,9 @@
 import { QuestionFinder } from "../client/session/questions.ts";
 import type { Session } from "../client/session/session.ts";
 import type { SessionEnd } from "../client/session/types.ts";
-import { DetachKeys } from "./detach-keys.ts";
 import { exitCodes } from "./failures.ts";
-import { Keyboard } from "./keyboard.ts";
-import { say, span } from "./output.ts";
-import { print } from "./writing.ts";
+import { DetachKeys, Keyboard } from "./keyboard.ts";
+import { print, say, span } from "./output.ts";
 
 interface Conversation {
   readonly sandboxId: string;

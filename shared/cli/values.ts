@@ -1,6 +1,6 @@
 /** Parsing of option values. */
 import { UsageError } from "./failures.ts";
-import { ownVariable } from "./surroundings.ts";
+import { ownVariable } from "./settings.ts";
 
 export function whole(option: string, min: number): (text: string) => number {
   return (text) => {

@@ -1,8 +1,8 @@
 /** What a key may read about its account. Keys are created and revoked by people, on the web page. */
 import type { CallOptions } from "./call-options.ts";
 import type { Connection } from "./connection.ts";
-import { List } from "./pages.ts";
-import type { Account, AccountUsage, ApiKey, PageOf } from "./types.ts";
+import { listOf } from "./pages.ts";
+import type { Account, AccountUsage, ApiKey } from "./types.ts";
 
 /** `client.account`. */
 export class AccountCalls {
@@ -18,7 +18,7 @@ export class AccountCalls {
 
   /** All keys, from all pages. */
   keys(options: CallOptions = {}): Promise<ApiKey[]> {
-    return new List((query) => this.#connection.get<PageOf<ApiKey>>("/v1/account/keys", options, { ...query })).all();
+    return listOf(this.#connection, "/v1/account/keys", options, (key: ApiKey) => key).all();
   }
 
   usage(options: CallOptions = {}): Promise<AccountUsage> {

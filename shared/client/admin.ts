@@ -18,129 +18,120 @@ export class Admin {
   readonly images: AdminImages;
 
   constructor(connection: Connection) {
-    const calls = new Calls(connection);
-    this.accounts = new AdminAccounts(calls);
-    this.keys = new AdminKeys(calls);
-    this.sandboxes = new AdminSandboxes(calls);
-    this.workers = new AdminWorkers(calls);
-    this.images = new AdminImages(calls);
+    this.accounts = new AdminAccounts(connection);
+    this.keys = new AdminKeys(connection);
+    this.sandboxes = new AdminSandboxes(connection);
+    this.workers = new AdminWorkers(connection);
+    this.images = new AdminImages(connection);
   }
 }
 
 type Filter<Q> = Q & CallOptions;
 
 /** Requests below `/v1/admin`. */
-class Calls {
+abstract class Calls {
   readonly #connection: Connection;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  get<T>(path: string, filter: CallOptions): Promise<T> {
+  protected read<T>(path: string, filter: CallOptions): Promise<T> {
     const [query, options] = split(filter);
     return this.#connection.get(`/v1/admin/${path}`, options, query as Query);
   }
 
-  list<T extends { readonly id: string }>(path: string, filter: CallOptions): List<T> {
-    return new List((page) => this.get<PageOf<T>>(path, { ...filter, ...page }));
+  protected pages<T extends { readonly id: string }>(path: string, filter: CallOptions): List<T> {
+    return new List((page) => this.read<PageOf<T>>(path, { ...filter, ...page }));
   }
 
   /** Sends a change that can safely be repeated. */
-  change<T>(path: string, json: object, options: CallOptions): Promise<T> {
+  protected send<T>(path: string, json: object, options: CallOptions): Promise<T> {
     return this.#connection.json({ method: "POST", path: `/v1/admin/${path}`, json, repeatable: true, options });
   }
 
   /** Sends a deletion; never repeated. */
-  remove<T>(path: string, filter: CallOptions): Promise<T> {
+  protected drop<T>(path: string, filter: CallOptions): Promise<T> {
     const [query, options] = split(filter);
     const call = { method: "DELETE", path: `/v1/admin/${path}`, query: query as Query, repeatable: false, options, timeoutMs: deleteTimeoutMs } as const;
     return this.#connection.json(call);
   }
 }
 
-abstract class Group {
-  protected readonly calls: Calls;
-
-  constructor(calls: Calls) {
-    this.calls = calls;
-  }
-}
-
 /** `client.admin.accounts`. */
-class AdminAccounts extends Group {
+class AdminAccounts extends Calls {
   /** Newest first. `email` selects the accounts with this text in their address. */
   list(filter: Filter<{ email?: string | undefined }> = {}): List<Api.AdminAccount> {
-    return this.calls.list("accounts", filter);
+    return this.pages("accounts", filter);
   }
 
   get(id: string, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
-    return this.calls.get(of("accounts", id), options);
+    return this.read(of("accounts", id), options);
   }
 
   /** Changes the given fields; others stay unchanged. */
   change(id: string, change: Api.AccountChange, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
-    return this.calls.change(of("accounts", id), change, options);
+    return this.send(of("accounts", id), change, options);
   }
 }
 
 /** `client.admin.keys`. */
-class AdminKeys extends Group {
+class AdminKeys extends Calls {
   /** Newest first. */
   list(filter: Filter<{ account_id?: string | undefined }> = {}): List<Api.AdminApiKey> {
-    return this.calls.list("keys", filter);
+    return this.pages("keys", filter);
   }
 
   /** Changes the given fields; others stay unchanged. */
   change(id: string, change: Api.KeyChange, options: CallOptions = {}): Promise<Api.AdminApiKey> {
-    return this.calls.change(of("keys", id), change, options);
+    return this.send(of("keys", id), change, options);
   }
 
   revoke(id: string, options: CallOptions = {}): Promise<Api.AdminRevokedApiKey> {
-    return this.calls.remove(of("keys", id), options);
+    return this.drop(of("keys", id), options);
   }
 }
 
 /** `client.admin.sandboxes`. */
-class AdminSandboxes extends Group {
+class AdminSandboxes extends Calls {
   /** Sandboxes in any state, newest first. */
   list(filter: Filter<{ account_id?: string | undefined; worker_id?: string | undefined }> = {}): List<Api.AdminSandbox> {
-    return this.calls.list("sandboxes", filter);
+    return this.pages("sandboxes", filter);
   }
 
   delete(id: string, options: CallOptions = {}): Promise<Api.AdminDeletedSandbox> {
-    return this.calls.remove(of("sandboxes", id), options);
+    return this.drop(of("sandboxes", id), options);
   }
 }
 
 /** `client.admin.workers`. */
-class AdminWorkers extends Group {
+class AdminWorkers extends Calls {
   /** Workers that are present, and those that are gone but still have sandboxes. */
   async list(options: CallOptions = {}): Promise<Api.WorkerInfo[]> {
-    return (await this.calls.get<{ data: Api.WorkerInfo[] }>("workers", options)).data;
+    return (await this.read<{ data: Api.WorkerInfo[] }>("workers", options)).data;
   }
 
   /** Cordons a worker, so that it accepts no new sandboxes; `on: false` undoes that. */
   drain(id: string, { on = true, ...options }: Filter<{ on?: boolean }> = {}): Promise<Api.DrainedWorker> {
-    return this.calls.change(`${of("workers", id)}/drain`, { on }, options);
+    return this.send(`${of("workers", id)}/drain`, { on }, options);
   }
 
   /** Drops a worker that will never come back, with its sandboxes. */
   forget(id: string, options: CallOptions = {}): Promise<Api.ForgottenWorker> {
-    return this.calls.remove(of("workers", id), options);
+    return this.drop(of("workers", id), options);
   }
 }
 
 /** `client.admin.images`. */
-class AdminImages extends Group {
+class AdminImages extends Calls {
   /** Images of all workers or of one, most recently used first. */
   async list(filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.ImageInfo[]> {
-    return (await this.calls.get<{ data: Api.ImageInfo[] }>("images", filter)).data;
+    return (await this.read<{ data: Api.ImageInfo[] }>("images", filter)).data;
   }
 
   /** Removes an image from all workers or from one. */
   remove(id: string, filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.RemovedImage> {
-    return this.calls.remove(of("images", id), filter);
+    return this.drop(of("images", id), filter);
   }
 }
 

@@ -2,7 +2,6 @@
 import { AccountCalls } from "./account.ts";
 import { Admin } from "./admin.ts";
 import { Connection } from "./connection.ts";
-import { clientEnvironment } from "./environment.ts";
 import { SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import { SandboxHandle } from "./sandbox.ts";
@@ -32,7 +31,7 @@ export interface ClientOptions {
   dangerouslyAllowBrowser?: boolean | undefined;
 }
 
-const urlDefault = "http://127.0.0.1:8080";
+export const urlDefault = "http://127.0.0.1:8080";
 const timeoutDefaultMs = 60_000;
 const retriesDefault = 2;
 
@@ -100,4 +99,10 @@ function parsed(text: string): URL | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The only two environment variables that the client reads. Browsers have neither. */
+export function clientEnvironment(): { url: string | undefined; apiKey: string | undefined } {
+  const { SANDGATE_URL: url, SANDGATE_API_KEY: apiKey } = globalThis.process?.env ?? {};
+  return { url: url?.trim() || undefined, apiKey: apiKey?.trim() || undefined };
 }

@@ -2,12 +2,11 @@
 
 import { Deadline } from "../abort.ts";
 import { retry } from "../waiting.ts";
-import { reasonOf, translated, wholeText } from "./answer.ts";
 import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call-options.ts";
 import { APIConnectionError, APIConnectionTimeoutError, APIError, errorOfAnswer, NotFoundError, SandgateError } from "./errors.ts";
 import type { Platform } from "./platform.ts";
 import { isUncertain, rateWaitMs, retryPauseMs } from "./retry.ts";
-import type { ByteStream, Transport, WireAnswer, WireRequest } from "./transport.ts";
+import { type ByteStream, reasonOf, type Transport, translated, type WireAnswer, type WireRequest, wholeText } from "./transport.ts";
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 

@@ -1,6 +1,6 @@
 /** The schemas as TypeScript declarations, so that programs using the client need no other package for type checking. */
 import { globSync } from "node:fs";
-import { wordsOf } from "../schemas/words.ts";
+import { wordsOf } from "../schemas/fields.ts";
 
 /** A JSON schema, limited to what our schemas use. */
 interface Schema {

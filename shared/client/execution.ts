@@ -1,7 +1,7 @@
 /** A command whose output is read while it runs. */
 
 import { Deadline } from "../abort.ts";
-import type { ErrorReason } from "../errors.ts";
+import type { StreamLine } from "../schemas/executions.ts";
 import { deferred } from "../waiting.ts";
 import { APIConnectionError, errorOfStream, SandgateError } from "./errors.ts";
 import type { WireAnswer } from "./transport.ts";
@@ -16,16 +16,6 @@ export interface OutputHandlers {
 export interface ExecutionEnd {
   /** The command's exit code: `128+n` when signal n ended it, 124 when its timeout expired. */
   exit_code: number;
-}
-
-/** One line of the stream; the last one has `exit_code` or `error`. */
-export interface Line {
-  readonly stdout?: string;
-  readonly stderr?: string;
-  readonly exit_code?: number;
-  readonly error?: string;
-  readonly code?: string;
-  readonly reason?: ErrorReason;
 }
 
 const left = (): SandgateError => new SandgateError("the command was ended because its output is no longer read");
@@ -91,7 +81,7 @@ export class Execution implements AsyncIterable<OutputChunk> {
     await this.#end.promise;
   }
 
-  async *#pass({ stdout, stderr }: Line): AsyncGenerator<OutputChunk, void> {
+  async *#pass({ stdout, stderr }: StreamLine): AsyncGenerator<OutputChunk, void> {
     if (stdout) {
       await this.#handlers.onStdout?.(stdout);
       yield { stdout };
@@ -110,13 +100,13 @@ export class Execution implements AsyncIterable<OutputChunk> {
 }
 
 /** @throws {APIError} for a line that reports an error */
-function endOf({ exit_code, error, code, reason }: Line, headers: Headers): ExecutionEnd | undefined {
+function endOf({ exit_code, error, code, reason }: StreamLine, headers: Headers): ExecutionEnd | undefined {
   if (error !== undefined) throw errorOfStream({ message: error, code, reason }, headers);
   return exit_code === undefined ? undefined : { exit_code };
 }
 
 /** The lines of a stream. @throws {APIConnectionError} if the last one is incomplete */
-export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamLine> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const bytes of body) {
@@ -127,9 +117,9 @@ export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (rest.trim()) throw new APIConnectionError("the stream ended inside a line");
 }
 
-function parsed(text: string): Line {
+function parsed(text: string): StreamLine {
   try {
-    return JSON.parse(text) as Line;
+    return JSON.parse(text) as StreamLine;
   } catch (cause) {
     throw new APIConnectionError("the stream has a line that is not JSON", {}, cause);
   }

@@ -32,22 +32,26 @@ async function* fromSource(source: ByteStream): AsyncGenerator<Uint8Array> {
 }
 
 /** The files of one sandbox. */
-export class Files {
-  readonly #connection: Connection;
-  readonly #path: string;
+export class SandboxFiles {
+  readonly id: string;
+  protected readonly connection: Connection;
+  /** Of the sandbox's calls. */
+  protected readonly path: string;
 
-  /** @param path of the sandbox's calls */
-  constructor(connection: Connection, path: string) {
-    this.#connection = connection;
-    this.#path = path;
+  constructor(connection: Connection, id: string) {
+    this.connection = connection;
+    this.id = id;
+    this.path = `/v1/sandboxes/${encodeURIComponent(id)}`;
   }
 
-  upload(path: string, source: UploadSource, options: UploadOptions): Promise<UploadResult> {
+  /** Writes a whole file, or leaves the old one unchanged on failure. Creates missing folders. @param path absolute, in the sandbox */
+  upload(path: string, source: UploadSource, options: UploadOptions = {}): Promise<UploadResult> {
     return this.#send({ path, mode: options.mode }, contentOf(source), options);
   }
 
-  async uploadFile(localPath: string, path: string, options: UploadOptions): Promise<UploadResult> {
-    const { readFile } = this.#connection.settings.platform;
+  /** Uploads a local file. Not in browsers. */
+  async uploadFile(localPath: string, path: string, options: UploadOptions = {}): Promise<UploadResult> {
+    const { readFile } = this.connection.settings.platform;
     const { size } = await readFile(localPath);
     async function* bytes(): AsyncGenerator<Uint8Array> {
       yield* (await readFile(localPath)).bytes;
@@ -55,33 +59,37 @@ export class Files {
     return this.#send({ path, mode: options.mode }, { bytes, size }, options);
   }
 
-  uploadArchive(path: string, source: UploadSource, options: ArchiveOptions): Promise<ArchiveResult> {
+  /** Unpacks a tar archive, compressed or not, in a folder, which is created if missing. @param path absolute, in the sandbox */
+  uploadArchive(path: string, source: UploadSource, options: ArchiveOptions = {}): Promise<ArchiveResult> {
     return this.#send({ path, archive: "tar" }, contentOf(source), options);
   }
 
-  stat(path: string, options: CallOptions): Promise<FileInfo> {
-    return this.#connection.get(`${this.#path}/stat`, options, { path });
+  /** The file or folder at a path; links are followed. @throws {NotFoundError} if there is none */
+  stat(path: string, options: CallOptions = {}): Promise<FileInfo> {
+    return this.connection.get(`${this.path}/stat`, options, { path });
   }
 
-  async download(path: string, { archive, onProgress, ...options }: DownloadOptions): Promise<Download> {
+  /** Downloads a file, or a folder with `archive: "tar"`. */
+  async download(path: string, { archive, onProgress, ...options }: DownloadOptions = {}): Promise<Download> {
     const query = { path, archive };
-    const { body, headers } = await this.#connection.open({ method: "GET", path: `${this.#path}/download`, query, repeatable: true, options });
+    const { body, headers } = await this.connection.open({ method: "GET", path: `${this.path}/download`, query, repeatable: true, options });
     const length = headers.get("content-length");
     const size = length === null ? undefined : Number(length);
     return new Download(counted(body, size, onProgress), size);
   }
 
-  async downloadFile(path: string, localPath: string, options: DownloadOptions): Promise<number> {
+  /** Downloads to a local file, which is replaced once the download is complete. Returns its size. Not in browsers. */
+  async downloadFile(path: string, localPath: string, options: DownloadOptions = {}): Promise<number> {
     const content = await this.download(path, options);
-    return saveTo(() => this.#connection.settings.platform.writeFile(localPath), content);
+    return saveTo(() => this.connection.settings.platform.writeFile(localPath), content);
   }
 
   #send<T>(query: Query, { bytes, size }: Content, { onProgress, ...options }: ArchiveOptions): Promise<T> {
     const { signal, timeoutMs, maxRetries } = options;
     const sent = (stream: ByteStream): ByteStream => counted(fromSource(stream), size, onProgress);
-    return this.#connection.json({
+    return this.connection.json({
       method: "POST",
-      path: `${this.#path}/upload`,
+      path: `${this.path}/upload`,
       query,
       bytes: typeof bytes === "function" ? () => sent(bytes()) : sent(bytes),
       headers: size === undefined ? {} : { "content-length": String(size) },

@@ -1,5 +1,8 @@
 /** Paginated lists. */
-import type { PageOf, PageQuery } from "./types.ts";
+
+import { type CallOptions, split } from "./call-options.ts";
+import type { Connection, Query } from "./connection.ts";
+import type { LogEntry, Logs, LogsQuery, PageOf, PageQuery } from "./types.ts";
 
 type Load<T> = (query: PageQuery) => Promise<PageOf<T>>;
 
@@ -43,4 +46,33 @@ export class List<T extends { readonly id: string }> implements AsyncIterable<T>
       else return;
     }
   }
+}
+
+/** One page. */
+export function readLogs(connection: Connection, options: LogsQuery & CallOptions): Promise<Logs> {
+  const [query, call] = split(options);
+  return connection.get("/v1/sandboxes/logs", call, query as Query);
+}
+
+/** Every entry once, newest first. Pages are fetched as the loop reaches them. */
+export async function* entriesOf(read: (cursor: { cursor?: string }) => Promise<Logs>): AsyncGenerator<LogEntry, void, void> {
+  let next: { cursor?: string } | undefined = {};
+  while (next) {
+    const { logs, next_cursor }: Logs = await read(next);
+    yield* logs;
+    next = next_cursor === undefined ? undefined : { cursor: next_cursor };
+  }
+}
+
+/** A list of what `show` makes of each item of the answers. @param pageSize 1 to 100 */
+export function listOf<I, T extends { readonly id: string }>(
+  connection: Connection,
+  path: string,
+  { pageSize, ...options }: { pageSize?: number } & CallOptions,
+  show: (item: I) => T,
+): List<T> {
+  return new List(async (query) => {
+    const { data, pagination } = await connection.get<PageOf<I>>(path, options, { ...query });
+    return { data: data.map(show), pagination };
+  }, pageSize);
 }

@@ -6,11 +6,10 @@ import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call
 import type { Connection, Query } from "./connection.ts";
 import { NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
-import { type ArchiveOptions, type DownloadOptions, Files, type UploadOptions } from "./files.ts";
-import { entriesOf, readLogs } from "./log-pages.ts";
+import { SandboxFiles } from "./files.ts";
+import { entriesOf, readLogs } from "./pages.ts";
 import { type AttachOptions, attachSession, type SessionOptions, startSession } from "./session/open.ts";
 import type { Session } from "./session/session.ts";
-import type { Download, UploadSource } from "./transfer.ts";
 import type * as Api from "./types.ts";
 
 export type ExecuteOptions = Omit<Api.ExecuteBody, "command"> & CallOptions;
@@ -26,19 +25,7 @@ const readyPauseMs = 250;
 const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /** A handle for a sandbox id, as `client.sandbox(id)` returns it without a call. All methods throw the errors of `./errors.ts`. */
-export class SandboxHandle {
-  readonly id: string;
-  protected readonly connection: Connection;
-  readonly #path: string;
-  readonly #files: Files;
-
-  constructor(connection: Connection, id: string) {
-    this.connection = connection;
-    this.id = id;
-    this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
-    this.#files = new Files(connection, this.#path);
-  }
-
+export class SandboxHandle extends SandboxFiles {
   /**
    * Waits until the sandbox is running.
    *
@@ -67,7 +54,7 @@ export class SandboxHandle {
   execute(command: string, options: ExecuteOptions = {}): Promise<Api.ExecutionResult> {
     const [rest, call] = split(options);
     const timeoutMs = (rest.timeout ?? commandTimeoutDefaultS) * 1_000 + executeMarginMs;
-    return this.connection.json({ method: "POST", path: `${this.#path}/execute`, json: { command, ...rest }, repeatable: false, options: call, timeoutMs });
+    return this.connection.json({ method: "POST", path: `${this.path}/execute`, json: { command, ...rest }, repeatable: false, options: call, timeoutMs });
   }
 
   /** Runs a command and streams its output. Never retried; `timeoutMs` applies to its start only. */
@@ -75,7 +62,7 @@ export class SandboxHandle {
     const [{ onStdout, onStderr, ...rest }, call] = split(options);
     const json = { command, ...rest };
     const open = (signal: AbortSignal) =>
-      this.connection.open({ method: "POST", path: `${this.#path}/execute_async`, json, repeatable: false, options: { ...call, signal } });
+      this.connection.open({ method: "POST", path: `${this.path}/execute_async`, json, repeatable: false, options: { ...call, signal } });
     return new Execution(open, { onStdout, onStderr }, call.signal);
   }
 
@@ -91,49 +78,19 @@ export class SandboxHandle {
 
   /** The sandbox's sessions, newest first. */
   async sessions(options: CallOptions = {}): Promise<Api.SessionInfo[]> {
-    return (await this.connection.get<{ data: Api.SessionInfo[] }>(`${this.#path}/sessions`, options)).data;
+    return (await this.connection.get<{ data: Api.SessionInfo[] }>(`${this.path}/sessions`, options)).data;
   }
 
   /** Creates a token with which a browser can open one WebSocket: there, `session()` of this library starts or joins a session. */
   sessionToken(options: { read_only?: boolean; session_id?: string } & CallOptions = {}): Promise<Api.SessionToken> {
     const [json, call] = split(options);
-    return this.connection.json({ method: "POST", path: `${this.#path}/session-token`, json, repeatable: false, options: call });
-  }
-
-  /** Writes a whole file, or leaves the old one unchanged on failure. Creates missing folders. @param path absolute, in the sandbox */
-  upload(path: string, source: UploadSource, options: UploadOptions = {}): Promise<Api.UploadResult> {
-    return this.#files.upload(path, source, options);
-  }
-
-  /** Uploads a local file. Not in browsers. */
-  uploadFile(localPath: string, path: string, options: UploadOptions = {}): Promise<Api.UploadResult> {
-    return this.#files.uploadFile(localPath, path, options);
-  }
-
-  /** Unpacks a tar archive, compressed or not, in a folder, which is created if missing. @param path absolute, in the sandbox */
-  uploadArchive(path: string, source: UploadSource, options: ArchiveOptions = {}): Promise<Api.ArchiveResult> {
-    return this.#files.uploadArchive(path, source, options);
-  }
-
-  /** The file or folder at a path; links are followed. @throws {NotFoundError} if there is none */
-  stat(path: string, options: CallOptions = {}): Promise<Api.FileInfo> {
-    return this.#files.stat(path, options);
-  }
-
-  /** Downloads a file, or a folder with `archive: "tar"`. */
-  download(path: string, options: DownloadOptions = {}): Promise<Download> {
-    return this.#files.download(path, options);
-  }
-
-  /** Downloads to a local file, which is replaced once the download is complete. Returns its size. Not in browsers. */
-  downloadFile(path: string, localPath: string, options: DownloadOptions = {}): Promise<number> {
-    return this.#files.downloadFile(path, localPath, options);
+    return this.connection.json({ method: "POST", path: `${this.path}/session-token`, json, repeatable: false, options: call });
   }
 
   /** The sandbox's resource use. */
   status(options: Api.StatusQuery & CallOptions = {}): Promise<Api.SandboxUsage> {
     const [query, call] = split(options);
-    return this.connection.get(`${this.#path}/status`, call, query as Query);
+    return this.connection.get(`${this.path}/status`, call, query as Query);
   }
 
   /** One page of the sandbox's command log, newest first. */
@@ -148,12 +105,12 @@ export class SandboxHandle {
 
   /** Takes a snapshot of the sandbox. */
   async snapshot(options: Api.SnapshotBody & MakeOptions = {}): Promise<Snapshot> {
-    return new Snapshot(this.connection, await this.connection.make<Api.SnapshotInfo>(`${this.#path}/snapshot`, options));
+    return new Snapshot(this.connection, await this.connection.make<Api.SnapshotInfo>(`${this.path}/snapshot`, options));
   }
 
   /** Takes a snapshot and creates a sandbox from it. */
   async clone(options: Api.CloneBody & MakeOptions = {}): Promise<{ sandbox: Sandbox; snapshot: Snapshot }> {
-    const made = await this.connection.make<{ sandbox: Api.SandboxInfo; snapshot: Api.SnapshotInfo }>(`${this.#path}/clone`, options);
+    const made = await this.connection.make<{ sandbox: Api.SandboxInfo; snapshot: Api.SnapshotInfo }>(`${this.path}/clone`, options);
     return { sandbox: new Sandbox(this.connection, made.sandbox), snapshot: new Snapshot(this.connection, made.snapshot) };
   }
 
@@ -162,7 +119,7 @@ export class SandboxHandle {
     const [json, call] = split(options);
     const timing = json.create_snapshot ? { repeatable: false, timeoutMs: slowTimeoutMs } : { repeatable: true, timeoutMs: deleteTimeoutMs };
     const done = (): Api.DeletedSandbox => ({ id: this.id, message: "Sandbox deleted", storage_deleted: true });
-    return this.connection.delete({ method: "DELETE", path: `${this.#path}/delete`, json, options: call, ...timing }, done);
+    return this.connection.delete({ method: "DELETE", path: `${this.path}/delete`, json, options: call, ...timing }, done);
   }
 
   /** For `await using`: deletes the sandbox at the end of the block, if it still exists. */
@@ -173,7 +130,7 @@ export class SandboxHandle {
   }
 
   #show(options: CallOptions): Promise<Api.SandboxInfo> {
-    return this.connection.get(this.#path, options);
+    return this.connection.get(this.path, options);
   }
 }
 

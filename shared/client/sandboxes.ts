@@ -1,10 +1,9 @@
 /** The sandboxes of the account. */
 import { type CallOptions, type MakeOptions, slowTimeoutMs } from "./call-options.ts";
 import type { Connection } from "./connection.ts";
-import { entriesOf, readLogs } from "./log-pages.ts";
-import { List } from "./pages.ts";
+import { entriesOf, type List, listOf, readLogs } from "./pages.ts";
 import { Sandbox } from "./sandbox.ts";
-import type { CreateBody, DeletedAll, LogEntry, Logs, LogsQuery, PageOf, SandboxInfo } from "./types.ts";
+import type { CreateBody, DeletedAll, LogEntry, Logs, LogsQuery, SandboxInfo } from "./types.ts";
 
 /** `client.sandboxes`. */
 export class Sandboxes {
@@ -21,11 +20,8 @@ export class Sandboxes {
   }
 
   /** Sandboxes that are running or being created, newest first. @param pageSize 1 to 100 */
-  list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Sandbox> {
-    return new List(async (query) => {
-      const page = await this.#connection.get<PageOf<SandboxInfo>>("/v1/sandboxes/list", options, { ...query });
-      return { ...page, data: page.data.map((info) => new Sandbox(this.#connection, info)) };
-    }, pageSize);
+  list(options: { pageSize?: number } & CallOptions = {}): List<Sandbox> {
+    return listOf(this.#connection, "/v1/sandboxes/list", options, (info: SandboxInfo) => new Sandbox(this.#connection, info));
   }
 
   /** The sandboxes that a text may refer to: by id, name, or the start of their id. At most 100, newest first. */

@@ -1,9 +1,9 @@
 /** The snapshots of the account. */
 import { type CallOptions, type MakeOptions, slowTimeoutMs } from "./call-options.ts";
 import type { Connection } from "./connection.ts";
-import { List } from "./pages.ts";
+import { type List, listOf } from "./pages.ts";
 import { deleteSnapshot, restoreSnapshot, type Sandbox, Snapshot, snapshotPath } from "./sandbox.ts";
-import type { DeletedAll, DeletedSnapshot, PageOf, RestoreBody, SnapshotInfo } from "./types.ts";
+import type { DeletedAll, DeletedSnapshot, RestoreBody, SnapshotInfo } from "./types.ts";
 
 /** `client.snapshots`. */
 export class Snapshots {
@@ -14,11 +14,8 @@ export class Snapshots {
   }
 
   /** Snapshots that can be restored, newest first. @param pageSize 1 to 100 */
-  list({ pageSize, ...options }: { pageSize?: number } & CallOptions = {}): List<Snapshot> {
-    return new List(async (query) => {
-      const page = await this.#connection.get<PageOf<SnapshotInfo>>("/v1/snapshots/list", options, { ...query });
-      return { ...page, data: page.data.map((info) => new Snapshot(this.#connection, info)) };
-    }, pageSize);
+  list(options: { pageSize?: number } & CallOptions = {}): List<Snapshot> {
+    return listOf(this.#connection, "/v1/snapshots/list", options, (info: SnapshotInfo) => new Snapshot(this.#connection, info));
   }
 
   async get(id: string, options: CallOptions = {}): Promise<Snapshot> {

@@ -1,8 +1,9 @@
 /** The inputs and answers of calls, with the field names of the HTTP API. All of them are declared by its schemas. */
-import type { UploadResult } from "../schemas/files.ts";
-import type { Pagination } from "../schemas/pages.ts";
 
-export type { AccountUsage, CurrentAccount as Account } from "../schemas/accounts.ts";
+import type { Pagination } from "../schemas/fields.ts";
+import type { UploadResult } from "../schemas/files.ts";
+
+export type { AccountUsage, ApiKey, CurrentAccount as Account } from "../schemas/accounts.ts";
 export type { AccountChange, AdminAccount, AdminAccountWithKeys, AdminApiKey, AdminRevokedApiKey, KeyChange } from "../schemas/admin/accounts.ts";
 export type {
   AdminDeletedSandbox,
@@ -16,10 +17,9 @@ export type {
   WorkerInfo,
 } from "../schemas/admin/fleet.ts";
 export type { ExecuteBody, ExecutionResult, ExecutionStatus } from "../schemas/executions.ts";
+export type { PageQuery } from "../schemas/fields.ts";
 export type { FileInfo, UploadResult } from "../schemas/files.ts";
-export type { ApiKey } from "../schemas/keys.ts";
 export type { CustomLimits, Limits } from "../schemas/limits.ts";
-export type { PageQuery } from "../schemas/pages.ts";
 export type { CreateBody, DeleteBody, DeletedAll, DeletedSandbox, Resources, SandboxInfo } from "../schemas/sandboxes.ts";
 export type { SessionInfo, SessionToken } from "../schemas/sessions.ts";
 export type { CloneBody, DeletedSnapshot, RestoreBody, SnapshotBody, SnapshotInfo } from "../schemas/snapshots.ts";

@@ -1,8 +1,7 @@
 /** Commands that run in a sandbox, with the result returned at once or streamed. */
 import Type, { type Static } from "typebox";
 import { EnvVars } from "./environment.ts";
-import { ErrorCode, ErrorReason } from "./errors.ts";
-import { component, flag, oneOf, text, time } from "./fields.ts";
+import { component, ErrorCode, ErrorReason, flag, oneOf, text, time } from "./fields.ts";
 
 export const commandBytesMax = 128 * 1024;
 

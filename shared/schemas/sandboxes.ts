@@ -2,8 +2,7 @@
 import Type, { type Static } from "typebox";
 import { sandboxStates } from "../state/sandbox.ts";
 import { EnvVars } from "./environment.ts";
-import { component, count, flag, message, Name, oneOf, text, time } from "./fields.ts";
-import { pageOf } from "./pages.ts";
+import { component, count, flag, message, Name, oneOf, pageOf, text, time } from "./fields.ts";
 
 /** References are checked in `shared/util/image.ts`: a bad one is answered with a reason, not as a malformed request. */
 export const ImageName = Type.String({

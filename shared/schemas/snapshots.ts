@@ -1,8 +1,7 @@
 /** Snapshots, and the sandboxes made from them. */
 import Type, { type Static } from "typebox";
 import { snapshotStates } from "../state/snapshot.ts";
-import { component, count, flag, message, Name, oneOf, text, time } from "./fields.ts";
-import { pageOf } from "./pages.ts";
+import { component, count, flag, message, Name, oneOf, pageOf, text, time } from "./fields.ts";
 import { CloneResources, CreateBody, ImageName, SandboxInfo, wait_for_ready } from "./sandboxes.ts";
 
 export const SnapshotBody = Type.Object({

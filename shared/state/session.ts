@@ -1,5 +1,5 @@
 /** The states of a live session and the moves between them. */
-import type { Moves } from "./moves.ts";
+import { movesBy } from "./moves.ts";
 
 /**
  * `ending`: all processes of the session are being killed, and its exit code is still to be reported. `lost`: its clients were
@@ -12,14 +12,11 @@ export type SessionState = (typeof sessionStates)[number];
 export const sessionEvents = ["started", "stop", "lose", "exited"] as const;
 export type SessionEvent = (typeof sessionEvents)[number];
 
-const moves: Moves<SessionState, SessionEvent> = {
+export const nextSessionState = movesBy<SessionState, SessionEvent>({
   starting: { started: "running", stop: "ending", lose: "lost" },
   running: { stop: "ending", lose: "lost", exited: "ended" },
   // A session stopped or lost before its command runs is killed as soon as it does.
   ending: { started: "ending", stop: "ending", lose: "lost", exited: "ended" },
   lost: { started: "lost", stop: "lost", lose: "lost", exited: "ended" },
   ended: { stop: "ended", lose: "ended" },
-};
-
-/** The state after the event, or undefined when the event is not allowed in this state. */
-export const nextSessionState = (state: SessionState, event: SessionEvent): SessionState | undefined => moves[state][event];
+});

@@ -1,5 +1,5 @@
 /** The states of a snapshot, those of its copy in the archive, and the moves between them. */
-import type { Moves } from "./moves.ts";
+import { movesBy } from "./moves.ts";
 
 /**
  * Only `ready` snapshots can be restored. A `deleting` one is already gone for callers; its worker still has to remove its
@@ -11,15 +11,12 @@ export type SnapshotState = (typeof snapshotStates)[number];
 export const snapshotEvents = ["taken", "delete"] as const;
 export type SnapshotEvent = (typeof snapshotEvents)[number];
 
-const moves: Moves<SnapshotState, SnapshotEvent> = {
+export const nextSnapshotState = movesBy<SnapshotState, SnapshotEvent>({
   creating: { taken: "ready" },
   ready: { delete: "deleting" },
   error: { delete: "deleting" },
   deleting: { delete: "deleting" },
-};
-
-/** The state after the event, or undefined when the event is not allowed in this state. */
-export const nextSnapshotState = (state: SnapshotState, event: SnapshotEvent): SnapshotState | undefined => moves[state][event];
+});
 
 /** `done`: all layers are in the object store, so any worker can restore the snapshot. `local`: a setting keeps it on its worker. */
 export const archiveStates = ["local", "pending", "done"] as const;
@@ -28,11 +25,8 @@ export type ArchiveState = (typeof archiveStates)[number];
 export const archiveEvents = ["stored"] as const;
 export type ArchiveEvent = (typeof archiveEvents)[number];
 
-const archiveMoves: Moves<ArchiveState, ArchiveEvent> = {
+export const nextArchiveState = movesBy<ArchiveState, ArchiveEvent>({
   local: {},
   pending: { stored: "done" },
   done: { stored: "done" },
-};
-
-/** The state after the event, or undefined when the event is not allowed in this state. */
-export const nextArchiveState = (state: ArchiveState, event: ArchiveEvent): ArchiveState | undefined => archiveMoves[state][event];
+});

@@ -8,8 +8,7 @@
 import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
-import type { FrameHeader } from "./frame.ts";
-import type { StreamEnd, StreamHub } from "./hub.ts";
+import type { FrameHeader, StreamEnd, StreamHub } from "./hub.ts";
 import { Inbox, type StreamListener } from "./inbox.ts";
 import { ReceiveWindow, SendWindow } from "./window.ts";
 

@@ -1,13 +1,7 @@
 /** Bundles the programs with the code they use from packages, so that a process loads a few files instead of hundreds. */
 import { basename } from "node:path";
 import { build } from "esbuild";
-import { appDir, builtName, programs } from "../../shared/programs.mjs";
-
-/** Packages that are not bundled: some contain compiled code; the others are optional imports of packages that work without them. */
-const external = ["koffi", "lmdb", "uWebSockets.js", "bufferutil", "utf-8-validate", "bare-fs"];
-
-/** CommonJS packages load modules of Node.js through `require`. */
-const banner = 'import { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);';
+import { appDir, builtName, external, programs, requireBanner } from "../../shared/programs.mjs";
 
 /** The output files, by name. Code that several programs share, or that one loads later, gets a file of its own. */
 export async function bundlePrograms(): Promise<Map<string, string>> {
@@ -22,7 +16,7 @@ export async function bundlePrograms(): Promise<Map<string, string>> {
     platform: "node",
     target: "node22",
     external,
-    banner: { js: banner },
+    banner: { js: requireBanner },
     legalComments: "none",
     logLevel: "warning",
   });

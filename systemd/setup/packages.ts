@@ -43,7 +43,7 @@ const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
 /** Tests use it to check what a snapshot keeps of a file. */
 const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
 const browser: readonly Need[] = [
-  { package: "chromium", anyOf: ["chromium"] },
+  { package: "chromium-headless-shell", anyOf: ["chromium-headless-shell"] },
   { package: "fonts-dejavu-core", anyOf: ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"] },
   { package: "fonts-inter", anyOf: ["/usr/share/fonts/opentype/inter", "/usr/share/fonts/truetype/inter"], optional: true },
 ];

@@ -9,7 +9,7 @@ import type { NoVolume, Volume } from "../volume/volume.ts";
 import { findAccounts, serviceAccounts } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
 import { withReadableApp } from "./app-directory.ts";
-import { offerCpuGroup } from "./cpu-group.ts";
+import { offerControlGroups } from "./control-groups.ts";
 import { defaultImage, isBuiltHere } from "./default-image.ts";
 import { deviceFiles } from "./devices.ts";
 import { checkReach, dataDirectories } from "./directories.ts";
@@ -38,7 +38,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(subordinateIds(account, administrator), terminal);
   await ensure(runtimeDirectory(account, administrator), terminal);
   await ensure(deviceFiles(administrator), terminal);
-  await offerCpuGroup(account, administrator);
+  await offerControlGroups(account, administrator);
   const planned = instanceOf(config, accounts);
   await ensure(formerOwner(planned), terminal);
   await ensure(dataDirectories(planned), terminal);

@@ -1,4 +1,5 @@
 /** Parses the lines that parts print, to show the important ones to the user. */
+import { attempt } from "../../shared/util/attempt.ts";
 
 export type Severity = "info" | "warn" | "error";
 
@@ -12,7 +13,7 @@ export interface LogLine {
 
 /** Lines of the gateway and the worker: JSON from pino. Anything else (a crash, a warning of Node.js) is shown as it is. */
 export function parsePinoLine(line: string): LogLine {
-  const fields = parseObject(line);
+  const fields = attempt(() => asRecord(JSON.parse(line)));
   if (!fields) return { severity: "warn", text: line, fields: {} };
   const error = asRecord(fields.err)?.message;
   const text = [fields.msg, error].filter((part) => typeof part === "string" && part !== "").join(": ");
@@ -32,14 +33,6 @@ export function parseNatsLine(line: string): LogLine {
 function severityOf(level: unknown): Severity {
   if (level === "error" || level === "fatal" || (typeof level === "number" && level >= 50)) return "error";
   return level === "warn" || level === 40 ? "warn" : "info";
-}
-
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    return asRecord(JSON.parse(line));
-  } catch {
-    return undefined;
-  }
 }
 
 function asRecord(value: unknown): Record<string, unknown> | undefined {

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { pathsOf } from "../base/instance.ts";
+import { type Instance, pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
@@ -32,8 +32,15 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
     else terminal.good("This machine is ready; npm start runs Sandgate.");
   } finally {
     await endUnusedPause(prepared.instance);
+    await removeGroups(prepared.instance, terminal);
     await endVolume(prepared.volume, terminal);
   }
+}
+
+/** Nothing of the kernel's is left behind. Without administrator rights, the next start finds the groups and uses them. */
+async function removeGroups({ account }: Instance, terminal: Terminal): Promise<void> {
+  const [{ removeControlGroups }, { createAdministrator }] = await Promise.all([import("../setup/control-groups.ts"), import("../setup/administrator.ts")]);
+  await removeControlGroups(account, createAdministrator(terminal, new AbortController().signal));
 }
 
 /** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */

@@ -20,6 +20,9 @@ export const headerBytesMax = String(24 * 1024);
  */
 const youngGeneration = "--min-semi-space-size=4";
 
+/** For `settleMemory`. */
+const collectable = "--expose-gc";
+
 /** What the parts are told in addition to the user's settings. */
 export interface Wiring {
   /** How the parts connect to an owned bus; empty if the user's settings say how. */
@@ -66,7 +69,7 @@ export async function gatewaySpec(instance: Instance, { gatewayBus, apiKey, port
 
 /** The command that runs a program from `build/`. */
 export function nodeCommand({ paths }: Instance, source: Program): string[] {
-  return [join(paths.app, "node_modules/.bin/node"), youngGeneration, join(paths.app, "build", builtName(source))];
+  return [join(paths.app, "node_modules/.bin/node"), youngGeneration, collectable, join(paths.app, "build", builtName(source))];
 }
 
 function partSpec({ paths }: Instance, name: string, argv: readonly string[], env: Readonly<Record<string, string>>): PartSpec {

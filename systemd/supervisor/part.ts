@@ -2,7 +2,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { Backoff } from "./backoff.ts";
+import { backoffMs } from "../../shared/waiting.ts";
 import { forgetProcess, noteProcess } from "./leftovers.ts";
 import { readLines } from "./lines.ts";
 import { LogFile } from "./log-file.ts";
@@ -11,6 +11,10 @@ import { identify } from "./processes.ts";
 
 /** EX_CONFIG: a restart would fail in the same way. */
 const configurationError = 78;
+
+/** The pauses before the restarts of a part that keeps dying. A run of `healthyMs` makes them short again. */
+const restarts = { firstMs: 500, maxMs: 15_000 };
+const healthyMs = 30_000;
 
 /** Describes how to run a part. */
 export interface PartSpec {
@@ -44,7 +48,8 @@ export class Part {
   readonly spec: PartSpec;
   readonly #listener: PartListener;
   readonly #log: LogFile;
-  readonly #backoff = new Backoff();
+  /** How often it has died since it was healthy. */
+  #deaths = 0;
   #child: Child | undefined;
   #restart: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -118,7 +123,8 @@ export class Part {
     this.#log.write(`supervisor: ${this.name} ${how}`);
     if (this.#stopping) return;
     if (code === configurationError) return this.#listener.onRefusal(this, how);
-    const pauseMs = this.#backoff.pauseMs(ranMs);
+    if (ranMs >= healthyMs) this.#deaths = 0;
+    const pauseMs = backoffMs(this.#deaths++, restarts);
     this.#restart = setTimeout(() => this.start(), pauseMs);
     this.#listener.onDeath(this, how, pauseMs);
   }

@@ -1,11 +1,12 @@
 /** Ends Podman's pause process, which keeps the account's namespace open between commands. */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { attempt } from "../../shared/util/attempt.ts";
 import { until } from "../../shared/waiting.ts";
 import { asAccount, readAsAccount } from "../base/as-account.ts";
 import type { Instance } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
-import { identify, isRunning, type ProcessId } from "./processes.ts";
+import { identify, isRunning, type ProcessId, processIds } from "./processes.ts";
 
 /** Time for Podman to clean up after a container that has ended, which it does in a separate process. */
 const settleMs = 3_000;
@@ -35,14 +36,7 @@ export async function findPause({ account, runtimeDir }: Instance): Promise<Proc
 }
 
 function isShared(namespace: string, pid: number): boolean {
-  const others = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && Number(entry) !== pid);
-  return others.some((other) => namespaceOf(other) === namespace && identify(Number(other)));
+  return processIds().some((other) => other !== pid && namespaceOf(other) === namespace && identify(other));
 }
 
-function namespaceOf(pid: number | string): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/user`);
-  } catch {
-    return undefined;
-  }
-}
+const namespaceOf = (pid: number | "self"): string | undefined => attempt(() => readlinkSync(`/proc/${pid}/ns/user`));

@@ -1,5 +1,6 @@
 /** Identifies processes by id and start time, because the kernel reuses ids. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { attempt } from "../../shared/util/attempt.ts";
 
 /** A process, identified even after its id is reused. */
 export interface ProcessId {
@@ -11,6 +12,12 @@ export interface ProcessId {
 
 /** Longest part of a command line in a message. */
 const commandCharacters = 120;
+
+/** The ids of all processes. */
+export const processIds = (): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 
 /** Identifies a running process; undefined if it has ended (a zombie has ended). */
 export function identify(pid: number): ProcessId | undefined {
@@ -33,22 +40,16 @@ export function isRunning(process: ProcessId): boolean {
 
 /** Parses the record of a process. */
 export function parseProcessId(text: string): ProcessId | undefined {
-  try {
-    const { pid, startTicks, bootId } = JSON.parse(text) as Partial<ProcessId>;
-    return pid !== undefined && startTicks !== undefined && bootId !== undefined ? { pid, startTicks, bootId } : undefined;
-  } catch {
-    return undefined;
-  }
+  const { pid, startTicks, bootId } = attempt(() => JSON.parse(text) as Partial<ProcessId>) ?? {};
+  return pid !== undefined && startTicks !== undefined && bootId !== undefined ? { pid, startTicks, bootId } : undefined;
 }
 
 /** Describes a running process by its id and, if readable, its command line. */
 export function describeProcess(pid: number): string {
-  try {
-    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
-    return command ? `process ${pid} (${command.slice(0, commandCharacters)})` : `process ${pid}`;
-  } catch {
-    return `process ${pid}`;
-  }
+  const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
+    ?.replaceAll("\0", " ")
+    .trim();
+  return command ? `process ${pid} (${command.slice(0, commandCharacters)})` : `process ${pid}`;
 }
 
 /** Sends a signal, unless the process has ended or another one has its id now. */

@@ -1,6 +1,7 @@
 /** Starts the parts in the order of their dependencies, keeps them running, and stops them in reverse. */
 
 import { onAbort, unlessAborted } from "../../shared/abort.ts";
+import { settleMemory } from "../../shared/util/settle.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import type { Terminal } from "../base/terminal.ts";
@@ -74,6 +75,7 @@ export class Supervisor {
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
     printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume)]);
     printReady(this.#terminal, urlOf(config.host, port), apiKey);
+    settleMemory();
   }
 
   /** Starts the owned NATS server, unless the settings name another. */

@@ -59,4 +59,4 @@ function outcomeOf(name: string, passed: boolean, skip: Ended["skip"]): string {
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
-const topicOf = (file: string | undefined): string | undefined => /\/(?:escape|walls)\/([^/]+)\.test\.ts$/.exec(file ?? "")?.[1];
+const topicOf = (file: string | undefined): string | undefined => /\/(?:escape|walls)\/([^/]+)\.test\.[jt]s$/.exec(file ?? "")?.[1];

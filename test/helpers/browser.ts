@@ -1,4 +1,4 @@
-/** A real Chromium that opens the web pages and records everything that goes wrong in them. */
+/** A real Chromium, without windows, that opens the web pages and records everything that goes wrong in them. */
 import assert from "node:assert/strict";
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import type { Member } from "./members.ts";
@@ -41,7 +41,7 @@ export class TestBrowser {
   }
 
   static async launch(url: string): Promise<TestBrowser> {
-    return new TestBrowser(url, await chromium.launch({ executablePath: "/usr/bin/chromium", args: [...flags, ...moreFlags] }));
+    return new TestBrowser(url, await chromium.launch({ executablePath: "/usr/bin/chromium-headless-shell", args: [...flags, ...moreFlags] }));
   }
 
   /** A window of a browser of its own: no cookies but the member's, nothing stored, and nothing moves that tests would wait for. */

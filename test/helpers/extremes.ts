@@ -71,7 +71,7 @@ function extremesOf(schema: TSchema, known: Known): unknown[] {
   if (type === "integer" || type === "number") return [rest.minimum ?? 0, rest.maximum ?? largest, (rest.minimum ?? 0) - 1, (rest.maximum ?? largest) + 1];
   if (type === "array") return [[], items ? Array.from({ length: 1_000 }, () => extremesOf(items, known)[0]) : []];
   if (patternProperties) return mapsOf(Object.values(patternProperties)[0] as Described, rest.maxProperties ?? 1_000);
-  if (properties) return Object.keys(properties).flatMap((name) => objectsWith(schema, name, known));
+  if (properties) return objectsAround(smallestOf(schema, known), schema, known);
   return [...wrongKinds];
 }
 
@@ -92,9 +92,12 @@ function mapsOf(value: Described, count: number): unknown[] {
 /** All values that the field refuses, and of those it accepts the given number of largest ones and the smallest one. */
 function chosen(name: string, schema: TSchema, known: Known, takenMax = 3): { taken: unknown[]; refused: unknown[] } {
   const check = Compile(schema);
-  const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
   const values = [...extremesOf(schema, known), ...wrongKinds].filter((value) => value !== "");
-  const taken = values.filter((value) => check.Check(value)).sort((one, other) => bytes(other) - bytes(one));
+  const taken = values
+    .filter((value) => check.Check(value))
+    .map((value) => ({ value, bytes: Buffer.byteLength(JSON.stringify(value)) }))
+    .sort((one, other) => other.bytes - one.bytes)
+    .map(({ value }) => value);
   const few = taken.length > takenMax ? [...taken.slice(0, takenMax), taken.at(-1)] : taken;
   return { taken: [...few, ...(known[name] ?? [])], refused: values.filter((value) => !check.Check(value)) };
 }
@@ -107,10 +110,12 @@ export function smallestOf(schema: TSchema, known: Known): Record<string, unknow
   return Object.fromEntries(required.map((name) => [name, chosen(name, propertiesOf(schema)[name] as TSchema, known).taken.at(-1)]));
 }
 
-function objectsWith(schema: TSchema, name: string, known: Known, takenMax?: number): Record<string, unknown>[] {
-  const { taken, refused } = chosen(name, propertiesOf(schema)[name] as TSchema, known, takenMax);
-  const base = smallestOf(schema, known);
-  return [...taken, ...refused].map((value) => ({ ...base, [name]: value }));
+/** The objects that differ from the smallest in each field in turn. */
+function objectsAround(base: Readonly<Record<string, unknown>>, schema: TSchema, known: Known, takenMax?: number): Record<string, unknown>[] {
+  return Object.entries(propertiesOf(schema)).flatMap(([name, field]) => {
+    const { taken, refused } = chosen(name, field, known, takenMax);
+    return [...taken, ...refused].map((value) => ({ ...base, [name]: value }));
+  });
 }
 
 /**
@@ -122,11 +127,5 @@ export function objectsOf(schema: TSchema, known: Known, takenMax?: number): Rec
   const base = smallestOf(schema, known);
   const full = Object.fromEntries(Object.entries(propertiesOf(schema)).map(([name, field]) => [name, known[name]?.[0] ?? chosen(name, field, known).taken[0]]));
   const strange = JSON.parse(JSON.stringify(base).replace(/}$/, `${Object.keys(base).length > 0 ? "," : ""}"__proto__":{"polluted":true}}`));
-  return [
-    base,
-    full,
-    strange,
-    { ...base, ["a".repeat(longest)]: 1 },
-    ...Object.keys(propertiesOf(schema)).flatMap((name) => objectsWith(schema, name, known, takenMax)),
-  ];
+  return [base, full, strange, { ...base, ["a".repeat(longest)]: 1 }, ...objectsAround(base, schema, known, takenMax)];
 }

@@ -3,7 +3,7 @@ import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, loadConfig } from "../../shared/config.ts";
 import { type Instance, instanceOf } from "../../systemd/base/instance.ts";
-import { Terminal } from "../../systemd/base/terminal.ts";
+import type { Terminal } from "../../systemd/base/terminal.ts";
 import { findAccounts } from "../../systemd/setup/account.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
@@ -14,18 +14,28 @@ import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
 import { ensure } from "../../systemd/setup/step.ts";
 
-/** Installs packages, makes users and the image. Quick when that is done. */
+/** Installs packages, makes users and the image, which is quick when that is done; test files find the program by their environment. */
 export async function prepareTests(terminal: Terminal): Promise<void> {
   const { signal } = new AbortController();
   // Every test installation has a volume of its own.
   await prepareMachine({ ...loadConfig(), volume: "none" }, terminal, signal);
   await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
+  const config = loadConfig();
+  const { paths } = await withReadableApp(instanceOf(config, await findAccounts(config)), terminal);
+  process.env.TEST_APP = paths.app;
 }
 
 /** The installation that `prepareTests` has prepared. Only its image store is used. */
 export async function preparedInstance(): Promise<Instance> {
   const config = loadConfig();
-  return withReadableApp(instanceOf(config, await findAccounts(config)), new Terminal(process.stderr));
+  return withPreparedApp(instanceOf(config, await findAccounts(config)));
+}
+
+/** That accounts may read the program was checked for all installations, which takes a while. */
+function withPreparedApp(instance: Instance): Instance {
+  const { TEST_APP: app } = process.env;
+  if (!app) throw new Error("run this file with: npm test -- <part of its name>");
+  return { ...instance, paths: { ...instance.paths, app } };
 }
 
 /** The id of its default image. */
@@ -40,7 +50,7 @@ export async function testInstance(dataDir: string, settings: Readonly<Record<st
   const instance = instanceOf(config, await findAccounts(config));
   for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
   if (config.storageDir === storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, instance.paths.defaultImage);
-  return withReadableApp(instance, new Terminal(process.stderr));
+  return withPreparedApp(instance);
 }
 
 /** Lets an installation with a store of its own read the images of the shared one, without a copy of them. */

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { routes } from "../../gateway/api/routes.ts";
+import { isDocumented, templateOf } from "../../gateway/docs/operation.ts";
 import { failuresOf } from "../../gateway/docs/responses.ts";
-import { isDocumented, templateOf } from "../../gateway/docs/route.ts";
-import { ErrorAnswer } from "../../shared/schemas/errors.ts";
+import { ErrorAnswer } from "../../shared/schemas/fields.ts";
 
 const documented = routes.filter(isDocumented);
 type Documented = (typeof documented)[number];

@@ -11,7 +11,7 @@ import type {
   ServerMessage,
   StartedMessage,
   StartMessage,
-} from "../../shared/schemas/session-messages.ts";
+} from "../../shared/schemas/sessions.ts";
 import { decodeOutput, encodeInput, inputPayloadMax } from "../../shared/stream/session/frames.ts";
 import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import type { Api } from "./api.ts";

@@ -1,8 +1,9 @@
 /** A whole installation for a test: nats-server, workers, gateways, with a data directory and ports of its own. */
 import { randomBytes } from "node:crypto";
-import { chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
 import { accountEnvironment, asAccount, inPodmanNamespace, partEnvironment } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
@@ -118,6 +119,7 @@ export class Stack implements AsyncDisposable {
     for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
     for (const id of this.#workerIds) await this.podman("rm", "--force", ...(await this.#holders(id)), "--ignore", "none");
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
+    for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
     for (const volume of this.#volumes) await volume[Symbol.asyncDispose]();
     await until("podman has left its home", () => {
       rmSync(this.dataDir, { recursive: true, force: true });
@@ -145,6 +147,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     // All tests call from one address.
     SANDGATE_AUTH_FAILURES_PER_ADDRESS: "100000",
     SANDGATE_SIGN_UPS_PER_ADDRESS: "100000",
+    // Hashing takes most of the time of a log-in, and tests log in hundreds of times.
+    SANDGATE_TEST_PASSWORD_COST: "8",
     SANDGATE_METRICS_PORT: "0",
     SANDGATE_LOCAL_IMAGES: missingImage,
     SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
@@ -196,6 +200,15 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   } catch (error) {
     await stack[Symbol.asyncDispose]();
     throw error;
+  }
+}
+
+/** Those of a worker that was killed, which could not remove them. */
+function removeWorkerGroups(uid: number, workerId: string): void {
+  const folders = distinctFolders(groupFoldersOf(uid)?.folders ?? {}).map((folder) => join(folder, workerId));
+  for (const folder of folders.filter(existsSync)) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) rmdirSync(join(folder, entry.name));
+    rmdirSync(folder);
   }
 }
 

@@ -34,7 +34,7 @@ test("subjects and buckets are spelled in one place only", () => {
 });
 
 test("only the helper of worker/runtime starts programs, beside the start-up scripts, builds, benches and the person's own command line", () => {
-  const others = ["worker/runtime/process/helper.ts", "shared/cli/keyboard.ts", "shared/client/build.mjs"];
+  const others = ["worker/runtime/process/program.ts", "shared/cli/keyboard.ts", "shared/client/build.mjs"];
   for (const file of sources) {
     if (others.includes(file) || /^(systemd|bench)\//.test(file)) continue;
     assert.doesNotMatch(readFileSync(file, "utf8"), /from "(node:child_process|execa)"|import\("(node:child_process|execa)"\)/, `${file} starts programs`);

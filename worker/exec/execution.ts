@@ -1,16 +1,13 @@
-/** One command from start to end: streams its output, applies limits and cancellation, and has exactly one outcome. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+/** One command from its request to its end: streams its output, applies limits and cancellation, and has exactly one outcome. */
 import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { RunningCommand } from "../runtime/container/command.ts";
-import type { Container } from "../runtime/container/container.ts";
+import { outOfMemory, type RunningCommand } from "../runtime/container/command.ts";
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
-import type { OutputStream } from "./output.ts";
+import { OutputStream } from "./output.ts";
 
 /** Exit codes as defined by the API. */
 const exitCodes = { timeout: 124, error: -1 } as const;
@@ -19,33 +16,27 @@ const sigkillExitCode = 137;
 type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "failed"; error: SandgateError };
 
 interface Parts {
-  readonly command: RunningCommand;
-  readonly container: Container;
   readonly stream: Stream;
-  readonly stdout: OutputStream;
-  readonly stderr: OutputStream;
-  readonly startedAtMs: number;
+  /** Bytes of each output to pass on; any beyond are counted and dropped. */
+  readonly keepBytes: number | undefined;
   readonly log: Logger;
 }
 
+/** It can be ended from its first moment, even before its command runs. */
 export class Execution implements Activity {
   readonly kind = "execution";
-  readonly #command: RunningCommand;
-  readonly #container: Container;
-  readonly #stream: Stream;
-  readonly #streams: { readonly stdout: OutputStream; readonly stderr: OutputStream };
-  readonly #startedAtMs: number;
-  readonly #log: Logger;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly startedAtMs = Date.now();
+  readonly #parts: Parts;
+  #command: RunningCommand | undefined;
   #stop: Stop | undefined;
   #killed: Promise<void> | undefined;
 
   constructor(parts: Parts) {
-    this.#command = parts.command;
-    this.#container = parts.container;
-    this.#stream = parts.stream;
-    this.#streams = { stdout: parts.stdout, stderr: parts.stderr };
-    this.#startedAtMs = parts.startedAtMs;
-    this.#log = parts.log;
+    this.#parts = parts;
+    this.stdout = new OutputStream("stdout", parts.keepBytes);
+    this.stderr = new OutputStream("stderr", parts.keepBytes);
   }
 
   abort(error: SandgateError): void {
@@ -56,54 +47,60 @@ export class Execution implements Activity {
     this.#halt({ kind: "limit", reason });
   }
 
-  /** Runs to the end and returns the outcome; never rejects. */
-  async finish(timeoutMs: number): Promise<ExecutionEnd> {
-    const oomKillsBefore = oomKills(this.#container);
+  /** Follows the command, which has started, to its end and returns the outcome; never rejects. */
+  async follow(command: RunningCommand, timeoutMs: number): Promise<ExecutionEnd> {
+    const { stream, log } = this.#parts;
+    this.#command = command;
+    if (this.#stop) this.#kill();
     const timer = setTimeout(() => this.#halt({ kind: "timeout" }), timeoutMs);
-    const { exited, stdout, stderr } = this.#command;
+    const { exited, stdout, stderr } = command;
     try {
-      const exitCode = await this.#stream.whileOpen(
+      const exitCode = await stream.whileOpen(
         (reason) => this.abort(reason),
         async () => {
-          await Promise.all([this.#pump(stdout, this.#streams.stdout), this.#pump(stderr, this.#streams.stderr), exited]);
+          await Promise.all([this.#pump(stdout, this.stdout), this.#pump(stderr, this.stderr), exited]);
           return exited;
         },
       );
       // The command itself may end before the processes it started.
       await this.#killed;
-      return this.#outcome(exitCode, oomKills(this.#container) > oomKillsBefore);
+      return this.#outcome(command, exitCode);
     } catch (error) {
-      this.#log.error({ err: error }, "a command was lost");
-      this.#halt({ kind: "failed", error: SandgateError.from(error) });
+      log.error({ err: error }, "a command was lost");
+      this.abort(SandgateError.from(error));
       await this.#killed;
-      return this.#outcome(exitCodes.error, false);
+      return this.#outcome(command, exitCodes.error);
     } finally {
       clearTimeout(timer);
-      stdout.close();
-      stderr.close();
+      command.close();
     }
   }
 
   #halt(stop: Stop): void {
     if (this.#stop) return;
     this.#stop = stop;
-    this.#killed = this.#command.kill().catch((err) => this.#log.error({ err }, "a command could not be killed"));
+    this.#kill();
+  }
+
+  #kill(): void {
+    this.#killed = this.#command?.kill().catch((err) => this.#parts.log.error({ err }, "a command could not be killed"));
   }
 
   async #pump(pipe: PipeReader, output: OutputStream): Promise<void> {
-    await this.#stream.pump(pipe, (chunk) => output.take(chunk));
+    const { stream } = this.#parts;
+    await stream.pump(pipe, (chunk) => output.take(chunk));
     const rest = output.flush();
-    if (rest) this.#stream.push(rest);
+    if (rest) stream.push(rest);
   }
 
-  #outcome(exitCode: number, outOfMemory: boolean): ExecutionEnd {
-    const { stdout, stderr } = this.#streams;
+  #outcome(command: RunningCommand, exitCode: number): ExecutionEnd {
+    const { stdout, stderr } = this;
     const common = {
       stdout_bytes: stdout.bytes,
       stderr_bytes: stderr.bytes,
       stdout_truncated: stdout.truncated,
       stderr_truncated: stderr.truncated,
-      started_at_ms: this.#startedAtMs,
+      started_at_ms: this.startedAtMs,
       ended_at_ms: Date.now(),
     };
     const stop = this.#stop;
@@ -113,20 +110,8 @@ export class Execution implements Activity {
     }
     if (stop?.kind === "timeout") return { ...common, status: "timeout", exit_code: exitCodes.timeout };
     if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
-    const missing = exitCode === 0 ? undefined : missingProgram(stderr.preview, ["/bin/sh"]);
+    const missing = exitCode === 0 ? undefined : missingProgram(stderr.preview.text, ["/bin/sh"]);
     if (missing) return { ...common, status: "error", exit_code: exitCodes.error, error: missing.message, code: missing.code };
-    if (outOfMemory && exitCode === sigkillExitCode)
-      return { ...common, status: "completed", exit_code: exitCode, error: "out of memory: the sandbox reached its memory limit" };
-    return { ...common, status: "completed", exit_code: exitCode };
-  }
-}
-
-/** How often the kernel's OOM killer struck in this container; 0 if it has no cgroup v2 of its own. */
-function oomKills(container: Container): number {
-  if (!container.cgroup) return 0;
-  try {
-    return Number(/^oom_kill (\d+)/m.exec(readFileSync(join(container.cgroup, "memory.events"), "utf8"))?.[1] ?? 0);
-  } catch {
-    return 0;
+    return { ...common, status: "completed", exit_code: exitCode, ...outOfMemory(command, exitCode) };
   }
 }

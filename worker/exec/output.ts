@@ -4,19 +4,17 @@ import { StringDecoder } from "node:string_decoder";
 /** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
 
-export type StreamName = "stdout" | "stderr";
-
 /** One of a command's two output streams, decoded without splitting characters. */
 export class OutputStream {
-  readonly #name: StreamName;
+  readonly #name: "stdout" | "stderr";
   readonly #keepBytes: number;
   readonly #decoder = new StringDecoder("utf8");
-  readonly #preview = new Preview();
+  readonly preview = new Preview();
   /** Bytes the command wrote. */
   bytes = 0;
 
   /** @param keepBytes bytes to pass on; any beyond are counted and dropped. */
-  constructor(name: StreamName, keepBytes: number) {
+  constructor(name: "stdout" | "stderr", keepBytes = Number.POSITIVE_INFINITY) {
     this.#name = name;
     this.#keepBytes = keepBytes;
   }
@@ -25,19 +23,11 @@ export class OutputStream {
     return this.bytes > this.#keepBytes;
   }
 
-  get preview(): string {
-    return this.#preview.text;
-  }
-
-  get previewTruncated(): boolean {
-    return this.bytes > previewBytesMax;
-  }
-
   /** The NDJSON line for a chunk, or undefined when the chunk completes no character or lies beyond the limit. */
   take(chunk: Buffer): Buffer | undefined {
     const kept = chunk.subarray(0, Math.max(0, this.#keepBytes - this.bytes));
     this.bytes += chunk.length;
-    this.#preview.add(kept);
+    this.preview.add(chunk);
     return kept.length > 0 ? this.#line(this.#decoder.write(kept)) : undefined;
   }
 

@@ -56,12 +56,12 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   const firstLine = await untilOpened(tool, gone);
   const size = /^size (\d+)$/m.exec(firstLine)?.[1];
   if (size === undefined && !/^(tar|unknown)$/m.test(firstLine)) {
-    const exitCode = await tool.exited.finally(() => close(tool));
+    const exitCode = await tool.exited.finally(() => tool.close());
     throw toolFault(exitCode, firstLine, path);
   }
   return {
     size: size === undefined ? undefined : Number(size),
-    send: (stream) => sendAll(tool, stream, path).finally(() => close(tool)),
+    send: (stream) => sendAll(tool, stream, path).finally(() => tool.close()),
   };
 }
 
@@ -81,9 +81,4 @@ async function sendAll(tool: RunningCommand, stream: Stream, path: string): Prom
   // tar exits with 1 when a file changed while being read, which is no reason to withhold the archive.
   if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
   return {};
-}
-
-function close(tool: RunningCommand): void {
-  tool.stdout.close();
-  tool.stderr.close();
 }

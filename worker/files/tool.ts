@@ -47,8 +47,7 @@ export async function endOf(tool: RunningCommand): Promise<{ exitCode: number; s
     const [exitCode, stderr, stdout] = await Promise.all([tool.exited, textOf(tool.stderr), textOf(tool.stdout)]);
     return { exitCode, stdout, stderr };
   } finally {
-    tool.stdout.close();
-    tool.stderr.close();
+    tool.close();
   }
 }
 

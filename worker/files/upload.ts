@@ -1,7 +1,7 @@
 /** Receives a file into a temporary file in the sandbox, and moves it into place only once it is complete. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Writable } from "node:stream";
+import { stoppedBy } from "../../shared/abort.ts";
 import { messageChecker } from "../../shared/bus/checks.ts";
 import { fileCalls, type UploadDone } from "../../shared/bus/contract/files.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -10,8 +10,8 @@ import type { Stream } from "../../shared/stream/stream.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
-import { runTool, startTool, textOf, toolFault } from "./tool.ts";
-import { unpack } from "./unpack.ts";
+import { drained } from "../runtime/process/pipes.ts";
+import { endOf, runTool, startTool, textOf, toolFault } from "./tool.ts";
 
 const defaultMode = "644";
 const checkEnd = messageChecker(fileCalls.upload.stream.sent, "the end of an upload");
@@ -28,6 +28,17 @@ mkdir -p -- "\${dir:-/}" || exit 20
 chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
 [ -d "$2" ] && { rm -f -- "\${dir:-/}/$4"; exit 21; }
 mv -f -- "\${dir:-/}/$4" "$2"
+`;
+
+const failedExitCode = 45;
+const reasonCharsMax = 200;
+
+// $1 the archive, $2 the folder; prints the number of entries.
+const unpackProgram = `
+[ -e "$2" ] && ! [ -d "$2" ] && exit 20
+command -v tar >/dev/null || { echo "tar: not found" >&2; exit 127; }
+mkdir -p -- "$2" && tar -x -v -p -f "$1" -C "$2" > "$1.list" && wc -l < "$1.list" || exit ${failedExitCode}
+rm -f -- "$1" "$1.list"
 `;
 
 /** The prefix of all files that an upload creates for itself. */
@@ -92,8 +103,7 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
     await tool.kill();
     throw error;
   } finally {
-    tool.stdout.close();
-    tool.stderr.close();
+    tool.close();
   }
 }
 
@@ -112,14 +122,31 @@ async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: Upload
   return { end: checkEnd(end), size };
 }
 
-/** Resolves when the stream accepts more, or never will. */
-function drained(stream: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    if (stream.destroyed) return resolve();
-    const done = (): void => {
-      stream.off("drain", done).off("close", done);
-      resolve();
-    };
-    stream.on("drain", done).on("close", done);
+/**
+ * Unpacks an archive by the sandbox's own `tar`.
+ *
+ * @param signal aborts unpacking
+ * @returns the number of files and folders in the archive
+ * @throws {SandgateError} `unprocessable`, `insufficient_storage`, the reason of the signal.
+ */
+async function unpack(oci: OciRuntime, container: Container, archive: string, folder: string, signal: AbortSignal): Promise<number> {
+  const tool = await startTool(oci, container, unpackProgram, [archive, folder], "none");
+  const { exitCode, stdout, stderr } = await stoppedBy(
+    signal,
+    () => void tool.kill(),
+    () => endOf(tool),
+  );
+  if (signal.aborted) throw SandgateError.from(signal.reason);
+  if (exitCode !== 0) throw unpackFault(exitCode, stderr, folder);
+  return Number(stdout) || 0;
+}
+
+function unpackFault(exitCode: number, stderr: string, folder: string): SandgateError {
+  const known = toolFault(exitCode, stderr, folder);
+  if (exitCode !== failedExitCode || known.code !== "unprocessable") return known;
+  const [line = ""] = stderr.split("\n");
+  return new SandgateError("unprocessable", `the archive could not be unpacked in ${folder}: ${line.slice(0, reasonCharsMax)}`, {
+    reason: "bad_archive",
+    cause: known.cause,
   });
 }

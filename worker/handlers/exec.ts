@@ -1,61 +1,60 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
 
-import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
-import { OutputStream } from "../exec/output.ts";
-import type { RunningCommand } from "../runtime/container/command.ts";
+import { type End, entryOf } from "../log/entry.ts";
+import type { RunningCommand, Started } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
-import type { Activity, LiveSandbox } from "../sandboxes/registry.ts";
+import type { LiveSandbox, RunningSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
 export async function execute(context: WorkerContext, call: Request<"execute">): Promise<object> {
   if (!context.phase.isServing) context.counters.refuse("draining");
   context.phase.refuseUnlessServing();
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
-  const slot = takeSlot(context, sandbox);
+  refuseTooMany(context, sandbox);
   const stream = Stream.answer(context.hub, call.to);
-  const startedAtMs = Date.now();
-  const { starts, runs } = context.counters;
-  const started = starts.start();
+  const log = context.log.child({ execution: call.execution_id });
+  const execution = new Execution({ stream, keepBytes: call.keep_bytes, log });
+  // Counts from before its command starts.
+  sandbox.activities.add(execution);
+  const started = context.counters.starts.start();
   try {
     const command = await startCommand(context, sandbox, call);
     started();
-    const ended = runs.start();
-    const stdout = new OutputStream("stdout", call.keep_bytes ?? Number.POSITIVE_INFINITY);
-    const stderr = new OutputStream("stderr", call.keep_bytes ?? Number.POSITIVE_INFINITY);
-    const log = context.log.child({ execution: call.execution_id });
-    const execution = new Execution({ command, container: sandbox.container, stream, stdout, stderr, startedAtMs, log });
-    slot.attach(execution);
-    const logged = logExecution(context, call, { status: "running", exit_code: -1, startedAtMs, endedAtMs: startedAtMs }, stdout, stderr);
+    const ended = context.counters.runs.start();
+    const logged = logExecution(context, call, execution);
     inBackground(log, "the end of a command was not told", async () => {
-      const end = await execution.finish(call.timeout_ms);
+      const end = await execution.follow(command, call.timeout_ms);
       ended();
-      slot.free();
-      void logExecution(context, call, { ...end, startedAtMs, endedAtMs: end.ended_at_ms }, stdout, stderr);
+      sandbox.activities.delete(execution);
+      void logExecution(context, call, execution, end);
       stream.end(end);
     });
     // A client that has seen anything of a command finds it in the log, whatever happens to this process.
     await logged;
     return {};
   } catch (error) {
-    slot.free();
+    sandbox.activities.delete(execution);
     stream.close();
     if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }
 }
 
-async function startCommand(
-  context: WorkerContext,
-  sandbox: ReturnType<WorkerContext["sandboxes"]["running"]>,
-  call: Request<"execute">,
-): Promise<RunningCommand> {
+function refuseTooMany({ config, counters }: WorkerContext, { activities }: LiveSandbox): void {
+  const running = [...activities].filter(({ kind }) => kind === "execution").length;
+  if (running < config.executionsPerSandbox) return;
+  counters.refuse("commands");
+  throw new SandgateError("rate_limited", `the sandbox already runs ${config.executionsPerSandbox} commands, which is its limit`);
+}
+
+async function startCommand(context: WorkerContext, sandbox: RunningSandbox, call: Request<"execute">): Promise<RunningCommand> {
   context.counters.executions++;
   sandbox.diskStale = true;
   const command = await context.oci.exec(sandbox.container, {
@@ -64,68 +63,24 @@ async function startCommand(
     workingDir: call.working_dir,
     stdin: "none",
   });
+  return untilStarted(context, command, { execution: call.execution_id });
+}
+
+/** Resolves when a command runs, and lets go of one that could not be started. @param fields for the log */
+export async function untilStarted<T extends Started>({ log }: WorkerContext, command: T, fields: object): Promise<T> {
   try {
     await command.started;
     return command;
   } catch (error) {
-    context.log.info(
-      { event: "start_failed", err: error, cause: error instanceof Error ? error.cause : undefined, execution: call.execution_id },
-      "a command could not be started",
-    );
+    log.info({ event: "start_failed", err: error, cause: error instanceof Error ? error.cause : undefined, ...fields }, "a command could not be started");
     command.exited.catch(() => {});
-    command.stdout.close();
-    command.stderr.close();
+    command.close();
     throw error;
   }
 }
 
-/** Counts a command from before it starts, and lets it be ended from its first moment. */
-function takeSlot({ config, counters }: WorkerContext, sandbox: LiveSandbox): Activity & { attach(execution: Execution): void; free(): void } {
-  const running = [...sandbox.activities].filter(({ kind }) => kind === "execution").length;
-  if (running >= config.executionsPerSandbox) {
-    counters.refuse("commands");
-    throw new SandgateError("rate_limited", `the sandbox already runs ${config.executionsPerSandbox} commands, which is its limit`);
-  }
-  let execution: Execution | undefined;
-  let early: ((execution: Execution) => void) | undefined;
-  const tell = (action: (execution: Execution) => void): void => {
-    if (execution) action(execution);
-    else early ??= action;
-  };
-  const slot = {
-    kind: "execution" as const,
-    abort: (reason: SandgateError) => tell((running) => running.abort(reason)),
-    killFor: (reason: string) => tell((running) => running.killFor(reason)),
-    attach: (running: Execution) => {
-      execution = running;
-      early?.(running);
-    },
-    free: () => void sandbox.activities.delete(slot),
-  };
-  sandbox.activities.add(slot);
-  return slot;
-}
-
-type Outcome = Pick<LogEntry, "status" | "exit_code"> & { startedAtMs: number; endedAtMs: number; error?: string | undefined };
-
-function logExecution(context: WorkerContext, call: Request<"execute">, outcome: Outcome, stdout: OutputStream, stderr: OutputStream): Promise<void> {
-  const entry: LogEntry = {
-    request_id: call.request_id,
-    execution_id: call.execution_id,
-    account_id: call.account_id,
-    sandbox_id: call.sandbox_id,
-    command: call.command,
-    ...(call.working_dir ? { working_dir: call.working_dir } : {}),
-    source: call.source,
-    status: outcome.status,
-    exit_code: outcome.exit_code,
-    started_at_ms: outcome.startedAtMs,
-    execution_time_ms: outcome.endedAtMs - outcome.startedAtMs,
-    stdout: stdout.preview,
-    stderr: stderr.preview,
-    stdout_truncated: stdout.previewTruncated,
-    stderr_truncated: stderr.previewTruncated,
-    ...(outcome.error ? { error: outcome.error } : {}),
-  };
-  return context.store.log.put(entry).catch((err) => context.log.error({ err, execution: call.execution_id }, "an execution could not be logged"));
+function logExecution({ store, log }: WorkerContext, call: Request<"execute">, { startedAtMs, stdout, stderr }: Execution, end?: End): Promise<void> {
+  const { execution_id: id, command, source } = call;
+  const entry = entryOf(call, { id, command, source, startedAtMs, stdout: stdout.preview, stderr: stderr.preview }, end);
+  return store.log.put(entry).catch((err) => log.error({ err, execution: id }, "an execution could not be logged"));
 }

@@ -24,13 +24,11 @@ export async function upload(context: WorkerContext, call: Request<"upload">): P
     sandbox.layer = { ...sandbox.layer, bytes: sandbox.layer.bytes + bytes };
   };
   const job = { oci: context.oci, container: sandbox.container, id: call.request_id, stream, account };
-  const transfer = { requestId: call.request_id, temporaryName: temporaryNameOf(call.request_id) };
-  follow(context, sandbox, stream, transfer, async () => {
-    const done = takeUpload(job);
-    return done.finally(() => {
+  const run = (): Promise<object> =>
+    takeUpload(job).finally(() => {
       sandbox.diskStale = true;
     });
-  });
+  follow(context, call, { sandbox, stream, run, temporaryName: temporaryNameOf(call.request_id) });
   return {};
 }
 
@@ -44,7 +42,7 @@ export async function download(context: WorkerContext, call: Request<"download">
     stream.close();
     throw error;
   });
-  follow(context, sandbox, stream, { requestId: call.request_id }, () => file.send(stream));
+  follow(context, call, { sandbox, stream, run: () => file.send(stream) });
   return file.size === undefined ? {} : { size: file.size };
 }
 
@@ -62,11 +60,18 @@ function refuseBeyondStorage(context: WorkerContext, sandbox: LiveSandbox, bytes
   if (shortage) throw new SandgateError("insufficient_storage", shortage);
 }
 
+interface Transfer {
+  readonly sandbox: LiveSandbox;
+  readonly stream: Stream;
+  readonly run: () => Promise<object>;
+  readonly temporaryName?: string;
+}
+
 /** Runs a transfer to its end, which is that of its stream; until then it can be ended from outside. */
-function follow(context: WorkerContext, sandbox: LiveSandbox, stream: Stream, { requestId, temporaryName }: Transfer, run: () => Promise<object>): void {
+function follow({ log }: WorkerContext, { request_id }: { readonly request_id: string }, { sandbox, stream, run, ...names }: Transfer): void {
   const activity: Activity = {
     kind: "transfer",
-    ...(temporaryName ? { temporaryName } : {}),
+    ...names,
     abort: (error) => stream.fail(error),
     killFor: (reason) => stream.fail(new SandgateError("insufficient_storage", reason)),
   };
@@ -75,13 +80,8 @@ function follow(context: WorkerContext, sandbox: LiveSandbox, stream: Stream, { 
     .then((summary) => stream.end(summary))
     .catch((thrown: unknown) => {
       const error = SandgateError.from(thrown);
-      if (error.code === "internal_error") context.log.error({ err: thrown, request_id: requestId }, "a file transfer failed");
+      if (error.code === "internal_error") log.error({ err: thrown, request_id }, "a file transfer failed");
       stream.fail(error);
     })
     .finally(() => sandbox.activities.delete(activity));
-}
-
-interface Transfer {
-  readonly requestId: string;
-  readonly temporaryName?: string;
 }

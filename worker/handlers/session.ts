@@ -7,13 +7,13 @@ import type { WorkerContext } from "../context.ts";
 import type { Interactive } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
+import type { RunningSandbox } from "../sandboxes/registry.ts";
 import type { Session } from "../sessions/session.ts";
+import { untilStarted } from "./exec.ts";
 
 /** What there is without a command: bash where the image has it. */
 const loginShell = "command -v bash > /dev/null && exec bash -l; exec sh -l";
 const terminalName = "xterm-256color";
-
-type RunningSandbox = ReturnType<WorkerContext["sandboxes"]["running"]>;
 
 /** Replies when the command runs (or could not be started). */
 export async function sessionStart(context: WorkerContext, call: Request<"sessionStart">): Promise<object> {
@@ -60,14 +60,5 @@ async function startCommand(context: WorkerContext, sandbox: RunningSandbox, ses
     workingDir: working_dir,
     terminal,
   };
-  const interactive = await context.oci.interact(sandbox.container, spec, (bytes) => session.taken(bytes));
-  try {
-    await interactive.started;
-    return interactive;
-  } catch (error) {
-    context.log.info({ event: "start_failed", err: error, cause: error instanceof Error ? error.cause : undefined }, "a session could not be started");
-    interactive.exited.catch(() => {});
-    interactive.close();
-    throw error;
-  }
+  return untilStarted(context, await context.oci.interact(sandbox.container, spec, (bytes) => session.taken(bytes)), { session: session.call.session_id });
 }

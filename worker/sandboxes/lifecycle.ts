@@ -1,12 +1,14 @@
 /** Creates, restarts and removes the containers of sandboxes. */
 
 import type { BaseImage } from "../../shared/bus/entries.ts";
+import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
+import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
@@ -45,6 +47,7 @@ export class SandboxLifecycle {
   readonly #collectLayers: () => Promise<void>;
   readonly #urgent: Urgent;
   readonly #reserve: Reserve;
+  readonly #processesMax: number;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -54,7 +57,7 @@ export class SandboxLifecycle {
     host: Host;
     log: Logger;
     workerId: string;
-    atOnce: number;
+    config: Config;
     urgent: Urgent;
     reserve: Reserve;
     collectLayers: () => Promise<void>;
@@ -69,7 +72,8 @@ export class SandboxLifecycle {
     this.#collectLayers = parts.collectLayers;
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
-    this.#slots = new Semaphore(parts.atOnce);
+    this.#slots = new Semaphore(parts.config.createsAtOnce);
+    this.#processesMax = parts.config.sandboxPidsMax;
   }
 
   /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
@@ -137,6 +141,8 @@ export class SandboxLifecycle {
   /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer(sandboxId: string): Promise<void> {
     await this.#slots.run(() => this.#podman.remove(containerName(sandboxId)));
+    faultPoint("remove.container");
+    this.#host.groups?.sweep();
     await this.#roots.remove(sandboxId);
   }
 
@@ -177,12 +183,20 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready(containerId: string, { sandboxId, network, cpus }: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready(
+    containerId: string,
+    { sandboxId, network, cpus, memoryMiB }: ContainerSpec,
+    namespace: Namespace,
+    base: BaseImage | undefined,
+  ): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId);
     for (const pid of [inspected.initPid, ...inspected.networkPids]) giveWay(pid);
+    const limits = { cpus, memoryMiB, processes: this.#processesMax };
+    // A group that Podman has made has all limits but this one.
+    if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
     const container = {
       ...inspected,
-      cpuGroup: this.#host.cpuGroups?.join(sandboxId, inspected, cpus),
+      group: this.#host.groups?.join(sandboxId, inspected, limits) ?? inspected.group,
       process: base ? { ...inspected.process, cwd: base.working_dir } : inspected.process,
     };
     if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid, namespace);

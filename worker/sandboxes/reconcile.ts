@@ -1,46 +1,33 @@
 /** Makes records and containers agree after a start, whatever the previous process was doing when it ended. */
 
 import { SandgateError } from "../../shared/errors.ts";
-import type { Logger } from "../../shared/util/log.ts";
 import { backoffMs, retry } from "../../shared/waiting.ts";
+import type { WorkerContext } from "../context.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import { endedByRestart } from "../log/execution-log.ts";
-import type { OciRuntime } from "../runtime/container/oci.ts";
-import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
+import type { ListedContainer } from "../runtime/podman/containers.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
-import type { Store } from "../store/store.ts";
-import type { SandboxLifecycle } from "./lifecycle.ts";
-import type { LiveSandbox, Sandboxes } from "./registry.ts";
+import type { LiveSandbox } from "./registry.ts";
 
 const retries = { firstMs: 100, maxMs: 5_000 };
 
-interface Parts {
-  readonly sandboxes: Sandboxes;
-  readonly lifecycle: SandboxLifecycle;
-  readonly podman: Podman;
-  readonly oci: OciRuntime;
-  readonly store: Store;
-  readonly log: Logger;
-  readonly workerId: string;
-}
-
 /** Adopts, finishes or marks as lost every sandbox, and removes containers without a record. */
-export async function reconcile(parts: Parts): Promise<void> {
-  const containers = await parts.podman.list(parts.workerId);
+export async function reconcile(context: WorkerContext): Promise<void> {
+  const containers = await context.podman.list(context.workerId);
   const byId = new Map(containers.map((container) => [container.sandboxId, container]));
-  const known = new Set([...parts.sandboxes.all()].map(({ record }) => record.id));
-  await Promise.all([...parts.sandboxes.all()].map((sandbox) => settle(parts, sandbox, byId.get(sandbox.record.id))));
-  await Promise.all(containers.filter(({ sandboxId }) => !known.has(sandboxId)).map((container) => removeStray(parts, container)));
-  await endUnfinished(parts);
-  await parts.sandboxes.synchronise();
+  const known = new Set([...context.sandboxes.all()].map(({ record }) => record.id));
+  await Promise.all([...context.sandboxes.all()].map((sandbox) => settle(context, sandbox, byId.get(sandbox.record.id))));
+  await Promise.all(containers.filter(({ sandboxId }) => !known.has(sandboxId)).map((container) => removeStray(context, container)));
+  await endUnfinished(context);
+  await context.sandboxes.synchronise();
 }
 
-async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedContainer | undefined): Promise<void> {
-  const { sandboxes, lifecycle, log } = parts;
+async function settle(context: WorkerContext, sandbox: LiveSandbox, container: ListedContainer | undefined): Promise<void> {
+  const { sandboxes, lifecycle, log } = context;
   const { id, status, acknowledged } = sandbox.record;
   try {
-    if (status === "deleting" || !acknowledged) return await lifecycleEnd(parts, sandbox);
-    if (status === "creating") return void finishCreation(parts, sandbox);
+    if (status === "deleting" || !acknowledged) return await lifecycleEnd(context, sandbox);
+    if (status === "creating") return void finishCreation(context, sandbox);
     if (status === "error" && !container) return; // That was found before.
     if (!container) throw new Error("its container is gone");
     await lifecycle.recover(sandbox, container.containerId, container.running);
@@ -54,15 +41,15 @@ async function settle(parts: Parts, sandbox: LiveSandbox, container: ListedConta
 }
 
 /** Finishes a deletion, or undoes a creation that was never acknowledged. */
-async function lifecycleEnd(parts: Parts, sandbox: LiveSandbox): Promise<void> {
+async function lifecycleEnd(context: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
-  parts.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
-  await parts.lifecycle.removeContainer(sandbox.record.id);
-  await parts.sandboxes.remove(sandbox);
+  context.log.info({ event: "sandbox_dropped", sandbox: id, status: sandbox.record.status }, "an unfinished sandbox is removed");
+  await context.lifecycle.removeContainer(id);
+  await context.sandboxes.remove(sandbox);
 }
 
 /** Creates an acknowledged sandbox that the previous process did not get ready; nothing has run in it yet. */
-async function finishCreation({ sandboxes, lifecycle, log }: Parts, sandbox: LiveSandbox): Promise<void> {
+async function finishCreation({ sandboxes, lifecycle, log }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   const { id } = sandbox.record;
   await sandboxes.exclusive(id, async () => {
     try {
@@ -77,13 +64,13 @@ async function finishCreation({ sandboxes, lifecycle, log }: Parts, sandbox: Liv
   });
 }
 
-async function removeStray(parts: Parts, container: ListedContainer): Promise<void> {
-  parts.log.warn({ event: "container_stray", container: container.containerId, sandbox: container.sandboxId }, "a container without a record is removed");
-  await parts.podman.remove(container.containerId).catch((err) => parts.log.error({ err, ...container }, "a stray container could not be removed"));
+async function removeStray(context: WorkerContext, container: ListedContainer): Promise<void> {
+  context.log.warn({ event: "container_stray", container: container.containerId, sandbox: container.sandboxId }, "a container without a record is removed");
+  await context.podman.remove(container.containerId).catch((err) => context.log.error({ err, ...container }, "a stray container could not be removed"));
 }
 
 /** Commands and uploads of the previous process have lost their client: removes what they left, and ends their log entries. */
-async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<void> {
+async function endUnfinished({ sandboxes, oci, store, log }: WorkerContext): Promise<void> {
   const spaces = processesByNamespace();
   for (const { container, record } of sandboxes.all()) {
     if (!container) continue;
@@ -95,19 +82,19 @@ async function endUnfinished({ sandboxes, oci, store, log }: Parts): Promise<voi
 }
 
 /** Brings the directory up to date after the bus was away, and finishes deletions that the outage interrupted. */
-export async function catchUp(parts: Parts): Promise<void> {
+export async function catchUp(context: WorkerContext): Promise<void> {
   await retry(
-    () => parts.sandboxes.synchronise(),
+    () => context.sandboxes.synchronise(),
     (err, attempt) => {
-      parts.log.warn({ err }, "the directory could not be brought up to date; trying again");
+      context.log.warn({ err }, "the directory could not be brought up to date; trying again");
       return backoffMs(attempt, retries);
     },
   );
-  await Promise.all([...parts.sandboxes.all()].map((sandbox) => finishDeletion(parts, sandbox)));
+  await Promise.all([...context.sandboxes.all()].map((sandbox) => finishDeletion(context, sandbox)));
 }
 
 /** Continues a deletion that was begun; a failure is logged. */
-export async function finishDeletion({ sandboxes, lifecycle, log }: Pick<Parts, "sandboxes" | "lifecycle" | "log">, sandbox: LiveSandbox): Promise<void> {
+export async function finishDeletion({ sandboxes, lifecycle, log }: WorkerContext, sandbox: LiveSandbox): Promise<void> {
   const { id, status } = sandbox.record;
   if (status !== "deleting") return;
   try {

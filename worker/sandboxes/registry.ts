@@ -34,6 +34,9 @@ export interface LiveSandbox {
   diskStale: boolean;
 }
 
+/** A sandbox that commands can run in. */
+export type RunningSandbox = LiveSandbox & { readonly container: Container };
+
 /** What counts against the sandbox's storage: its own files, and the snapshot layers it was restored from. */
 export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record" | "layer" | "unlisted">): DiskUse {
   const inherited = (record.root?.layers ?? []).reduce((sum, { size_bytes }) => sum + size_bytes, 0);
@@ -88,13 +91,13 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** A sandbox that commands can run in. @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
-  running(id: string, accountId: string): LiveSandbox & { container: Container } {
+  /** @throws {SandgateError} `not_found`, `conflict`, `unavailable`. */
+  running(id: string, accountId: string): RunningSandbox {
     const sandbox = this.owned(id, accountId);
     const { status } = sandbox.record;
     if (status !== "running") throw errors.sandboxNotRunning(status);
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
-    return sandbox as LiveSandbox & { container: Container };
+    return sandbox as RunningSandbox;
   }
 
   /** Records the intent to create a sandbox, or the sandbox itself when its container already exists. */

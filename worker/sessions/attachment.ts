@@ -3,7 +3,7 @@
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import type { SessionNotice } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/stream/session/frames.ts";

@@ -7,7 +7,7 @@
  */
 
 import type { ClosedNotice, SessionNotice } from "../../shared/bus/contract/sessions.ts";
-import type { ExitMessage } from "../../shared/schemas/session-messages.ts";
+import type { ExitMessage } from "../../shared/schemas/sessions.ts";
 import type { OutputChannel } from "../../shared/stream/session/protocol.ts";
 import type { Attachment } from "./attachment.ts";
 import { OutputRing } from "./ring.ts";

@@ -3,33 +3,30 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { StreamTarget } from "../../shared/bus/contract/fields.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import type { ClientMessage } from "../../shared/schemas/session-messages.ts";
+import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import { nextSessionState, type SessionEvent, type SessionState } from "../../shared/state/session.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { signalName } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
-import type { Interactive, Output } from "../runtime/container/command.ts";
-import type { Size } from "../runtime/container/terminals.ts";
+import type { End } from "../log/entry.ts";
+import { type Interactive, type Output, outOfMemory, type Size } from "../runtime/container/command.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment, type AttachmentEvents } from "./attachment.ts";
 import { Audience } from "./audience.ts";
-import { type ClockEvents, SessionClocks } from "./clocks.ts";
-import { endOf, exitMessage, type SessionEnd, type Stop } from "./end.ts";
+import { type ClockEvents, SessionClocks, type Times } from "./clocks.ts";
+import { endOf, exitMessage, failedEnd, type Stop } from "./end.ts";
 import { InputCount } from "./input-count.ts";
 
 /** The most clients of one session at a time. */
 const attachmentsMax = 64;
 
-export interface SessionSettings {
+export interface SessionSettings extends Omit<Times, "timeoutMs"> {
   readonly ringBytes: number;
-  readonly detachMs: number;
-  /** The session ends after this long without input and output; 0: never. */
-  readonly idleMs: number;
 }
 
 export interface SessionEvents {
   /** The command has ended and all its output was read. */
-  ended(session: Session, end: SessionEnd): void;
+  ended(session: Session, end: End): void;
   /** Nobody can attach any more. */
   gone(session: Session): void;
   /** An internal error occurred. */
@@ -215,6 +212,8 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
       [exitCode] = await Promise.all([command.exited, ...command.outputs.map((output) => this.#read(output))]);
       // The command itself may end before the processes it started.
       await this.#killed;
+      const { error } = outOfMemory(command, exitCode);
+      if (error) this.#stop ??= { kind: "limit", reason: error };
       this.#audience.close(exitMessage(exitCode, this.#stop, this.call.command));
     } catch (error) {
       this.#events.failed(this, error);
@@ -225,7 +224,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     }
     this.#become("exited");
     const { outcome } = this.#audience;
-    this.#events.ended(this, outcome?.type === "closed" ? { status: "error", exitCode: -1, error: outcome.message } : endOf(exitCode, this.#stop));
+    this.#events.ended(this, outcome?.type === "closed" ? failedEnd(outcome.message) : endOf(exitCode, this.#stop));
     if (this.#audience.size === 0) this.#clocks.left();
   }
 

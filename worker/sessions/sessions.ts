@@ -1,6 +1,5 @@
 /** The live sessions of this worker: their limits, lookup and log entries. */
 
-import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import type { Config } from "../../shared/config.ts";
@@ -9,11 +8,11 @@ import type { StreamHub } from "../../shared/stream/hub.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { Counters } from "../counters.ts";
+import { boundedCommand, type End, entryOf } from "../log/entry.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
-import type { SessionEnd } from "./end.ts";
+import { failedEnd } from "./end.ts";
 import { Session } from "./session.ts";
-import { summaryOf } from "./summary.ts";
 
 /** Ended sessions per sandbox that are kept for clients that attach again; the oldest go first. */
 const endedMax = 32;
@@ -67,7 +66,7 @@ export class Sessions {
   async discard(session: Session, sandbox: LiveSandbox, reason: SandgateError): Promise<void> {
     this.#kept.delete(session.call.session_id);
     sandbox.activities.delete(session);
-    await this.note(session, { status: "error", exitCode: -1, error: reason.message });
+    await this.note(session, failedEnd(reason.message));
   }
 
   /** @throws {SandgateError} `not_found`, also for a session of another sandbox. */
@@ -86,12 +85,14 @@ export class Sessions {
   }
 
   /** Writes the session to the execution log. */
-  async note(session: Session, end?: SessionEnd): Promise<void> {
+  async note(session: Session, end?: End): Promise<void> {
     const { store, log } = this.#parts;
-    await store.log.put(entryOf(session, end)).catch((err) => log.error({ err, session: session.call.session_id }, "a session could not be logged"));
+    const { call, createdAtMs: startedAtMs, stdout, stderr } = session;
+    const logged = { id: call.session_id, command: call.command ?? loginShell, source: "session", startedAtMs, stdout, stderr } as const;
+    await store.log.put(entryOf(call, logged, end)).catch((err) => log.error({ err, session: call.session_id }, "a session could not be logged"));
   }
 
-  #ended(session: Session, sandbox: LiveSandbox, end: SessionEnd): void {
+  #ended(session: Session, sandbox: LiveSandbox, end: End): void {
     sandbox.activities.delete(session);
     void this.note(session, end);
     const ended = [...this.#kept.values()].filter((kept) => kept.sandbox === sandbox && !kept.session.isBusy);
@@ -118,23 +119,9 @@ export class Sessions {
 /** Stands for the command of a session without one in the execution log. */
 const loginShell = "login shell";
 
-function entryOf({ call, createdAtMs, stdout, stderr }: Session, end: SessionEnd | undefined): LogEntry {
-  return {
-    request_id: call.request_id,
-    execution_id: call.session_id,
-    account_id: call.account_id,
-    sandbox_id: call.sandbox_id,
-    command: call.command ?? loginShell,
-    ...(call.working_dir ? { working_dir: call.working_dir } : {}),
-    source: "session",
-    status: end?.status ?? "running",
-    exit_code: end?.exitCode ?? -1,
-    started_at_ms: createdAtMs,
-    execution_time_ms: end ? Date.now() - createdAtMs : 0,
-    stdout: stdout.text,
-    stderr: stderr.text,
-    stdout_truncated: stdout.truncated,
-    stderr_truncated: stderr.truncated,
-    ...(end?.error ? { error: end.error } : {}),
-  };
+/** A session as lists show it: with only the beginning of a long command, because many of them would not fit into one answer. */
+function summaryOf({ call, createdAtMs, clients, ended }: Session): SessionSummary {
+  const { session_id, command, terminal } = call;
+  const shown = command === undefined ? { command: null } : boundedCommand(command);
+  return { session_id, ...shown, tty: terminal !== undefined, created_at_ms: createdAtMs, attached: clients, status: ended ? "ended" : "running" };
 }

@@ -1,23 +1,9 @@
 /** Makes snapshot records, layers, the directory and frozen sandboxes agree after a start. */
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
-import type { Logger } from "../../shared/util/log.ts";
-import type { OciRuntime } from "../runtime/container/oci.ts";
-import type { Podman } from "../runtime/podman/containers.ts";
-import type { Snapshots } from "./registry.ts";
-import type { Replicator } from "./replicator.ts";
-
-interface Parts {
-  readonly snapshots: Snapshots;
-  readonly replicator: Replicator;
-  readonly collectLayers: () => Promise<void>;
-  readonly podman: Podman;
-  readonly oci: OciRuntime;
-  readonly workerId: string;
-  readonly log: Logger;
-}
+import type { WorkerContext } from "../context.ts";
 
 /** Thaws sandboxes that the previous process had frozen when it died. Must run before the sandboxes are reconciled. */
-export async function thawSources({ snapshots, podman, oci, workerId, log }: Parts): Promise<void> {
+export async function thawSources({ snapshots, podman, oci, workerId, log }: WorkerContext): Promise<void> {
   const sources = new Set([...snapshots.all()].filter(({ status }) => status === "creating").map((record) => record.source_sandbox_id));
   if (sources.size === 0) return;
   for (const { sandboxId, containerId } of await podman.list(workerId)) {
@@ -27,14 +13,14 @@ export async function thawSources({ snapshots, podman, oci, workerId, log }: Par
 }
 
 /** Drops incomplete snapshots, finishes deletions, updates the directory, and resumes archiving. */
-export async function reconcileSnapshots(parts: Parts): Promise<void> {
-  for (const record of [...parts.snapshots.all()]) await settle(parts, record);
-  await parts.snapshots.withdrawUnknown();
-  await parts.collectLayers();
-  for (const record of parts.snapshots.all()) if (record.archived === "pending") parts.replicator.add(record);
+export async function reconcileSnapshots(context: WorkerContext): Promise<void> {
+  for (const record of [...context.snapshots.all()]) await settle(context, record);
+  await context.snapshots.withdrawUnknown();
+  await context.collectLayers();
+  for (const record of context.snapshots.all()) if (record.archived === "pending") context.replicator.add(record);
 }
 
-async function settle({ snapshots, log }: Parts, record: SnapshotEntry): Promise<void> {
+async function settle({ snapshots, log }: WorkerContext, record: SnapshotEntry): Promise<void> {
   if (snapshots.isBeingTaken(record.id)) return;
   if (record.status === "creating") {
     log.warn({ event: "snapshot_dropped", snapshot: record.id }, "an incomplete snapshot is removed");

@@ -3,8 +3,9 @@
  * what a restored sandbox was made from. Everything else can be recovered from the directory.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { attempt } from "../../shared/util/attempt.ts";
 import type { SandboxRecord } from "./records.ts";
 
 export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root">;
@@ -25,23 +26,13 @@ export class Facts {
     if (this.#written.get(id) === text) return;
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
     const partial = `${this.#fileOf(id)}.partial`;
-    const file = await open(partial, "w", 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(partial, text, { mode: 0o600, flush: true });
     renameSync(partial, this.#fileOf(id));
     this.#written.set(id, text);
   }
 
   of(id: string): SandboxFacts {
-    try {
-      return JSON.parse(readFileSync(this.#fileOf(id), "utf8")) as SandboxFacts;
-    } catch {
-      return { env_vars: {} };
-    }
+    return attempt(() => JSON.parse(readFileSync(this.#fileOf(id), "utf8")) as SandboxFacts) ?? { env_vars: {} };
   }
 
   remove(id: string): void {

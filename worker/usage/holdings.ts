@@ -3,6 +3,7 @@
  * Reading it all takes milliseconds or longer, so it runs on its own thread.
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+import { attempt } from "../../shared/util/attempt.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import { isMemoryObject, type Mapping, mappingsOf, residentBytes, sizesOf, writableMounts } from "../runtime/process/proc-text.ts";
 
@@ -170,12 +171,3 @@ function addPages(pages: { privateBytes: number; residentBytes: number; mappedBy
 
 const namesIn = (dir: string): string[] => attempt(() => readdirSync(dir)) ?? [];
 const read = (path: string): string => attempt(() => readFileSync(path, "latin1")) ?? "";
-
-/** The result of the action, or undefined when the process has exited meanwhile. */
-function attempt<T>(action: () => T): T | undefined {
-  try {
-    return action();
-  } catch {
-    return undefined;
-  }
-}

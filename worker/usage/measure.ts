@@ -1,6 +1,4 @@
-/** What the processes of a container use: read from its cgroup if it has its own, otherwise from /proc. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+/** What the processes of a container use: as the kernel counts it for its control group if it has one, otherwise from /proc. */
 import type { Container } from "../runtime/container/container.ts";
 import { usageOf } from "../runtime/process/proc.ts";
 
@@ -16,27 +14,10 @@ export interface Reading {
 }
 
 /** Reads the counters now. `members` are the processes in the container's pid namespace. */
-export function readCounters(container: Container, members: readonly number[]): Reading {
-  return (container.cgroup && fromCgroup(container.cgroup)) || fromProcesses(members);
-}
-
-function fromCgroup(cgroup: string): Reading | undefined {
-  try {
-    const memoryBytes = Number(readFileSync(join(cgroup, "memory.current"), "utf8"));
-    const cpuMicros = Number(/^usage_usec (\d+)/m.exec(readFileSync(join(cgroup, "cpu.stat"), "utf8"))?.[1] ?? 0);
-    return { memoryBytes, cpuSeconds: cpuMicros / 1e6, byProcess: undefined };
-  } catch {
-    return undefined; // No controllers for this container.
-  }
-}
-
-/** The part of the container's own kernel memory limit used by files in memory, System V segments and shared mappings. */
-export function sharedOfGroup({ cgroup }: Pick<Container, "cgroup">): number {
-  try {
-    return Number(/^shmem (\d+)/m.exec(readFileSync(join(cgroup ?? "", "memory.stat"), "utf8"))?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
+export function readCounters({ group }: Pick<Container, "group">, members: readonly number[]): Reading {
+  const { memoryBytes, cpuSeconds } = group?.usage() ?? {};
+  if (memoryBytes === undefined || cpuSeconds === undefined) return fromProcesses(members);
+  return { memoryBytes, cpuSeconds, byProcess: undefined };
 }
 
 function fromProcesses(members: readonly number[]): Reading {

@@ -4,7 +4,6 @@ import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Container } from "../runtime/container/container.ts";
-import { weigh } from "../runtime/container/cpu-groups.ts";
 import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
@@ -16,7 +15,7 @@ import type { Disks } from "./disks.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";
 import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
-import { readCounters, sharedOfGroup } from "./measure.ts";
+import { readCounters } from "./measure.ts";
 import { noUse, Track, type Usage } from "./track.ts";
 
 const MiB = 1024 ** 2;
@@ -179,6 +178,7 @@ export class UsageMonitor {
     const isFlooded = this.#isFlooded(members);
     const reading = isFlooded ? track.reading : readCounters(container, members);
     track.note(reading, members.length, record.cpu, !reading.byProcess);
+    if (this.#limits.memory) track.noteOomKills(container.group?.oomKills() ?? 0);
     this.#weigh(container, track, record.cpu);
     if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
     const restMs = this.#disks.isBelowFloor(sandbox) ? track.diskTookMs : Number.POSITIVE_INFINITY;
@@ -203,10 +203,10 @@ export class UsageMonitor {
   }
 
   /** When CPU is short, sandboxes that have long used much yield to those that have not. */
-  #weigh({ cpuGroup }: Container, track: Track, cpus: number): void {
-    if (cpuGroup === undefined || track.isBusy === track.isWeighedAsBusy) return;
+  #weigh({ group }: Container, track: Track, cpus: number): void {
+    if (!group || track.isBusy === track.isWeighedAsBusy) return;
     try {
-      weigh(cpuGroup, cpus, track.isBusy);
+      group.weigh(cpus, track.isBusy);
       track.isWeighedAsBusy = track.isBusy;
     } catch (error) {
       this.#log.debug({ err: error }, "the cgroup of a sandbox is gone");
@@ -238,18 +238,22 @@ export class UsageMonitor {
     if (excess && members.length > 1) {
       track.endedForMemory = true;
       this.#endCommands(sandbox, container, excess);
-    } else if (members.length === 1 && (!memory || excess !== undefined || track.endedForMemory)) this.#freeLeftovers(sandbox, container, track);
+    } else if (members.length === 1 && (!memory || excess !== undefined || track.endedForMemory)) await this.#freeLeftovers(sandbox, container, track);
   }
 
   /**
    * Restarts the container when its ended commands left so much in memory that the next one may not fit; the leftovers go
    * with the container's namespaces. Call it only while no command runs, since that command's memory would be counted, too.
    */
-  #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): void {
+  async #freeLeftovers(sandbox: LiveSandbox, container: Container, track: Track): Promise<void> {
     const share = track.endedForMemory ? cloggedShare : fullShare;
     track.endedForMemory = false;
-    const bytes = this.#limits.memory ? sharedOfGroup(container) : track.sharedBytes;
-    if (!keepsMoreThan(share, sandbox, bytes)) return;
+    const keeps = (): number => (this.#limits.memory ? (container.group?.usage().memoryBytes ?? 0) : track.sharedBytes);
+    if (!keepsMoreThan(share, sandbox, keeps())) return;
+    // What the kernel keeps only to be quick, such as the names of files, is no leftover.
+    await container.group?.reclaim();
+    const bytes = keeps();
+    if (!keepsMoreThan(share, sandbox, bytes) || sandbox.activities.size > 0) return;
     this.#log.warn({ event: "memory_left", sandbox: sandbox.record.id, bytes }, "a sandbox is restarted to free the memory its commands left behind");
     signal(container.initPid, "SIGKILL", container.pidNamespace);
   }

@@ -54,6 +54,7 @@ export class Track {
   #reading: Reading = { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() };
   #readAtMs = Date.now();
   #found: MemoryFound | undefined;
+  #oomKills: number | undefined;
 
   /** Whether it has used much CPU for a while. Other sandboxes with short tasks then come first. */
   get isBusy(): boolean {
@@ -91,6 +92,12 @@ export class Track {
     this.#reading = reading;
     this.#readAtMs = now;
     this.usage = { cpuPercent, memoryBytes: isCounted ? reading.memoryBytes : this.#estimate(), processes };
+  }
+
+  /** Notes how often the kernel has killed processes for their memory, which may have left something behind. */
+  noteOomKills(count: number): void {
+    if (this.#oomKills !== undefined && count > this.#oomKills) this.endedForMemory = this.isLookStale = true;
+    this.#oomKills = count;
   }
 
   /** Notes the findings of a thorough look; `usage` is exact then. */

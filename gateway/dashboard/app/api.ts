@@ -2,13 +2,12 @@
  * Calls to the server that served this page. The browser sends the session cookie of the latest login in any tab. So every
  * call names the account of this page, and the server rejects it if another account is logged in.
  */
-
 import { type Call, Connection } from "../../../shared/client/connection.ts";
 import { APIConnectionError, APIError, errorOfAnswer } from "../../../shared/client/errors.ts";
 import { browserPlatform } from "../../../shared/client/platform-browser.ts";
 import type { Transport, WireAnswer } from "../../../shared/client/transport.ts";
 import type { CurrentAccount } from "../../../shared/schemas/accounts.ts";
-import { connectionLost, connectionWorks } from "./connection.ts";
+import { h } from "./dom.ts";
 
 /** The logged-in account, as the server reports it to a browser. */
 export type Session = Required<CurrentAccount>;
@@ -156,4 +155,34 @@ async function tokenWasOld(error: unknown, { anonymous, signal }: CallOptions): 
   if (!session || session.account.id !== caller.accountId || session.csrf_token === caller.csrfToken) return false;
   callAs(session);
   return true;
+}
+
+const probeMs = 2_000;
+
+let bar: HTMLElement | undefined;
+let probe: ReturnType<typeof setTimeout> | undefined;
+
+/** Shows the bar and probes the server until it answers. */
+function connectionLost(): void {
+  if (bar) return;
+  bar = h("div", { class: "connection-bar", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), "Connection lost. Reconnecting…");
+  document.body.append(bar);
+  askLater();
+}
+
+/** Removes the bar and wakes everything that waits for the connection. */
+function connectionWorks(): void {
+  if (!bar) return;
+  clearTimeout(probe);
+  bar.remove();
+  bar = undefined;
+  document.dispatchEvent(new Event("sandgate:reconnected"));
+}
+
+function askLater(): void {
+  probe = setTimeout(async () => {
+    const answer = await fetch("/healthz", { cache: "no-store" }).catch(() => undefined);
+    if (answer) connectionWorks();
+    else askLater();
+  }, probeMs);
 }

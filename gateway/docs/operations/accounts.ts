@@ -1,22 +1,20 @@
 /** Calls of the web pages, and calls about the caller's own account. */
-import { AccountUsage, AuthSettings, CurrentAccount, Message, NewPassword } from "../../../shared/schemas/accounts.ts";
-import { ApiKeyPage, NewApiKey, RevokedApiKey } from "../../../shared/schemas/keys.ts";
+import { AccountUsage, ApiKeyPage, AuthSettings, CurrentAccount, Message, NewApiKey, NewPassword, RevokedApiKey } from "../../../shared/schemas/accounts.ts";
 import { account, ids, key, session, times } from "../examples.ts";
 import { guessing, noKey } from "../failures.ts";
-import { made, type OperationDocs, ok } from "../operation.ts";
+import { made, ok, operationsOf } from "../operation.ts";
 
+const browser = operationsOf("Browser");
+const ofAccount = operationsOf("Account");
 const password = "correct horse battery staple";
 
-export const settings = {
-  tag: "Browser",
+export const settings = browser({
   name: "getAuthSettings",
   summary: "Get the log-in settings",
   success: ok("Whether people can sign up.", AuthSettings, { sign_up: true }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const signUp = {
-  tag: "Browser",
+export const signUp = browser({
   name: "signUp",
   summary: "Create an account",
   description: "The answer is the same whether or not the address already has an account. An existing account is left unchanged. Log in afterwards.",
@@ -32,10 +30,9 @@ export const signUp = {
       reason: "sign_up_closed",
     },
   },
-} satisfies OperationDocs;
+});
 
-export const logIn = {
-  tag: "Browser",
+export const logIn = browser({
   name: "logIn",
   summary: "Log in",
   description:
@@ -47,18 +44,15 @@ export const logIn = {
     unauthorized: { when: "The address or the password is wrong. The answer does not say which.", message: "Wrong e-mail or password." },
     forbidden: { when: "The account is suspended, or the call comes from a page of another site.", message: "This account is suspended.", reason: "suspended" },
   },
-} satisfies OperationDocs;
+});
 
-export const logOut = {
-  tag: "Browser",
+export const logOut = browser({
   name: "logOut",
   summary: "Log out",
   success: ok("The session is over.", Message, { message: "Logged out" }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const changePassword = {
-  tag: "Browser",
+export const changePassword = browser({
   name: "changePassword",
   summary: "Change the password",
   description: "All other sessions of the account end. API keys keep working.",
@@ -75,28 +69,23 @@ export const changePassword = {
       reason: "wrong_password",
     },
   },
-} satisfies OperationDocs;
+});
 
-export const get = {
-  tag: "Account",
+export const get = ofAccount({
   name: "getAccount",
   summary: "Get the account",
   success: ok("The caller's account and its limits. A browser also receives its `csrf_token`.", CurrentAccount, session),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const listKeys = {
-  tag: "Account",
+export const listKeys = ofAccount({
   name: "listApiKeys",
   summary: "List API keys",
   description: "Newest first. Includes revoked keys until they are removed, by default 30 days later. Only hashes of the keys are stored.",
   query: { page: 1, page_size: 50 },
   success: ok("One page of keys.", ApiKeyPage, { data: [key], pagination: { page: 1, page_size: 100, total_items: 1, total_pages: 1 }, active: 1 }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const makeKey = {
-  tag: "Account",
+export const makeKey = ofAccount({
   name: "createApiKey",
   summary: "Create an API key",
   description: "The key is shown only in this answer. Requires a login on the web page.",
@@ -115,20 +104,18 @@ export const makeKey = {
     },
     conflict: { when: "The account has reached its limit of active keys.", message: "An account can have at most 5 active keys; revoke one first." },
   },
-} satisfies OperationDocs;
+});
 
-export const endKey = {
-  tag: "Account",
+export const endKey = ofAccount({
   name: "revokeApiKey",
   summary: "Revoke an API key",
   description: "The key stops working everywhere at once, and its calls in progress end. Requires a login on the web page.",
   of: "key",
   success: ok("The key is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
-} satisfies OperationDocs;
+});
 
-export const usage = {
-  tag: "Account",
+export const usage = ofAccount({
   name: "getUsage",
   summary: "Get usage and remaining limits",
   success: ok("The current usage, and the last hour by minute.", AccountUsage, {
@@ -146,5 +133,4 @@ export const usage = {
     ],
     history: [{ timestamp: times.made, requests: 2, refused: 0, sandboxes: 1 }],
   }),
-  failures: {},
-} satisfies OperationDocs;
+});

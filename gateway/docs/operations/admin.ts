@@ -3,32 +3,28 @@ import { AdminAccountPage, AdminAccountWithKeys, AdminApiKey, AdminApiKeyPage, A
 import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
-import { type OperationDocs, ok } from "../operation.ts";
+import { ok, operationsOf } from "../operation.ts";
 
-const tag = "Operator";
+const operation = operationsOf("Operator");
 const withKeys = { ...adminAccount, api_keys: [adminKey] };
 
-export const listAccounts = {
-  tag,
+export const listAccounts = operation({
   name: "adminListAccounts",
   summary: "List all accounts",
   description: "Newest first.",
   query: { email: "@example.com", page: 1 },
   success: ok("One page of accounts.", AdminAccountPage, pageOf(adminAccount)),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const getAccount = {
-  tag,
+export const getAccount = operation({
   name: "adminGetAccount",
   summary: "Get any account",
   of: "account",
   success: ok("The account with all of its keys.", AdminAccountWithKeys, withKeys),
   failures: noAccount,
-} satisfies OperationDocs;
+});
 
-export const changeAccount = {
-  tag,
+export const changeAccount = operation({
   name: "adminChangeAccount",
   summary: "Change any account",
   description: "Omitted fields keep their values. Numbers in `limits` override those of the tier; `null` removes all overrides.",
@@ -47,20 +43,17 @@ export const changeAccount = {
       message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
     },
   },
-} satisfies OperationDocs;
+});
 
-export const listKeys = {
-  tag,
+export const listKeys = operation({
   name: "adminListKeys",
   summary: "List the keys of all accounts",
   description: "Newest first.",
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of keys.", AdminApiKeyPage, pageOf(adminKey)),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const changeKey = {
-  tag,
+export const changeKey = operation({
   name: "adminChangeKey",
   summary: "Change the tier or limits of a key",
   of: "key",
@@ -73,19 +66,17 @@ export const changeKey = {
     custom_limits: { requests_per_minute: 1200 },
   }),
   failures: noKey,
-} satisfies OperationDocs;
+});
 
-export const endKey = {
-  tag,
+export const endKey = operation({
   name: "adminRevokeKey",
   summary: "Revoke any key",
   of: "key",
   success: ok("The key is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
   failures: noKey,
-} satisfies OperationDocs;
+});
 
-export const listWorkers = {
-  tag,
+export const listWorkers = operation({
   name: "adminListWorkers",
   summary: "List workers",
   description: "Workers that are present, and absent ones that still have sandboxes in the directory.",
@@ -105,11 +96,9 @@ export const listWorkers = {
       },
     ],
   }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const drainWorker = {
-  tag,
+export const drainWorker = operation({
   name: "adminDrainWorker",
   summary: "Cordon a worker",
   description: "The worker accepts no new sandboxes; existing ones keep running. `on: false` reverts this.",
@@ -121,20 +110,18 @@ export const drainWorker = {
     message: "The worker takes no new sandboxes",
   }),
   failures: noWorker,
-} satisfies OperationDocs;
+});
 
-export const forgetWorker = {
-  tag,
+export const forgetWorker = operation({
   name: "adminForgetWorker",
   summary: "Forget a worker that will never come back",
   description: "Its sandboxes are removed from the directory and no longer count against any limit.",
   of: "worker",
   success: ok("The worker is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
   failures: { ...noWorker, conflict: { when: "The worker is present.", message: "This worker is there; stop it first." } },
-} satisfies OperationDocs;
+});
 
-export const listImages = {
-  tag,
+export const listImages = operation({
   name: "adminListImages",
   summary: "List the images of all workers",
   description: "Grouped by worker, most recently used first.",
@@ -153,10 +140,9 @@ export const listImages = {
     ],
   }),
   failures: { ...noWorker, ...largeAnswer },
-} satisfies OperationDocs;
+});
 
-export const removeImage = {
-  tag,
+export const removeImage = operation({
   name: "adminRemoveImage",
   summary: "Remove an image",
   description: "From all workers, or from one. The image is pulled again when it is next requested.",
@@ -164,23 +150,20 @@ export const removeImage = {
   query: { worker_id: ids.worker },
   success: ok("The image is removed.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
   failures: { ...noImage, conflict: { when: "The image is in use, or is the default image.", message: "the image is in use" } },
-} satisfies OperationDocs;
+});
 
-export const listSandboxes = {
-  tag,
+export const listSandboxes = operation({
   name: "adminListSandboxes",
   summary: "List the sandboxes of all accounts",
   description: "In every state, newest first.",
   query: { account_id: ids.account, page: 1 },
   success: ok("One page of sandboxes.", AdminSandboxPage, pageOf({ ...sandbox, account_id: ids.account, key_id: ids.key, worker_id: ids.worker, error: null })),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const deleteSandbox = {
-  tag,
+export const deleteSandbox = operation({
   name: "adminDeleteSandbox",
   summary: "Delete any sandbox",
   of: "sandbox",
   success: ok("The sandbox is deleted.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
   failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
-} satisfies OperationDocs;
+});

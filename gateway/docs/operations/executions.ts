@@ -2,9 +2,9 @@
 import { ExecutionResult, StreamLine } from "../../../shared/schemas/executions.ts";
 import { ids, times } from "../examples.ts";
 import { noSandbox, notRunning, workerLost } from "../failures.ts";
-import { type Failures, type OperationDocs, ok } from "../operation.ts";
+import { type Failures, ok, operationsOf } from "../operation.ts";
 
-const tag = "Executions";
+const operation = operationsOf("Executions");
 
 const ofCommands: Failures = {
   ...noSandbox,
@@ -21,8 +21,7 @@ const ofCommands: Failures = {
   },
 };
 
-export const execute = {
-  tag,
+export const execute = operation({
   name: "execute",
   summary: "Run a command and wait",
   description: `The command runs in a shell, with the sandbox's variables and then \`env\`. A command that fails is not an HTTP error: check \`exit_code\`. After \`timeout\` seconds, the command and all processes it started are killed, and the answer has the output up to then.
@@ -41,10 +40,9 @@ Each stream is kept up to 10 MiB by default; the command continues beyond that.`
     completed_at: times.began,
   }),
   failures: ofCommands,
-} satisfies OperationDocs;
+});
 
-export const executeAsync = {
-  tag,
+export const executeAsync = operation({
   name: "executeStream",
   summary: "Run a command and stream its output",
   description: `Newline-delimited JSON: each line is an object with \`stdout\` or \`stderr\`, sent as the command writes it; characters are never split. The last line is \`{"exit_code":n}\`. If the stream fails, the last line is \`{"error":"…","code":"…"}\` instead, and there is no exit code. Ignore lines with other members.
@@ -58,4 +56,4 @@ If the client disconnects, the command is killed. If the client reads slowly, th
     content: [{ type: "application/x-ndjson", schema: StreamLine, example: '{"stdout":"1\\n"}\n{"stdout":"2\\n"}\n{"stdout":"3\\n"}\n{"exit_code":0}\n' }],
   },
   failures: ofCommands,
-} satisfies OperationDocs;
+});

@@ -2,12 +2,11 @@
 import { FileInfo, UploadForm, UploadResult } from "../../../shared/schemas/files.ts";
 import { times } from "../examples.ts";
 import { noDisk, noSandbox, notRunning, workerLost } from "../failures.ts";
-import { type OperationDocs, ok } from "../operation.ts";
+import { ok, operationsOf } from "../operation.ts";
 
-const tag = "Files";
+const operation = operationsOf("Files");
 
-export const upload = {
-  tag,
+export const upload = operation({
   name: "uploadFile",
   summary: "Upload a file",
   description:
@@ -34,10 +33,9 @@ export const upload = {
   },
   input: "printf 'day,total\\n1,42\\n'",
   curl: "-F path=/work/data.csv -F file=@-",
-} satisfies OperationDocs;
+});
 
-export const stat = {
-  tag,
+export const stat = operation({
   name: "statFile",
   summary: "Look up a path",
   description:
@@ -50,10 +48,9 @@ export const stat = {
     ...notRunning,
     unprocessable: { when: "The image has no `stat`.", message: "the file could not be accessed: /work/data.csv", reason: "inaccessible" },
   },
-} satisfies OperationDocs;
+});
 
-export const download = {
-  tag,
+export const download = operation({
   name: "downloadFile",
   summary: "Download a file or a folder",
   description: "Returns the bytes of a file, or a folder as a tar archive with `archive=tar`. `Content-Disposition` has the file name.",
@@ -74,4 +71,4 @@ export const download = {
     },
   },
   curl: "-o data.csv",
-} satisfies OperationDocs;
+});

@@ -2,22 +2,19 @@
 import Type from "typebox";
 import { Health, Readiness } from "../../../shared/schemas/service.ts";
 import { ids } from "../examples.ts";
-import { json, type OperationDocs, ok } from "../operation.ts";
+import { json, ok, operationsOf } from "../operation.ts";
 
-const tag = "Operations";
+const operation = operationsOf("Operations");
 
-export const health = {
-  tag,
+export const health = operation({
   name: "getHealth",
   summary: "Check that this gateway answers",
   success: ok("It answers.", Health, { status: "ok" }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
 const worker = { id: ids.worker, draining: false, not_enforced: [] };
 
-export const readiness = {
-  tag,
+export const readiness = operation({
   name: "getReadiness",
   summary: "Check that calls can be carried out",
   success: ok("NATS is connected and a worker accepts sandboxes.", Readiness, { status: "ready", nats: true, workers: [worker] }),
@@ -28,21 +25,16 @@ export const readiness = {
       content: json(Readiness, { status: "unavailable", nats: true, workers: [] }),
     },
   ],
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const document = {
-  tag,
+export const document = operation({
   name: "getOpenApi",
   summary: "Get this reference as OpenAPI",
   success: ok("An OpenAPI 3.1 document.", Type.Object({ openapi: Type.String() }), { openapi: "3.1.0" }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const page = {
-  tag,
+export const page = operation({
   name: "getReference",
   summary: "Get this reference as a page",
   success: { status: 200, description: "An HTML page.", content: [{ type: "text/html", example: "<!doctype html>…" }] },
-  failures: {},
-} satisfies OperationDocs;
+});

@@ -3,12 +3,11 @@ import { DeletedAll, DeletedSandbox, FoundSandboxes, SandboxInfo, SandboxPage } 
 import { Logs, SandboxUsage } from "../../../shared/schemas/usage.ts";
 import { ids, pageOf, sandbox, times } from "../examples.ts";
 import { noDisk, noImageHad, noSandbox, notRunning, repeated, sandboxLimit } from "../failures.ts";
-import { made, type OperationDocs, ok } from "../operation.ts";
+import { made, ok, operationsOf } from "../operation.ts";
 
-const tag = "Sandboxes";
+const operation = operationsOf("Sandboxes");
 
-export const create = {
-  tag,
+export const create = operation({
   name: "createSandbox",
   summary: "Create a sandbox",
   description:
@@ -22,40 +21,34 @@ export const create = {
     ...noDisk,
     ...noImageHad,
   },
-} satisfies OperationDocs;
+});
 
-export const list = {
-  tag,
+export const list = operation({
   name: "listSandboxes",
   summary: "List running sandboxes",
   description: "Running sandboxes and those being created, newest first. All keys of the account see the same list.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of sandboxes.", SandboxPage, pageOf(sandbox)),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const find = {
-  tag,
+export const find = operation({
   name: "findSandboxes",
   summary: "Find sandboxes by name",
   description:
     "Finds running sandboxes, and those being created, by id, name or the beginning of the id. At most 100 are returned. Lookups have a separate allowance of 600 calls a minute and do not count against the tier's limit.",
   query: { name: sandbox.name },
   success: ok("The matching sandboxes; the list may be empty.", FoundSandboxes, { data: [sandbox] }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const get = {
-  tag,
+export const get = operation({
   name: "getSandbox",
   summary: "Get one sandbox",
   of: "sandbox",
   success: ok("The sandbox, in any state.", SandboxInfo, sandbox),
   failures: noSandbox,
-} satisfies OperationDocs;
+});
 
-export const remove = {
-  tag,
+export const remove = operation({
   name: "deleteSandbox",
   summary: "Delete a sandbox",
   description: "Kills everything that runs in the sandbox and removes its files. Streams of running commands end with an error line.",
@@ -69,19 +62,16 @@ export const remove = {
     storage_deleted: true,
   }),
   failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
-} satisfies OperationDocs;
+});
 
-export const removeAll = {
-  tag,
+export const removeAll = operation({
   name: "deleteAllSandboxes",
   summary: "Delete all sandboxes",
   description: "Deletes all sandboxes of the account. `errors` lists those that could not be deleted.",
   success: ok("The deleted sandboxes.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.sandbox], message: "1 sandbox deleted" }),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const status = {
-  tag,
+export const status = operation({
   name: "getSandboxStatus",
   summary: "Get resource usage",
   description: "The current usage of a sandbox, and samples between `from` and `to`, by default of the last 24 hours.",
@@ -94,10 +84,9 @@ export const status = {
     history: [{ timestamp: times.began, cpu_percent: 80.1, memory_mb: 61.7 }],
   }),
   failures: { ...noSandbox, ...notRunning },
-} satisfies OperationDocs;
+});
 
-export const logs = {
-  tag,
+export const logs = operation({
   name: "listLogs",
   summary: "List executions",
   description:
@@ -121,5 +110,4 @@ export const logs = {
     ],
     total: 1,
   }),
-  failures: {},
-} satisfies OperationDocs;
+});

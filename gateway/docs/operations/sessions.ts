@@ -12,14 +12,13 @@ import {
 } from "../../../shared/stream/session/protocol.ts";
 import { ids, times } from "../examples.ts";
 import { largeAnswer, noSandbox, notRunning } from "../failures.ts";
-import { type OperationDocs, ok } from "../operation.ts";
+import { ok, operationsOf } from "../operation.ts";
 
-const tag = "Live sessions";
+const operation = operationsOf("Live sessions");
 const closes = Object.values(closeReasons).map(({ code, meaning }) => `\`${code}\`: ${meaning}.`);
 const KiB = 1024;
 
-export const open = {
-  tag,
+export const open = operation({
   name: "openSession",
   summary: "Open a live session",
   description: `A WebSocket with the subprotocol \`${subprotocol}\`. Text frames are JSON messages, binary frames are bytes, at most ${frameBytesMax / KiB} KiB each. Logged-in browsers use their cookie; other clients send \`x-api-key\`, or a \`token\` from the call below.
@@ -46,10 +45,9 @@ await session.write("world\\n");
 for await (const { bytes } of session) process.stdout.write(bytes);
 const { exit_code } = await session.exited;
 console.log("exit code", exit_code);`,
-} satisfies OperationDocs;
+});
 
-export const token = {
-  tag,
+export const token = operation({
   name: "createSessionToken",
   summary: "Create a token for one WebSocket",
   description:
@@ -61,10 +59,9 @@ export const token = {
     expires_at: times.now,
   }),
   failures: noSandbox,
-} satisfies OperationDocs;
+});
 
-export const list = {
-  tag,
+export const list = operation({
   name: "listSessions",
   summary: "List the live sessions of a sandbox",
   description: "Sessions that can be attached to, newest first: those whose command runs, or ended while no client was attached.",
@@ -73,4 +70,4 @@ export const list = {
     data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
   }),
   failures: { ...noSandbox, ...largeAnswer },
-} satisfies OperationDocs;
+});

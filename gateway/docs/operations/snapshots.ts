@@ -3,12 +3,11 @@ import { DeletedAll, SandboxInfo } from "../../../shared/schemas/sandboxes.ts";
 import { Clone, DeletedSnapshot, SnapshotInfo, SnapshotPage } from "../../../shared/schemas/snapshots.ts";
 import { ids, pageOf, sandbox, snapshot, times } from "../examples.ts";
 import { noDisk, noImageHad, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
-import { made, type OperationDocs, ok } from "../operation.ts";
+import { made, ok, operationsOf } from "../operation.ts";
 
-const tag = "Snapshots";
+const operation = operationsOf("Snapshots");
 
-export const take = {
-  tag,
+export const take = operation({
   name: "createSnapshot",
   summary: "Take a snapshot",
   description:
@@ -18,10 +17,9 @@ export const take = {
   once: true,
   success: made("The snapshot, ready and durable.", SnapshotInfo, snapshot),
   failures: { ...noSandbox, ...notRunning, ...noDisk, ...repeated },
-} satisfies OperationDocs;
+});
 
-export const clone = {
-  tag,
+export const clone = operation({
   name: "cloneSandbox",
   summary: "Clone a sandbox",
   description:
@@ -41,29 +39,25 @@ export const clone = {
     ...sandboxLimit,
     ...noImageHad,
   },
-} satisfies OperationDocs;
+});
 
-export const list = {
-  tag,
+export const list = operation({
   name: "listSnapshots",
   summary: "List snapshots",
   description: "Snapshots that are ready, newest first.",
   query: { page: 1, page_size: 20 },
   success: ok("One page of snapshots.", SnapshotPage, pageOf(snapshot)),
-  failures: {},
-} satisfies OperationDocs;
+});
 
-export const get = {
-  tag,
+export const get = operation({
   name: "getSnapshot",
   summary: "Get one snapshot",
   of: "snapshot",
   success: ok("The snapshot, in any state.", SnapshotInfo, snapshot),
   failures: noSnapshot,
-} satisfies OperationDocs;
+});
 
-export const restore = {
-  tag,
+export const restore = operation({
   name: "restoreSnapshot",
   summary: "Restore a snapshot into a new sandbox",
   description:
@@ -84,23 +78,20 @@ export const restore = {
       reason: "storage_too_small",
     },
   },
-} satisfies OperationDocs;
+});
 
-export const remove = {
-  tag,
+export const remove = operation({
   name: "deleteSnapshot",
   summary: "Delete a snapshot",
   description: "Sandboxes created from it are not affected.",
   of: "snapshot",
   success: ok("The snapshot is deleted.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
   failures: { ...noSnapshot, conflict: { when: "The snapshot is still being taken.", message: "the snapshot is still being taken" } },
-} satisfies OperationDocs;
+});
 
-export const removeAll = {
-  tag,
+export const removeAll = operation({
   name: "deleteAllSnapshots",
   summary: "Delete all snapshots",
   description: "Deletes all snapshots of the account. `errors` lists those that could not be deleted.",
   success: ok("The deleted snapshots.", DeletedAll, { deleted_count: 1, deleted_ids: [ids.snapshot], message: "1 snapshot deleted" }),
-  failures: {},
-} satisfies OperationDocs;
+});

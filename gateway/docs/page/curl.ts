@@ -1,7 +1,7 @@
 /** curl examples ready to paste: the URL, the key and the ids of earlier answers come from environment variables. */
 
 import { ids, times, variables } from "../examples.ts";
-import type { DocumentedRoute } from "../route.ts";
+import type { DocumentedRoute } from "../operation.ts";
 
 /** The default address of a gateway. The page's script replaces it with the address that the page was loaded from. */
 const usualAddress = "http://127.0.0.1:8080";

@@ -1,13 +1,12 @@
 /** Renders one operation of the reference. */
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
 import type { Document } from "../document.ts";
+import { type DocumentedRoute, templateOf } from "../operation.ts";
 import { failuresOf } from "../responses.ts";
-import { type DocumentedRoute, templateOf } from "../route.ts";
 import type { Json } from "../schema.ts";
-import { coloured, snippet } from "./code.ts";
 import { curlOf } from "./curl.ts";
 import { fieldsTable, typeOf } from "./fields.ts";
-import { type Html, html, prose, words } from "./html.ts";
+import { coloured, type Html, html, prose, snippet, words } from "./html.ts";
 
 type Schemas = Readonly<Record<string, Json>>;
 

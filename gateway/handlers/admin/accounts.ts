@@ -1,6 +1,5 @@
 /** The operator's calls about accounts. */
 
-import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { AccountChange, AccountsQuery, AdminAccount, AdminAccountPage, AdminAccountWithKeys } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
@@ -8,15 +7,14 @@ import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
-import { accountView } from "../views.ts";
+import { accountView, paginate } from "../views.ts";
 import { adminKeyView } from "./keys.ts";
 
 /** How many of something each account has. */
 type Counts = ReadonlyMap<string, number>;
 
 /** All accounts, newest first; with `email`, those whose address contains it. */
-export function listAccounts(context: GatewayContext, { query }: Call<Static<typeof AccountsQuery>, unknown>): AdminAccountPage {
+export function listAccounts(context: GatewayContext, { query }: Call<AccountsQuery, unknown>): AdminAccountPage {
   const { records, sandboxes } = context;
   const part = query.email?.trim().toLowerCase();
   const accounts = [...records.accounts.values()].filter(({ email }) => !part || email?.toLowerCase().includes(part));
@@ -35,7 +33,7 @@ export async function getAnyAccount(context: GatewayContext, { id }: Call<unknow
 }
 
 /** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
-export async function changeAccount(context: GatewayContext, call: Call<unknown, Static<typeof AccountChange>>): Promise<AdminAccountWithKeys> {
+export async function changeAccount(context: GatewayContext, call: Call<unknown, AccountChange>): Promise<AdminAccountWithKeys> {
   const { id, body, caller } = call;
   const { tier, limits, suspended, operator } = body;
   if (tier === undefined && limits === undefined && suspended === undefined && operator === undefined) {
@@ -49,7 +47,7 @@ export async function changeAccount(context: GatewayContext, call: Call<unknown,
   return withKeys(context, changed);
 }
 
-function changedAccount(account: AccountRecord, { tier, limits, suspended, operator }: Static<typeof AccountChange>): AccountRecord {
+function changedAccount(account: AccountRecord, { tier, limits, suspended, operator }: AccountChange): AccountRecord {
   const { limits: former, ...rest } = account;
   const next = limits === null ? undefined : limits ? { ...former, ...limits } : former;
   return {

@@ -1,6 +1,5 @@
 /** The operator's calls about the images of workers. */
 
-import type { Static } from "typebox";
 import type { ImageEntry } from "../../../shared/bus/contract/operators.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import { errors } from "../../../shared/known-errors.ts";
@@ -10,7 +9,7 @@ import type { GatewayContext } from "../../context.ts";
 import type { WorkerRef } from "../../fleet/placement.ts";
 
 /** The images of all workers that are there, or of the one that the query names; the last used first. */
-export async function listImages(context: GatewayContext, { by, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<Images> {
+export async function listImages(context: GatewayContext, { by, query }: Call<ImagesQuery, unknown>): Promise<Images> {
   const lists = await Promise.all(
     asked(context, query.worker_id).map(async (worker) => {
       const { images } = await context.workers.call(worker, "images", { request_id: by.request_id });
@@ -26,7 +25,7 @@ export async function listImages(context: GatewayContext, { by, query }: Call<St
  *
  * @throws {SandgateError} `not_found`, `conflict` when it is in use or the default one
  */
-export async function removeImage(context: GatewayContext, { by, id, query }: Call<Static<typeof ImagesQuery>, unknown>): Promise<RemovedImage> {
+export async function removeImage(context: GatewayContext, { by, id, query }: Call<ImagesQuery, unknown>): Promise<RemovedImage> {
   const workers = asked(context, query.worker_id);
   const outcomes = await Promise.allSettled(workers.map((worker) => context.workers.call(worker, "removeImage", { request_id: by.request_id, id })));
   const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));

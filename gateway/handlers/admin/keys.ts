@@ -1,6 +1,5 @@
 /** The operator's calls about API keys. */
 
-import type { Static } from "typebox";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { AdminApiKey, AdminApiKeyPage, AdminRevokedApiKey, KeyChange, KeysQuery } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord, KeyRecord } from "../../../shared/schemas/records.ts";
@@ -8,8 +7,7 @@ import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { findKey, keyNotFound, revokeKey } from "../../accounts/keys.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
-import { iso, keyView } from "../views.ts";
+import { iso, keyView, paginate } from "../views.ts";
 
 /** A key as operators see it. */
 export function adminKeyView(context: GatewayContext, account: AccountRecord, key: KeyRecord): AdminApiKey {
@@ -24,7 +22,7 @@ export function adminKeyView(context: GatewayContext, account: AccountRecord, ke
 }
 
 /** The keys of all accounts or of one, newest first. */
-export function listAllKeys(context: GatewayContext, { query }: Call<Static<typeof KeysQuery>, unknown>): AdminApiKeyPage {
+export function listAllKeys(context: GatewayContext, { query }: Call<KeysQuery, unknown>): AdminApiKeyPage {
   const { accounts, keys } = context.records;
   const owned = [...keys.values()].flatMap((key) => {
     const account = query.account_id === undefined || query.account_id === key.account_id ? accounts.get(key.account_id) : undefined;
@@ -34,7 +32,7 @@ export function listAllKeys(context: GatewayContext, { query }: Call<Static<type
 }
 
 /** Gives a key a tier or numbers of its own, or takes them away. @throws {SandgateError} `not_found`. */
-export async function changeKey(context: GatewayContext, { id, body }: Call<unknown, Static<typeof KeyChange>>): Promise<AdminApiKey> {
+export async function changeKey(context: GatewayContext, { id, body }: Call<unknown, KeyChange>): Promise<AdminApiKey> {
   const { records } = context;
   if (body.tier === undefined && body.limits === undefined) throw new SandgateError("invalid_request", "Name at least one of tier and limits");
   const { hash } = await findKey(records, id);
@@ -50,7 +48,7 @@ export async function endAnyKey({ records }: GatewayContext, { id }: Call<unknow
   return { id, account_id, message: "API key revoked", revoked_at: iso(revoked_at_ms) };
 }
 
-function changedKey({ tier: formerTier, limits: formerLimits, ...rest }: KeyRecord, { tier, limits }: Static<typeof KeyChange>): KeyRecord {
+function changedKey({ tier: formerTier, limits: formerLimits, ...rest }: KeyRecord, { tier, limits }: KeyChange): KeyRecord {
   const nextTier = tier === undefined ? formerTier : (tier ?? undefined);
   const nextLimits = limits === null ? undefined : limits ? { ...formerLimits, ...limits } : formerLimits;
   return { ...rest, ...(nextTier ? { tier: nextTier } : {}), ...(nextLimits ? { limits: nextLimits } : {}) };

@@ -1,16 +1,15 @@
 /** The operator's calls about the sandboxes of all accounts. */
 
-import type { Static } from "typebox";
 import type { SandboxEntry } from "../../../shared/bus/entries.ts";
 import type { AdminDeletedSandbox, AdminSandbox, AdminSandboxPage, SandboxesQuery } from "../../../shared/schemas/admin/fleet.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import { paginate } from "../paginate.ts";
 import { deleteOne, present } from "../sandboxes.ts";
+import { paginate } from "../views.ts";
 
 /** In every state, newest first; of one account or worker where the query names it. */
-export function listAllSandboxes(context: GatewayContext, { query }: Call<Static<typeof SandboxesQuery>, unknown>): AdminSandboxPage {
+export function listAllSandboxes(context: GatewayContext, { query }: Call<SandboxesQuery, unknown>): AdminSandboxPage {
   const { account_id, worker_id } = query;
   const meant = [...context.sandboxes.all()].filter(
     (entry) => (account_id === undefined || entry.account_id === account_id) && (worker_id === undefined || entry.worker_id === worker_id),

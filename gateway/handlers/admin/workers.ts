@@ -1,6 +1,5 @@
 /** The operator's calls about workers: who is there, who takes no new sandboxes, who will never come back. */
 
-import type { Static } from "typebox";
 import type { WorkerPresence } from "../../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import { errors } from "../../../shared/known-errors.ts";
@@ -18,7 +17,7 @@ export function listWorkers(context: GatewayContext): Workers {
 }
 
 /** Lets a worker take new sandboxes no more, or again. What it has goes on. @throws {SandgateError} `not_found`. */
-export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, Static<typeof DrainBody>>): Promise<DrainedWorker> {
+export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, DrainBody>): Promise<DrainedWorker> {
   const on = body.on ?? true;
   if (!isPresent(context, id)) throw errors.notFound("worker", id);
   await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on });

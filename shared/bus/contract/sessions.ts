@@ -2,7 +2,7 @@
 import Type, { type Static } from "typebox";
 import { errorCodes, errorReasons } from "../../errors.ts";
 import { Environment } from "../../schemas/environment.ts";
-import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../../schemas/session-messages.ts";
+import { ExitMessage, GapMessage, InputAckMessage, ResizeMessage, StartedMessage } from "../../schemas/sessions.ts";
 import { closeReasons } from "../../stream/session/protocol.ts";
 import type { Declared } from "./declared.ts";
 import { Count, caller, Empty, Id, StreamTarget } from "./fields.ts";

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { AccountChange, CustomLimits, Limits } from "../../client/types.ts";
 import type { Tier } from "../../schemas/limits.ts";
 import { UsageError } from "../failures.ts";
+import { given } from "../task.ts";
 import { whole } from "../values.ts";
 import type { AdminOptions } from "./task.ts";
 
@@ -40,12 +41,8 @@ export function limitsText({ requests_per_minute, burst, sandboxes }: Limits, cu
 
 /** The tier and limits in a change. @throws {UsageError} for contradicting options */
 export function limitChange({ tier, requests, burst, sandboxes, defaultLimits }: LimitOptions): Pick<AccountChange, "tier" | "limits"> {
-  const limits = {
-    ...(requests === undefined ? {} : { requests_per_minute: requests }),
-    ...(burst === undefined ? {} : { burst }),
-    ...(sandboxes === undefined ? {} : { sandboxes }),
-  };
+  const limits = given({ requests_per_minute: requests, burst, sandboxes });
   const isGiven = Object.keys(limits).length > 0;
   if (defaultLimits && isGiven) throw new UsageError("--default-limits removes all custom limits: use it or give limits, not both");
-  return { ...(tier === undefined ? {} : { tier }), ...(defaultLimits ? { limits: null } : isGiven ? { limits } : {}) };
+  return { ...given({ tier }), ...(defaultLimits ? { limits: null } : isGiven ? { limits } : {}) };
 }

@@ -1,12 +1,12 @@
 /** The context of the operator's commands: the gateway, the key, and confirmation of irreversible changes. */
 import type { Command } from "commander";
+import { clientEnvironment } from "../../client/client.ts";
 import { APIConnectionError } from "../../client/errors.ts";
 import { type ClientOptions, Sandgate } from "../../client/index.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failures.ts";
 import { Output } from "../output.ts";
 import { isSameGateway, readStored, urlOf } from "../settings.ts";
-import { clientEnvironment } from "../surroundings.ts";
 import { type CommonOptions, forEach, type Task, tellWait } from "../task.ts";
 import { operatorSocket, ownKey, readKey } from "./installation.ts";
 

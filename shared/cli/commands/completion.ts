@@ -1,10 +1,10 @@
 /** The `completion` command, and the requests of shells while the user types. */
 import type { Command } from "commander";
 import { Sandgate } from "../../client/index.ts";
-import { command } from "../command.ts";
 import { scripts } from "../completion-scripts.ts";
 import { UsageError } from "../failures.ts";
 import { findAccess } from "../settings.ts";
+import { command } from "../task.ts";
 
 /** Timeout of completion requests: the user is waiting in the shell. */
 const patienceMs = 2_000;

@@ -1,17 +1,16 @@
 /** `cp`. */
 import { stat } from "node:fs/promises";
 import { basename, join, posix, resolve } from "node:path";
+import { Presets, SingleBar } from "cli-progress";
 import type { Command } from "commander";
 import type { OnProgress } from "../../client/transfer.ts";
-import { command } from "../command.ts";
 import { downloadArchive, downloadFile, downloadFolder } from "../copy/download.ts";
 import { type Kind, meansContent, type Place, parsePlace, remoteBase, remoteKind, targetPath } from "../copy/places.ts";
 import { type Copied, uploadArchive, uploadFile, uploadFolder } from "../copy/upload.ts";
 import { CliError, Told, UsageError } from "../failures.ts";
 import { findSandbox } from "../names.ts";
 import { bytesText, say } from "../output.ts";
-import { progressBar } from "../progress.ts";
-import { type CommonOptions, type Task, taskOf } from "../task.ts";
+import { type CommonOptions, command, type Task, taskOf } from "../task.ts";
 
 async function copy(from: string, to: string, options: CommonOptions & { quiet?: true }): Promise<void> {
   const [source, target] = [parsePlace(from), parsePlace(to)];
@@ -89,4 +88,35 @@ export function copyCommands(): Command[] {
       .addHelpText("after", help)
       .action(copy),
   ];
+}
+
+export interface Progress {
+  readonly on: OnProgress;
+  end(): void;
+}
+
+/** @param isWanted false with `--json`, for example */
+export function progressBar(title: string, isWanted: boolean): Progress {
+  if (!isWanted || process.stderr.isTTY !== true) return { on: () => {}, end: () => {} };
+  const format = (
+    { barsize = 30, barCompleteString = "", barIncompleteString = "" },
+    { progress, value, total }: { progress: number; value: number; total: number },
+  ): string => {
+    const done = Math.round(Math.min(1, progress) * barsize);
+    const bar = barCompleteString.slice(0, done) + barIncompleteString.slice(0, barsize - done);
+    return total > 0 ? `${title} ${bar} ${Math.floor(progress * 100)} %  ${bytesText(value)} of ${bytesText(total)}` : `${title} ${bytesText(value)}`;
+  };
+  const bar = new SingleBar({ format, barsize: 30, stream: process.stderr, clearOnComplete: true, hideCursor: true, fps: 10 }, Presets.shades_classic);
+  let isShown = false;
+  return {
+    on(done, total) {
+      if (isShown) bar.setTotal(total ?? 0);
+      else bar.start(total ?? 0, done);
+      isShown = true;
+      bar.update(done);
+    },
+    end() {
+      if (isShown) bar.stop();
+    },
+  };
 }

@@ -1,11 +1,10 @@
 /** `exec`, `attach`, `sessions`. */
 import type { Command } from "commander";
 import type { SandboxHandle } from "../../client/sandbox.ts";
-import { command } from "../command.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { findSandbox, pick } from "../names.ts";
 import { ago, oneLine } from "../output.ts";
-import { type CommonOptions, exit, taskOf } from "../task.ts";
+import { type CommonOptions, command, exit, given, taskOf } from "../task.ts";
 import { converse, terminalSize } from "../terminal.ts";
 import { commandLine, variable, whole } from "../values.ts";
 
@@ -40,12 +39,10 @@ const lostTimeoutS = 60;
 async function run(sandbox: SandboxHandle, words: readonly string[], options: ExecOptions): Promise<number> {
   const { workdir, env, tty, interactive, timeout, json } = options;
   const session = await sandbox.session({
-    ...(words.length > 0 ? { command: commandLine(words) } : {}),
+    ...given({ command: words.length > 0 ? commandLine(words) : undefined, working_dir: workdir || undefined, timeout }),
     tty: tty ?? false,
     ...(tty ? terminalSize() : {}),
-    ...(workdir ? { working_dir: workdir } : {}),
     ...(env || tty ? { env: { ...(tty ? { TERM: "xterm-256color" } : {}), ...env } } : {}),
-    ...(timeout === undefined ? {} : { timeout }),
     detach_timeout: options.detachTimeout ?? (tty ? detachTimeoutS : lostTimeoutS),
   });
   if (!interactive && !tty) await session.closeStdin();

@@ -2,14 +2,13 @@
 
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
+import { clientEnvironment, urlDefault } from "../../client/client.ts";
 import { Sandgate } from "../../client/index.ts";
-import { command } from "../command.ts";
 import { ask } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
 import { Output, say } from "../output.ts";
-import { forget, readStored, store, urlDefault } from "../settings.ts";
-import { clientEnvironment } from "../surroundings.ts";
-import type { CommonOptions } from "../task.ts";
+import { forget, readStored, store } from "../settings.ts";
+import { type CommonOptions, command } from "../task.ts";
 
 const calmly = { maxRetries: 0, timeoutMs: 15_000 };
 

@@ -1,12 +1,9 @@
 /** `create`, `ls`, `rm`. */
 import type { Command } from "commander";
-import { NotFoundError } from "../../client/errors.ts";
-import { command } from "../command.ts";
-import { confirm } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
 import { findSandbox, warnOfNamesakes } from "../names.ts";
 import { ago } from "../output.ts";
-import { type CommonOptions, forEach, taskOf } from "../task.ts";
+import { type CommonOptions, command, given, type RemoveOptions, remove, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
 
 interface CreateOptions extends CommonOptions {
@@ -24,20 +21,13 @@ async function create(image: string | undefined, options: CreateOptions): Promis
   if (network !== undefined && network !== "none" && network !== "outbound") throw new UsageError("--network takes none or outbound");
   const { client, out } = await taskOf(options);
   const made = await client.sandboxes.create({
-    ...(image === undefined ? {} : { image }),
-    ...(name === undefined ? {} : { name }),
-    resources: resources({ cpus, memory, storage }),
-    ...(env ? { env_vars: env } : {}),
+    ...given({ image, name, env_vars: env }),
+    resources: given({ cpus, memory, storage }),
     ...(network ? { network: { access: network } } : {}),
     wait_for_ready: wait,
   });
   out.show(made.info, () => out.line(made.id));
   if (name !== undefined) await warnOfNamesakes(client, made);
-}
-
-/** The resources that were given. */
-export function resources(given: Record<"cpus" | "memory", number | undefined> & { storage?: number | undefined }): Record<string, number> {
-  return Object.fromEntries(Object.entries(given).filter((pair): pair is [string, number] => pair[1] !== undefined));
 }
 
 async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
@@ -63,35 +53,20 @@ async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
   });
 }
 
-interface RemoveOptions extends CommonOptions {
-  readonly all?: true;
-  readonly force?: true;
-  readonly snapshot?: string | true;
-}
-
-async function remove(names: string[], options: RemoveOptions): Promise<void> {
-  const { all, force, snapshot } = options;
-  if (all ? names.length > 0 || snapshot : names.length === 0)
-    throw new UsageError(all ? "--all takes no names and no --snapshot" : "which sandboxes? Name them, or give --all");
-  const { client, out } = await taskOf(options);
-  if (all) {
-    if (!force) await confirm("Delete all sandboxes of the account, with their files?", "--force");
-    const answer = await client.sandboxes.deleteAll();
-    return out.show(answer, () => answer.deleted_ids.forEach((id) => out.line(id)));
-  }
+async function removeSandboxes(names: string[], options: RemoveOptions & { snapshot?: string | true }): Promise<void> {
+  const { snapshot } = options;
+  if (options.all && snapshot) throw new UsageError("--all takes no names and no --snapshot");
   const kept = snapshot ? { create_snapshot: true, ...(snapshot === true ? {} : { snapshot_name: snapshot }) } : {};
-  await forEach(names, async (name) => {
-    try {
+  await remove(names, options, {
+    kind: "sandboxes",
+    question: "Delete all sandboxes of the account, with their files?",
+    all: (client) => client.sandboxes.deleteAll(),
+    one: async (client, name) => {
       const answer = await (await findSandbox(client, name)).delete(kept);
-      out.show(answer, () => out.line(answer.id));
-    } catch (error) {
-      if (!(force && (error instanceof NotFoundError || isUnknown(error)))) throw error;
-    }
+      return { id: answer.id, answer };
+    },
   });
 }
-
-/** Whether no sandbox has this name, which `rm --force` ignores. */
-const isUnknown = (error: unknown): boolean => error instanceof Error && error.message.startsWith("there is no ");
 
 export function sandboxCommands(): Command[] {
   return [
@@ -109,6 +84,6 @@ export function sandboxCommands(): Command[] {
       .option("-f, --force", "with --all: do not ask; with names: ignore sandboxes that do not exist")
       .option("-a, --all", "all sandboxes of the account, after asking")
       .option("--snapshot [name]", "take a last snapshot of each")
-      .action(remove),
+      .action(removeSandboxes),
   ];
 }

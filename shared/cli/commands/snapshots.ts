@@ -1,14 +1,9 @@
 /** `snapshot`, `clone`, `restore`, `snapshots`. */
 import type { Command } from "commander";
-import { NotFoundError } from "../../client/errors.ts";
-import { command } from "../command.ts";
-import { confirm } from "../confirm.ts";
-import { UsageError } from "../failures.ts";
 import { findSandbox, findSnapshot, warnOfNamesakes } from "../names.ts";
 import { ago, bytesText } from "../output.ts";
-import { type CommonOptions, forEach, taskOf } from "../task.ts";
+import { type CommonOptions, command, given, type RemoveOptions, remove, taskOf } from "../task.ts";
 import { memory, variable, whole } from "../values.ts";
-import { resources } from "./sandboxes.ts";
 
 interface MakeOptions extends CommonOptions {
   readonly name?: string;
@@ -23,15 +18,14 @@ interface MakeOptions extends CommonOptions {
 
 async function take(name: string, options: CommonOptions & { name?: string; quick?: true }): Promise<void> {
   const { client, out } = await taskOf(options);
-  const wanted = { ...(options.name ? { name: options.name } : {}), ...(options.quick ? { quick: true } : {}) };
-  const { info } = await (await findSandbox(client, name)).snapshot(wanted);
+  const { info } = await (await findSandbox(client, name)).snapshot(given({ name: options.name || undefined, quick: options.quick }));
   out.show(info, () => out.line(info.id));
 }
 
 async function clone(name: string, options: MakeOptions): Promise<void> {
   const { client, out } = await taskOf(options);
   const { snapshotName, cpus, memory } = options;
-  const wanted = { ...common(options), ...(snapshotName ? { snapshot_name: snapshotName } : {}), resources: resources({ cpus, memory }) };
+  const wanted = { ...common(options), ...given({ snapshot_name: snapshotName || undefined }), resources: given({ cpus, memory }) };
   const { sandbox, snapshot } = await (await findSandbox(client, name)).clone(wanted);
   out.show({ sandbox: sandbox.info, snapshot: snapshot.info }, () => out.line(sandbox.id));
   if (options.name) await warnOfNamesakes(client, sandbox);
@@ -40,15 +34,13 @@ async function clone(name: string, options: MakeOptions): Promise<void> {
 async function restore(name: string, options: MakeOptions): Promise<void> {
   const { client, out } = await taskOf(options);
   const { env, cpus, memory, storage } = options;
-  const wanted = { ...common(options), ...(env ? { env_vars: env } : {}), resources: resources({ cpus, memory, storage }) };
+  const wanted = { ...common(options), ...given({ env_vars: env }), resources: given({ cpus, memory, storage }) };
   const made = await (await findSnapshot(client, name)).restore(wanted);
   out.show(made.info, () => out.line(made.id));
   if (options.name) await warnOfNamesakes(client, made);
 }
 
-function common({ name, image, wait }: MakeOptions): { name?: string; image?: string; wait_for_ready: boolean } {
-  return { ...(name ? { name } : {}), ...(image ? { image } : {}), wait_for_ready: wait };
-}
+const common = ({ name, image, wait }: MakeOptions) => ({ ...given({ name: name || undefined, image: image || undefined }), wait_for_ready: wait });
 
 async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
   const { client, out } = await taskOf(options);
@@ -63,25 +55,16 @@ async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
   });
 }
 
-async function remove(names: string[], options: CommonOptions & { all?: true; force?: true }): Promise<void> {
-  const { all, force } = options;
-  if (all ? names.length > 0 : names.length === 0) throw new UsageError(all ? "--all takes no names" : "which snapshots? Name them, or give --all");
-  const { client, out } = await taskOf(options);
-  if (all) {
-    if (!force) await confirm("Delete all snapshots of the account?", "--force");
-    const answer = await client.snapshots.deleteAll();
-    return out.show(answer, () => answer.deleted_ids.forEach((id) => out.line(id)));
-  }
-  await forEach(names, async (name) => {
-    try {
+const removeSnapshots = (names: string[], options: RemoveOptions): Promise<void> =>
+  remove(names, options, {
+    kind: "snapshots",
+    question: "Delete all snapshots of the account?",
+    all: (client) => client.snapshots.deleteAll(),
+    one: async (client, name) => {
       const snapshot = await findSnapshot(client, name);
-      const answer = await snapshot.delete();
-      out.show(answer, () => out.line(snapshot.id));
-    } catch (error) {
-      if (!(force && (error instanceof NotFoundError || (error instanceof Error && error.message.startsWith("there is no "))))) throw error;
-    }
+      return { id: snapshot.id, answer: await snapshot.delete() };
+    },
   });
-}
 
 const sized = (made: Command): Command =>
   made
@@ -111,7 +94,7 @@ export function snapshotCommands(): Command[] {
         command("rm [SNAPSHOT...]", "delete snapshots; sandboxes created from them are kept")
           .option("-f, --force", "with --all: do not ask; with names: ignore snapshots that do not exist")
           .option("-a, --all", "all snapshots of the account, after asking")
-          .action((names: string[], options: CommonOptions, self: Command) => remove(names, { ...self.parent?.opts(), ...options })),
+          .action((names: string[], options: CommonOptions, self: Command) => removeSnapshots(names, { ...self.parent?.opts(), ...options })),
       ),
   ];
 }

@@ -2,15 +2,14 @@
 import type { Command } from "commander";
 import { NotFoundError } from "../../client/errors.ts";
 import type { Sandgate } from "../../client/index.ts";
-import { entriesOf } from "../../client/log-pages.ts";
+import { entriesOf } from "../../client/pages.ts";
 import type { LogEntry, Logs, LogsQuery, SandboxUsage } from "../../client/types.ts";
 import { pause } from "../../waiting.ts";
-import { command } from "../command.ts";
 import { UsageError } from "../failures.ts";
 import { follow, limitMax } from "../follow.ts";
 import { findSandbox } from "../names.ts";
 import { clean, type Output, oneLine } from "../output.ts";
-import { type CommonOptions, taskOf } from "../task.ts";
+import { type CommonOptions, command, taskOf } from "../task.ts";
 import { moment, whole } from "../values.ts";
 
 const watchMs = 5_000;

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { type Pack, pack } from "tar-stream";
 import type { SandboxHandle } from "../../client/sandbox.ts";
 import type { OnProgress } from "../../client/transfer.ts";
-import { print } from "../writing.ts";
+import { print } from "../output.ts";
 import { entriesOf, extractTo, nameBelow } from "./extract.ts";
 import type { Copied } from "./upload.ts";
 

@@ -6,8 +6,8 @@ import { pipeline } from "node:stream/promises";
 import { type Pack, pack } from "tar-stream";
 import type { SandboxHandle } from "../../client/sandbox.ts";
 import type { OnProgress } from "../../client/transfer.ts";
+import { CliError } from "../failures.ts";
 import { say } from "../output.ts";
-import { Again } from "./again.ts";
 
 export interface Copied {
   readonly files: number;
@@ -97,4 +97,61 @@ async function addFile(stream: Pack, path: string, header: { name: string; size:
   const content = createReadStream(path, { end: header.size - 1 });
   content.on("data", ({ length }) => report({ what: "bytes", by: length }));
   await pipeline(content, entry);
+}
+
+/** How much may have been sent to a distant server before its refusal arrives. */
+const keptBytesMax = 16 * 1024 * 1024;
+
+const tooLate = (): CliError => new CliError("the server refuses more calls for now, and too much of standard input has been read to restart; try again");
+
+/** Standard input that can be sent twice, for a call that the server may refuse before it has read everything. */
+export class Again {
+  readonly #source: AsyncIterator<Uint8Array>;
+  /** The pieces read so far; those no longer needed are undefined. */
+  readonly #pieces: (Uint8Array | undefined)[] = [];
+  #keptBytes = 0;
+  #isKept = true;
+  #isOver = false;
+  #reading: Promise<void> | undefined;
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** All bytes from the start. @throws {CliError} if too many have been read meanwhile */
+  async *read(): AsyncGenerator<Uint8Array> {
+    if (!this.#isKept) throw tooLate();
+    for (let at = 0; ; at++) {
+      while (at >= this.#pieces.length && !this.#isOver) await this.#more();
+      const piece = this.#pieces[at];
+      if (piece === undefined && at < this.#pieces.length) throw tooLate();
+      if (piece === undefined) return;
+      if (!this.#isKept) this.#pieces[at] = undefined;
+      yield piece;
+    }
+  }
+
+  /** Reads one piece, shared by all readers: an abandoned reader may have requested it. */
+  #more(): Promise<void> {
+    this.#reading ??= this.#source
+      .next()
+      .then((next) => this.#take(next))
+      .finally(() => {
+        this.#reading = undefined;
+      });
+    return this.#reading;
+  }
+
+  #take({ done, value }: IteratorResult<Uint8Array>): void {
+    if (done) {
+      this.#isOver = true;
+      return;
+    }
+    this.#pieces.push(value);
+    this.#keptBytes += value.length;
+    if (this.#isKept && this.#keptBytes > keptBytesMax) {
+      this.#isKept = false;
+      this.#pieces.fill(undefined, 0, -1);
+    }
+  }
 }

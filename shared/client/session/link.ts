@@ -1,5 +1,5 @@
 /** A socket on which a session has been started or joined. */
-import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/session-messages.ts";
+import type { AttachMessage, ClientMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/sessions.ts";
 import { closeReasons } from "../../stream/session/protocol.ts";
 import { deferred } from "../../waiting.ts";
 import { APIConnectionError, errorOfStream, SandgateError } from "../errors.ts";

@@ -1,5 +1,5 @@
 /** Starting and joining sessions with an API key. */
-import type { StartMessage } from "../../schemas/session-messages.ts";
+import type { StartMessage } from "../../schemas/sessions.ts";
 import { detachTimeoutDefaultS, detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import type { Connection } from "../connection.ts";
 import type { Dial } from "./link.ts";
@@ -14,7 +14,7 @@ interface OpenOptions extends SessionListeners {
 }
 
 /** What a new session runs; without a command, the login shell with a terminal. */
-export interface SessionStart {
+export interface SessionOptions extends OpenOptions {
   /** Run by `/bin/sh -c`. */
   command?: string | undefined;
   /** Whether to allocate a pseudo-terminal; defaults to true for the login shell and to false for a command. */
@@ -29,8 +29,6 @@ export interface SessionStart {
   /** Whole seconds after which the session and every process it started are killed, with exit code 124; unlimited when absent. */
   timeout?: number | undefined;
 }
-
-export interface SessionOptions extends SessionStart, OpenOptions {}
 
 export interface AttachOptions extends OpenOptions {
   /**

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** An interactive command. If the connection is lost, the client rejoins the session by itself. */
 
-import type { AttachMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/session-messages.ts";
+import type { AttachMessage, ServerMessage, StartedMessage, StartMessage } from "../../schemas/sessions.ts";
 import { shouldReattach } from "../../stream/session/protocol.ts";
 import { deferred, retry } from "../../waiting.ts";
 import { APIConnectionError, SandgateError } from "../errors.ts";

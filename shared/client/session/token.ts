@@ -1,5 +1,5 @@
 /** Sessions opened with a token where there must be no API key, as in browsers. A server that has the key requests the token. */
-import type { AttachMessage, StartMessage } from "../../schemas/session-messages.ts";
+import type { AttachMessage, StartMessage } from "../../schemas/sessions.ts";
 import { detachTimeoutMaxS } from "../../stream/session/protocol.ts";
 import { gatewayUrl } from "../client.ts";
 import type { Platform } from "../platform.ts";

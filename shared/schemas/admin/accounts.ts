@@ -1,10 +1,8 @@
 /** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
-import { accountMembers } from "../accounts.ts";
-import { component, count, flag, idOf, orNull, text } from "../fields.ts";
-import { keyMembers, revokedMembers } from "../keys.ts";
+import { accountMembers, keyMembers, revokedMembers } from "../accounts.ts";
+import { component, count, flag, idOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
 import { CustomLimits, Tier } from "../limits.ts";
-import { PageQuery, pageOf } from "../pages.ts";
 
 const change = (description: string) => Type.Optional(flag(description));
 const LimitsOrNull = orNull(CustomLimits, {

@@ -1,7 +1,6 @@
 /** The operator's calls for workers, their images and the sandboxes of all accounts. */
 import Type, { type Static } from "typebox";
-import { component, count, flag, idOf, message, text, textOrNull, timeOrNull } from "../fields.ts";
-import { PageQuery, pageOf } from "../pages.ts";
+import { component, count, flag, idOf, message, PageQuery, pageOf, text, textOrNull, timeOrNull } from "../fields.ts";
 import { sandboxMembers } from "../sandboxes.ts";
 
 const worker_id = Type.Optional(idOf("Only this worker."));

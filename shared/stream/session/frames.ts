@@ -26,13 +26,6 @@ export function outputHeader({ channel, offset }: Omit<OutputFrame, "bytes">): U
   return header;
 }
 
-export function encodeOutput({ bytes, ...rest }: OutputFrame): Uint8Array {
-  const frame = new Uint8Array(outputHeaderBytes + bytes.length);
-  frame.set(outputHeader(rest));
-  frame.set(bytes, outputHeaderBytes);
-  return frame;
-}
-
 /** The bytes are a view into the frame. Undefined if it is not an output frame. */
 export function decodeOutput(frame: Uint8Array): OutputFrame | undefined {
   const channel = frame[0];

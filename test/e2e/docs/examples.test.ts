@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { routes } from "../../../gateway/api/routes.ts";
 import { ids } from "../../../gateway/docs/examples.ts";
-import { isDocumented } from "../../../gateway/docs/route.ts";
+import { isDocumented } from "../../../gateway/docs/operation.ts";
 import { appDir } from "../../../shared/programs.mjs";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";

@@ -82,9 +82,9 @@ const transports: readonly (readonly [name: string, reference: () => string])[] 
   ["docker://", () => `docker://${registry.host}/${own.name}`],
   ["a path", () => `${planted}/any.tar`],
 ];
+const had = await images();
 for (const [name, reference] of transports) {
   test(`reads what is on the host through ${name}`, async () => {
-    const had = await images();
     await refusedEverywhere(reference(), /^image must be the name of a container image/);
     assert.deepEqual(await images(), had);
   });
@@ -92,7 +92,6 @@ for (const [name, reference] of transports) {
 
 test("reads what is on the host through a message to the worker that no gateway has seen", async () => {
   await using bus = await connectBus(stack.natsUrl, "sandgate-test-attacker");
-  const had = await images();
   const worker = stack.worker.spec.env.SANDGATE_WORKER_ID ?? "";
   const shape = { cpu: 1, memory: 512, storage: 5, network: "none" as const, env_vars: {}, wait: true };
   for (const [, reference] of transports) {

@@ -90,6 +90,17 @@ test("a command that takes no input any more does not hold up the end", async ()
   assert.equal(client.text[1], "over\n");
 });
 
+test("a command that the kernel ends for its memory is told from one that was killed otherwise", async () => {
+  const small = await sandboxes.make({ resources: { memory: 128 } });
+  const out = await start(api, small, { command: "exec head -c 1G /dev/zero | tail", tty: false });
+  await out.closed();
+  assert.equal(out.exit?.exit_code, 137);
+  assert.match(out.exit?.reason ?? "", /out of memory/);
+  const killed = await start(api, small, { command: "kill -9 $$", tty: false });
+  await killed.closed();
+  assert.deepEqual([killed.exit?.exit_code, killed.exit?.reason], [137, undefined]);
+});
+
 test("kill ends the whole tree", async () => {
   const mark = new Mark();
   const client = await start(api, id, { command: "setsid sleep 600 & sleep 600", env: mark.env });

@@ -10,6 +10,17 @@ import { until } from "../../helpers/until.ts";
 
 export function restoreCrashTests(rig: CrashRig): void {
   for (const point of ["create.mounted", "create.started"] as const) {
+    test(`the worker dies at ${point} of a sandbox from an image: nothing of it is left, the call can be repeated`, async () => {
+      const key = { "idempotency-key": newId("request") };
+      const create = () => rig.api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }, key);
+      await rig.dyingAt(point, create);
+      await rig.assertAgreement([rig.kept.id], []);
+      const { id } = expectOk(await create(), 201);
+      await rig.assertAgreement([rig.kept.id], [id]);
+      await rig.api.delete(id);
+      await rig.assertAgreement([rig.kept.id], []);
+    });
+
     test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {
       const key = { "idempotency-key": newId("request") };
       await rig.dyingAt(point, () => rig.calls.restore(rig.kept.id, {}, key));
@@ -49,6 +60,12 @@ export function restoreCrashTests(rig: CrashRig): void {
       await rig.assertRestorable(rig.kept.id);
     });
   }
+
+  test("the worker dies when the container of a deleted sandbox is gone and its files are not: they go after its return", async () => {
+    const { id } = await rig.calls.restored(rig.kept.id);
+    await rig.dyingAt("remove.container", () => rig.api.call("DELETE", `/v1/sandboxes/${id}/delete`));
+    await rig.assertAgreement([rig.kept.id], []);
+  });
 
   test("kill -9 of the worker while a restored sandbox is deleted: nothing of it is left", async () => {
     const { id } = await rig.calls.restored(rig.kept.id);

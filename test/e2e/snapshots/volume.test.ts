@@ -1,8 +1,9 @@
 /** Sandboxes on a volume: limits of the kernel, snapshots of full sandboxes, and sandboxes that were made before there was a volume. */
 import assert from "node:assert/strict";
+import { statfsSync } from "node:fs";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
-import { expectOk } from "../../helpers/expect.ts";
+import { expectError, expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";
 import { plain, usable, withSettings } from "../../helpers/resilience.ts";
@@ -65,6 +66,40 @@ test("a full sandbox can be copied, comes back when its container or its worker 
     assert.equal((await api.execute(each, "rm /root/large && cat /root/kept && head -c 10M /dev/zero > /root/more && echo more")).stdout, "kept\nmore\n");
   }
   await Promise.all([id, copy].map((each) => api.delete(each)));
+  expectOk(await calls.delete(snapshot.id));
+});
+
+test("the volume grows before it is full", async () => {
+  const look = (): { size: number; free: number } => {
+    const { blocks, bavail, bsize } = statfsSync(stack.worker.spec.env.SANDGATE_VOLUME_DIR ?? "");
+    return { size: blocks * bsize, free: bavail * bsize };
+  };
+  const before = look();
+  const id = await api.create({ resources: { cpus: 1, memory: 256, storage: 5 } });
+  assert.equal((await api.execute(id, `fallocate -l ${before.free - 0.75 * GB} /root/large && echo made`)).stdout, "made\n");
+  await until("it is larger", () => look().size > before.size);
+  await api.delete(id);
+});
+
+test("without the volume its sandboxes are errors, not empty, and with it they are back", async () => {
+  const id = await api.create();
+  await api.execute(id, "echo kept > /root/kept");
+  const snapshot = await calls.take(id);
+  await stack.worker.kill9();
+  for (const { id: container } of await stack.containers()) await stack.podman("stop", "--time", "0", container);
+  const without = withSettings(stack.worker, { SANDGATE_VOLUME_DIR: "" });
+  await without.start();
+  await stack.ready();
+  assert.equal((await api.call<{ status: string }>("GET", `/v1/sandboxes/${id}`)).body.status, "error");
+  expectError(await calls.restore(snapshot.id), "unavailable");
+  await without.kill9();
+  await stack.worker.start();
+  await stack.ready();
+  await usable(api, id);
+  for (const each of [id, (await calls.restored(snapshot.id)).id]) {
+    assert.equal((await api.execute(each, "cat /root/kept")).stdout, "kept\n");
+    await api.delete(each);
+  }
   expectOk(await calls.delete(snapshot.id));
 });
 

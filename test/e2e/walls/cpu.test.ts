@@ -1,11 +1,11 @@
 /** What one account's sandbox can do to the others by taking all the CPU that it can get. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import { peers as names } from "../../../shared/bus/subjects.ts";
-import { cpuGroupOf } from "../../../shared/util/cpu-group.ts";
+import { groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { lowPriority } from "../../../worker/runtime/process/priority.ts";
 import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../../worker/runtime/process/proc.ts";
@@ -48,8 +48,11 @@ function niceOf(pid: number): number {
 const sharesOf = (dir: string): number => Number(readFileSync(join(dir, greedy, "cpu.shares"), "utf8"));
 
 async function groupDir(): Promise<string | undefined> {
-  const dir = cpuGroupOf((await preparedInstance()).account.uid);
-  return dir && existsSync(dir) ? dir : undefined;
+  const dir = groupFoldersOf((await preparedInstance()).account.uid)?.folders.cpu;
+  if (!dir || !existsSync(dir)) return undefined;
+  const worker = readdirSync(dir).find((name) => existsSync(join(dir, name, greedy)));
+  assert.ok(worker, "the sandbox has a group");
+  return join(dir, worker);
 }
 
 test("ends another account's streams and calls by 200 busy loops in sessions of their own", async () => {

@@ -8,7 +8,7 @@ import type { CallRoute, Route } from "../../../gateway/api/route.ts";
 import { routes } from "../../../gateway/api/routes.ts";
 import { readHeaders } from "../../../gateway/http/head.ts";
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
-import { ClientMessage } from "../../../shared/schemas/session-messages.ts";
+import { ClientMessage } from "../../../shared/schemas/sessions.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { type Answer, Api } from "../../helpers/api.ts";
@@ -97,6 +97,13 @@ function queryOf(fields: object): string {
   return `?${text}`;
 }
 
+/** The least that is sent with a call. */
+function smallestSendingOf({ query, body, method }: CallRoute): { query: string; body?: string } {
+  const asked = queryOf(smallestOf(query.schema, known));
+  if (method === "GET") return { query: asked };
+  return { query: asked, body: body === "file" ? "a" : JSON.stringify(smallestOf(body.schema, known)) };
+}
+
 /** All that is sent as the query and the body of a call. The smallest one comes first. */
 function sendingsOf({ query, body, method }: CallRoute, takenMax?: number): { query: string; body?: string }[] {
   const queries = [...new Set(objectsOf(query.schema, known).map(queryOf)), ...oddQueries.map((text) => `?${text}`)];
@@ -119,7 +126,7 @@ const pathsOf = ({ path }: Route, ids: readonly string[]): string[] => (path.inc
 
 /** Of the things that there are, the one that the call is about, and what the smallest call of it was answered. */
 async function ownPath(route: CallRoute, headers: Headers): Promise<{ path: string; status: number }> {
-  const [{ query, body } = { query: "" }] = sendingsOf(route);
+  const { query, body } = smallestSendingOf(route);
   let last = { path: "", status: 0 };
   for (const path of pathsOf(route, ids)) {
     last = { path, status: (await expectAnswered(route, path + query, headers, body)).status };
@@ -130,8 +137,8 @@ async function ownPath(route: CallRoute, headers: Headers): Promise<{ path: stri
 
 async function expectRouteHolds(route: CallRoute): Promise<void> {
   const headers = await callerOf(route);
-  const [smallest = { query: "" }] = sendingsOf(route);
-  await all(pathsOf(route, oddIds), (path) => expectAnswered(route, path + smallest.query, headers, route.method === "GET" ? undefined : smallest.body));
+  const smallest = smallestSendingOf(route);
+  await all(pathsOf(route, oddIds), (path) => expectAnswered(route, path + smallest.query, headers, smallest.body));
   // What is deleted once is not there for the next try.
   const lost = { path: pathsOf(route, oddIds).at(-2) as string, status: statusOf.not_found };
   const { path, status: first } = route.method === "DELETE" ? lost : await ownPath(route, headers);

@@ -3,7 +3,12 @@ import type { Writable } from "node:stream";
 import type { OutputChannel } from "../../../shared/stream/session/protocol.ts";
 import type { InputWriter } from "../process/input.ts";
 import type { PipeReader } from "../process/pipes.ts";
-import type { Size } from "./terminals.ts";
+
+/** Of a terminal. */
+export interface Size {
+  readonly cols: number;
+  readonly rows: number;
+}
 
 /** What to run, and where. */
 export interface ProcessSpec {
@@ -27,8 +32,18 @@ export interface Started {
   readonly started: Promise<void>;
   /** The exit code: the command's own, or 128+n when signal n ended it. Rejects like `started`. */
   readonly exited: Promise<number>;
+  /** Whether the kernel has killed a process of the sandbox since the start because it was out of memory. */
+  ranOutOfMemory(): boolean;
   /** Kills the command with everything it started, daemonized or not. Resolves when all are gone. */
   kill(): Promise<void>;
+  /** Closes our ends of its streams; unread output is lost. */
+  close(): void;
+}
+
+/** Why a command failed while the kernel killed processes of its sandbox: another one, or its own. */
+export function outOfMemory(command: Started, exitCode: number): { error?: string } {
+  if (exitCode === 0 || !command.ranOutOfMemory()) return {};
+  return { error: "out of memory: the sandbox reached its memory limit, and the kernel ended a process" };
 }
 
 export interface RunningCommand extends Started {
@@ -43,17 +58,11 @@ export interface Output {
   readonly reader: PipeReader;
 }
 
-/** Our side of the standard streams of an interactive command. */
-export interface InteractiveStreams {
+export interface Interactive extends Started {
   readonly outputs: readonly Output[];
   readonly input: InputWriter;
   /** Without effect on a command without a terminal. */
   resize(size: Size): void;
-  /** Closes our ends; unread output is lost. */
-  close(): void;
-}
-
-export interface Interactive extends Started, InteractiveStreams {
   /** Signals the foreground processes of the terminal, or those of the command. */
   signal(name: NodeJS.Signals): Promise<void>;
 }

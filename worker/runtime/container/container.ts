@@ -6,6 +6,7 @@ import type { Host } from "../host/host.ts";
 import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { reaperPath } from "./first-process.ts";
+import { groupOfContainer, type SandboxGroup } from "./groups.ts";
 
 const stateTimeoutMs = 10_000;
 
@@ -18,9 +19,8 @@ export interface Container {
   /** The writable layer on the host; undefined when the storage driver has none. */
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
-  readonly cgroup: string | undefined;
-  /** The folder of our CPU group for its commands; undefined when Podman limits their CPU, or nothing does. */
-  readonly cpuGroup: string | undefined;
+  /** Its control group: ours, or the one that Podman has made; undefined on a host where neither can be had. */
+  readonly group: SandboxGroup | undefined;
   /** Host pids of the programs that provide its network. */
   readonly networkPids: readonly number[];
   /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
@@ -60,8 +60,7 @@ export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime
     pidNamespace,
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
-    cgroup: cgroupOf(state.pid),
-    cpuGroup: undefined,
+    group: groupOfContainer(containerId, state.pid),
     networkPids: networkPids(bundle),
     hasReaper: (bundle.mounts ?? []).some(({ destination }) => destination === reaperPath),
   };
@@ -93,13 +92,13 @@ function recordOfCrun(crunDir: string, containerId: string): RuntimeState | unde
 }
 
 /** A container whose processes exist, running or frozen; undefined when they are gone. */
-export async function findContainer(runtime: string, containerId: string): Promise<Pick<Container, "id" | "cgroup" | "pidNamespace"> | undefined> {
+export async function findContainer(runtime: string, containerId: string): Promise<Pick<Container, "group" | "pidNamespace"> | undefined> {
   const { pid } = await stateOf(runtime, containerId).catch((error: unknown) => {
     if (error instanceof ContainerNotRunning) return { pid: 0 };
     throw error;
   });
   const pidNamespace = pid > 0 ? pidNamespaceOf(pid) : undefined;
-  return pidNamespace ? { id: containerId, cgroup: cgroupOf(pid), pidNamespace } : undefined;
+  return pidNamespace ? { group: groupOfContainer(containerId, pid), pidNamespace } : undefined;
 }
 
 /** The container is gone although its record says that it runs. */
@@ -107,16 +106,3 @@ export class ContainerNotRunning extends SandgateError {}
 
 export const notRunning = (detail: string): ContainerNotRunning =>
   new ContainerNotRunning("unavailable", "the sandbox stopped and is started again", { cause: new Error(detail.trim()) });
-
-/** The container's cgroup v2 directory, if the host gives it its own. */
-function cgroupOf(pid: number): string | undefined {
-  try {
-    const line = readFileSync(`/proc/${pid}/cgroup`, "utf8")
-      .split("\n")
-      .find((entry) => entry.startsWith("0::"));
-    const path = line?.slice(3).trim();
-    return path && path !== "/" ? join("/sys/fs/cgroup", path) : undefined;
-  } catch {
-    return undefined;
-  }
-}

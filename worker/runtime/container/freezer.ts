@@ -1,13 +1,12 @@
 /**
- * Freezes and thaws a container: with the cgroup freezer if the container has its own cgroup v2, otherwise by sending SIGSTOP to
+ * Freezes and thaws a container: with the freezer of its control group if it has one, otherwise by sending SIGSTOP to
  * every process of its pid namespace until none runs. This terminates, because a stopped process cannot fork.
  */
-import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { pause, until } from "../../../shared/waiting.ts";
 import { isStopped, parentOf, processesByNamespace, signal } from "../process/proc.ts";
 import type { Container } from "./container.ts";
+import type { Freezer } from "./groups.ts";
 
 /** The longest wait. A process in an uninterruptible call stops only when the call is over. */
 const stillMs = 3_000;
@@ -16,7 +15,7 @@ const pollMs = 1;
 const levelPollsMax = 20;
 
 /** What is needed to stop a container. */
-export type StillContainer = Pick<Container, "id" | "cgroup" | "pidNamespace">;
+export type StillContainer = Pick<Container, "group" | "pidNamespace">;
 
 /** A frozen container. */
 export interface Frozen {
@@ -28,43 +27,29 @@ export interface Frozen {
  * @param isEnding whether a process is being killed and kept stopped for that, so that it must not run again.
  * @throws {SandgateError} `conflict` when a process does not stop in time; everything runs again then.
  */
-export async function freeze(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
-  const group = freezerOf(container);
-  return group ? freezeGroup(group) : stopProcesses(container, isEnding);
+export async function freeze(container: StillContainer, isEnding: (pid: number) => boolean): Promise<Frozen> {
+  const freezer = container.group?.freezer;
+  return freezer ? freezeGroup(freezer) : stopProcesses(container, isEnding);
 }
 
 /** Thaws a container that a crash of the worker may have left frozen. */
 export function thawAbandoned(container: StillContainer): void {
-  const group = freezerOf(container);
-  if (group) writeFileSync(join(group, "cgroup.freeze"), "0");
+  container.group?.freezer?.thaw();
   continueAll(container, membersOf(container));
 }
 
-/** The cgroup of all processes of the container, if it can be frozen. Runtimes put some of them into groups below it. */
-function freezerOf({ cgroup, id }: StillContainer): string | undefined {
-  let group = cgroup;
-  while (group && !group.endsWith("/sys/fs/cgroup")) {
-    const isOwn = group.slice(group.lastIndexOf("/")).includes(id);
-    if (isOwn) return isWritable(join(group, "cgroup.freeze")) ? group : undefined;
-    group = dirname(group);
-    if (group === "/" || group === ".") break;
-  }
-  return undefined;
-}
-
-async function freezeGroup(group: string): Promise<Frozen> {
-  const thaw = (): void => writeFileSync(join(group, "cgroup.freeze"), "0");
+async function freezeGroup(freezer: Freezer): Promise<Frozen> {
   try {
-    writeFileSync(join(group, "cgroup.freeze"), "1");
-    await untilStill(() => /^frozen 1$/m.test(readFileSync(join(group, "cgroup.events"), "utf8")));
-    return { thaw };
+    freezer.freeze();
+    await untilStill(() => freezer.isFrozen());
+    return { thaw: () => freezer.thaw() };
   } catch (error) {
-    thaw();
+    freezer.thaw();
     throw error;
   }
 }
 
-async function stopProcesses(container: Container, isEnding: (pid: number) => boolean): Promise<Frozen> {
+async function stopProcesses(container: StillContainer, isEnding: (pid: number) => boolean): Promise<Frozen> {
   // Processes that the sandbox itself has stopped stay stopped.
   const before = new Set(membersOf(container).filter(isStopped));
   const thaw = (): void =>
@@ -87,7 +72,7 @@ async function stopProcesses(container: Container, isEnding: (pid: number) => bo
  *
  * @returns whether nothing was running.
  */
-async function stopFromTheTop(container: Container): Promise<boolean> {
+async function stopFromTheTop(container: StillContainer): Promise<boolean> {
   const pids = membersOf(container);
   if (pids.every(isStopped)) return true;
   for (const level of byDepth(pids)) {
@@ -125,12 +110,3 @@ function byDepth(pids: readonly number[]): number[][] {
 }
 
 const membersOf = ({ pidNamespace }: StillContainer): number[] => processesByNamespace().get(pidNamespace) ?? [];
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -3,10 +3,10 @@ import { channels } from "../../../shared/stream/session/protocol.ts";
 import { InputWriter } from "../process/input.ts";
 import { openStreams } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
-import type { InteractiveSpec, InteractiveStreams } from "./command.ts";
+import type { Interactive, InteractiveSpec, Size } from "./command.ts";
 import type { Container } from "./container.ts";
 import { reaped, reapedInTerminal } from "./start.ts";
-import { openTerminal, type Size } from "./terminals.ts";
+import { openTerminal } from "./terminals.ts";
 
 /** What Ctrl-D sends: a terminal interprets it as the end of input. */
 const endOfFile = Uint8Array.of(0x04);
@@ -22,7 +22,7 @@ if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$
 exec "$@"`;
 
 /** `argv` and `theirs` are for the runtime. */
-interface NewStreams extends InteractiveStreams {
+interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close"> {
   readonly argv: readonly string[];
   readonly theirs: Descriptors;
 }

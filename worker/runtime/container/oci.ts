@@ -6,9 +6,9 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { within } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
-import { openStreams, writerOf } from "../process/pipes.ts";
+import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
 import { childrenOf, killTree } from "../process/proc.ts";
-import { type Descriptors, type Program, startProgram } from "../process/program.ts";
+import { type Descriptors, startProgram } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
 import { type Container, findContainer, inspectContainer } from "./container.ts";
@@ -42,18 +42,29 @@ export class OciRuntime {
 
   /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
   exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
-    return this.#unlessStill(container, () => this.#exec(container, spec));
+    return this.#unlessStill(container, () => {
+      const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe" });
+      const readers = [stdout, stderr];
+      const { program, ...command } = this.#start(container, spec, reaped(spec.args), theirs, readers);
+      const close = (): void => readers.forEach((reader) => reader.close());
+      return { ...command, stdout, stderr, stdin: stdinFd === undefined ? null : writerOf(stdinFd), close };
+    });
   }
 
   /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */
   interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
-    return this.#unlessStill(container, () => this.#interact(container, spec, onTaken));
+    return this.#unlessStill(container, () => {
+      const { argv, theirs, ...streams } = streamsOf(container, spec, onTaken);
+      const readers = streams.outputs.map(({ reader }) => reader);
+      const { program, ...command } = this.#start(container, spec, argv, theirs, readers);
+      return { ...command, ...streams, signal: async (name) => signalGroup(await program.pid, name) };
+    });
   }
 
-  async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
+  async #unlessStill<T extends Started>(container: Container, start: () => T): Promise<T> {
     const leave = await this.standstills.enter(container.id);
     try {
-      const command = await start();
+      const command = start();
       command.started.then(leave, leave);
       return command;
     } catch (error) {
@@ -62,32 +73,22 @@ export class OciRuntime {
     }
   }
 
-  async #exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
-    const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe" });
-    const { command } = this.#start(container, spec, reaped(spec.args), theirs);
-    command.exited.finally(() => [stdout, stderr].forEach((reader) => reader.writerExited())).catch(() => {});
-    return { ...command, stdout, stderr, stdin: stdinFd === undefined ? null : writerOf(stdinFd) };
-  }
-
-  async #interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
-    const { argv, theirs, ...streams } = streamsOf(container, spec, onTaken);
-    const { command, program } = this.#start(container, spec, argv, theirs);
-    command.exited.finally(() => streams.outputs.forEach(({ reader }) => reader.writerExited())).catch(() => {});
-    return { ...command, ...streams, signal: async (name) => signalGroup(await program.pid, name) };
-  }
-
-  #start(container: Container, spec: ProcessSpec, argv: readonly string[], theirs: Descriptors): { command: Started; program: Program } {
+  #start(container: Container, spec: ProcessSpec, argv: readonly string[], theirs: Descriptors, readers: readonly PipeReader[]) {
     const base = join(this.#dir, `x${this.#serial++}`);
+    const oomKills = (): number => container.group?.oomKills() ?? 0;
     writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, argv)), { mode: 0o600 });
     const exec = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id];
     const program = startProgram(exec, { ...theirs, sandbox: container });
+    const killsBefore = oomKills();
     const exited = program.exited.then((exitCode) => {
       const log = takeFiles(base, exitCode);
       if (log && exitCode !== 0) throw startFailure(log, spec, container);
       return exitCode;
     });
     const started = Promise.race([exited.then(() => {}), program.pid.then((pid) => watchStart(pid, exited))]);
-    return { command: { exited, started, kill: async () => this.#kill(await program.pid, exited) }, program };
+    exited.finally(() => readers.forEach((reader) => reader.writerExited())).catch(() => {});
+    const kill = async (): Promise<void> => this.#kill(await program.pid, exited);
+    return { program, exited, started, kill, ranOutOfMemory: () => oomKills() > killsBefore };
   }
 
   /** Thaws a container that an earlier process of this worker may have left frozen. */

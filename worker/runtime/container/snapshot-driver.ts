@@ -1,18 +1,13 @@
-/** Captures the state of a sandbox: always its files, and the memory of its processes if the driver can. */
+/** Captures the files of a sandbox: by copying them, or all at once where they are a subvolume. */
 import { dirname } from "node:path";
 
 import { pause } from "../../../shared/waiting.ts";
-import { copyStillTree, copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
+import { copyStillTree } from "../filesystem/deep-copy.ts";
+import { copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../filesystem/tree.ts";
 import { partialSuffix } from "../storage/storage.ts";
 import type { Subvolumes } from "../storage/subvolumes.ts";
 import type { Container } from "./container.ts";
 import type { OciRuntime } from "./oci.ts";
-
-export interface Capabilities {
-  readonly filesystem: true;
-  /** Whether running processes are captured too, so that a restored sandbox continues where the source was. */
-  readonly memory: boolean;
-}
 
 /** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped if one moment's state can be had without. */
 export type Consistency = "application" | "crash";
@@ -25,7 +20,6 @@ export interface Captured {
 }
 
 export interface SnapshotDriver {
-  readonly capabilities: Capabilities;
   /**
    * Copies the sandbox's own files, in their state at one moment, to the folder of a new layer.
    *
@@ -41,7 +35,6 @@ const tickMs = 20;
 
 /** Copies the writable layer file by file, into an empty folder. */
 export class FilesystemDriver implements SnapshotDriver {
-  readonly capabilities = { filesystem: true, memory: false } as const;
   readonly #oci: OciRuntime;
 
   constructor(oci: OciRuntime) {
@@ -65,7 +58,6 @@ export class FilesystemDriver implements SnapshotDriver {
 
 /** Copies the whole folder of a sandbox at once, to where nothing is yet. */
 export class SubvolumeDriver implements SnapshotDriver {
-  readonly capabilities = { filesystem: true, memory: false } as const;
   readonly #oci: OciRuntime;
   readonly #subvolumes: Subvolumes;
 

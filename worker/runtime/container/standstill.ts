@@ -1,20 +1,39 @@
-/** Freezes containers, and coordinates that with commands being started or killed in them. */
+/** Freezes containers, and keeps new commands out of them meanwhile. */
 import { errors } from "../../../shared/known-errors.ts";
 import { faultPoint } from "../../faults.ts";
 import { killTree } from "../process/proc.ts";
 import type { Container } from "./container.ts";
 import { type Frozen, freeze } from "./freezer.ts";
-import { Gates } from "./gate.ts";
+
+/** The way into a container. */
+interface Gate {
+  /** Commands being started. */
+  inside: number;
+  /** Resolves when the gate opens again; undefined while it is open. */
+  closed: PromiseWithResolvers<void> | undefined;
+  /** Called when the last command being started runs. */
+  emptied: (() => void) | undefined;
+}
 
 export class Standstills {
-  readonly #gates = new Gates();
+  readonly #gates = new Map<string, Gate>();
   readonly #frozen = new Set<Frozen>();
   /** Subreapers of commands being killed, which must not run again, or their descendants would escape. */
   readonly #ending = new Set<number>();
 
   /** Waits while the container is frozen. Call the returned function once the command runs or could not be started. */
-  enter(containerId: string): Promise<() => void> {
-    return this.#gates.enter(containerId);
+  async enter(containerId: string): Promise<() => void> {
+    let gate = this.#gate(containerId);
+    for (; gate.closed; gate = this.#gate(containerId)) await gate.closed.promise;
+    gate.inside++;
+    let left = false;
+    return () => {
+      if (left) return;
+      left = true;
+      gate.inside--;
+      if (gate.inside === 0) gate.emptied?.();
+      this.#forget(containerId, gate);
+    };
   }
 
   /** Kills a process with all its descendants, like `killTree`. */
@@ -34,7 +53,7 @@ export class Standstills {
    * @throws {SandgateError} `conflict` when the container cannot be frozen, `unavailable` when the worker stops meanwhile.
    */
   async during<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
-    const open = await this.#gates.close(container.id);
+    const open = await this.#close(container.id);
     try {
       const startedAtMs = performance.now();
       const frozen = await freeze(container, (pid) => this.#ending.has(pid));
@@ -61,5 +80,34 @@ export class Standstills {
       this.#frozen.delete(frozen);
       frozen.thaw();
     }
+  }
+
+  /** Closes the gate. Resolves when no command is being started any more, with the function that opens it again. */
+  async #close(containerId: string): Promise<() => void> {
+    let gate = this.#gate(containerId);
+    for (; gate.closed; gate = this.#gate(containerId)) await gate.closed.promise;
+    const closed = Promise.withResolvers<void>();
+    gate.closed = closed;
+    if (gate.inside > 0) {
+      await new Promise<void>((resolve) => {
+        gate.emptied = resolve;
+      });
+    }
+    gate.emptied = undefined;
+    return () => {
+      gate.closed = undefined;
+      closed.resolve();
+      this.#forget(containerId, gate);
+    };
+  }
+
+  #gate(containerId: string): Gate {
+    const gate = this.#gates.get(containerId) ?? { inside: 0, closed: undefined, emptied: undefined };
+    this.#gates.set(containerId, gate);
+    return gate;
+  }
+
+  #forget(containerId: string, gate: Gate): void {
+    if (gate.inside === 0 && !gate.closed) this.#gates.delete(containerId);
   }
 }

@@ -71,7 +71,7 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
   }
   // At the process limit, the runtime may even fail to enter its usual working directory.
   if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
-    return new SandgateError("unavailable", "the sandboxes of this worker have as many processes as they may have together", { cause });
+    return new SandgateError("unavailable", "the sandbox, or all sandboxes of its worker together, have as many processes as they may have", { cause });
   }
   if (/chdir|cwd/i.test(log))
     return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { reason: "no_such_working_dir", cause });

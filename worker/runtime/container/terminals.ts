@@ -14,16 +14,12 @@ import { SandgateError } from "../../../shared/errors.ts";
 import { resizeTerminal, unlockTerminal } from "../../../shared/util/libc.ts";
 import { PipeReader } from "../process/pipes.ts";
 import { pidNamespaceOf } from "../process/proc.ts";
+import type { Size } from "./command.ts";
 import type { Container } from "./container.ts";
 
 /** Device number of every `ptmx`: major 5, minor 2. */
 const ptmxDevice = 0x502;
 const openFlags = constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK;
-
-export interface Size {
-  readonly cols: number;
-  readonly rows: number;
-}
 
 /** A new terminal in a container, for the user of its commands. @throws {SandgateError} `internal_error`, `unavailable`. */
 export function openTerminal({ initPid, pidNamespace, process }: Container, { rows, cols }: Size): Terminal {

@@ -3,7 +3,8 @@
  * top. Here the tree is split into pieces of limited depth: each folder at that depth is the top of another piece, reached by
  * an open descriptor instead of its name. Nothing may run in the folder meanwhile.
  */
-import { type RunResult, runBulk } from "../process/run.ts";
+import { runBulk } from "../process/run.ts";
+import { failure } from "./tree.ts";
 
 const timeoutMs = 3_600_000;
 /** The most bytes of a path from the top of its piece, leaving room below PATH_MAX for what precedes it. */
@@ -30,7 +31,12 @@ exec 3< "$1" 4< "$2"
 eval "$piece"
 `;
 
-/** Returns the result as it is; the caller interprets what `tar` says about a full disk. */
-export function copyDeepTree(from: string, to: string): Promise<RunResult> {
-  return runBulk("setpriv", ["--pdeathsig", "KILL", "bash", "-c", script, "bash", from, to, piece], { timeoutMs });
+/**
+ * Like `copyTree`, for a folder with paths of any length in which nothing runs; blocks are not shared.
+ *
+ * @throws {SandgateError} `insufficient_storage`, `internal_error`.
+ */
+export async function copyStillTree(from: string, to: string): Promise<void> {
+  const result = await runBulk("setpriv", ["--pdeathsig", "KILL", "bash", "-c", script, "bash", from, to, piece], { timeoutMs });
+  if (result.exitCode !== 0) throw failure("copy the files of the sandbox", result.stderr);
 }

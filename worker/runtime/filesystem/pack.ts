@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto";
 import { SandgateError } from "../../../shared/errors.ts";
 import { programFile } from "../../../shared/programs.mjs";
 import { PipedProgram } from "../process/piped.ts";
+import { isOutOfDisk } from "../process/run.ts";
 
 /** Reading through a file of a terabyte of zeros produces no output for minutes. */
 const stallMs = 3_600_000;
@@ -108,7 +109,6 @@ async function finish(tar: PipedProgram, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!failure) return;
   const cause = new Error(failure);
-  // "wrote only" is tar's message for a file that it could write only a part of.
-  if (/no space left|quota exceeded|wrote only/i.test(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  if (isOutOfDisk(failure)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
   throw new UnpackFailed(cause);
 }

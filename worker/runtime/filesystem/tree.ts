@@ -4,8 +4,7 @@ import { lstatSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
-import { run, runBulk } from "../process/run.ts";
-import { copyDeepTree } from "./deep-copy.ts";
+import { isOutOfDisk, run, runBulk } from "../process/run.ts";
 
 const copyTimeoutMs = 3_600_000;
 const toolTimeoutMs = 600_000;
@@ -29,21 +28,8 @@ export async function copyTree(from: string, to: string): Promise<boolean> {
   // It must not outlive a worker that dies, because the next one removes the unfinished copy.
   const result = await runBulk("setpriv", ["--pdeathsig", "KILL", "cp", ...options, `${from}/.`, to], { timeoutMs: copyTimeoutMs });
   if (result.exitCode === 0) return true;
-  if (/no space left|quota exceeded/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
   if (/file name too long/i.test(result.stderr)) throw new PathTooLong();
   if (onlyVanished(result.stderr)) return false;
-  throw failure("copy the files of the sandbox", result.stderr);
-}
-
-/**
- * The same for a folder with paths of any length in which nothing runs; blocks are not shared.
- *
- * @throws {SandgateError} `insufficient_storage`, `internal_error`.
- */
-export async function copyStillTree(from: string, to: string): Promise<void> {
-  const result = await copyDeepTree(from, to);
-  if (result.exitCode === 0) return;
-  if (/no space left|quota exceeded|wrote only/i.test(result.stderr)) throw new SandgateError("insufficient_storage", "the host is out of disk space");
   throw failure("copy the files of the sandbox", result.stderr);
 }
 
@@ -82,8 +68,11 @@ export async function removeByPrefix(dir: string, prefixes: readonly string[]): 
   if (result.exitCode !== 0) throw failure("leave out files of unfinished uploads", result.stderr);
 }
 
-function failure(action: string, stderr: string): SandgateError {
-  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause: new Error(stderr.slice(-2_000)) });
+/** The caller's error for something that a program could not do. */
+export function failure(action: string, stderr: string): SandgateError {
+  const cause = new Error(stderr.slice(-2_000));
+  if (isOutOfDisk(stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
 }
 
 /** Removes everything in a folder. */

@@ -1,6 +1,6 @@
 /** What this host can do, as found out by `probeHost`. */
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
-import type { CpuGroups } from "../container/cpu-groups.ts";
+import type { ControlGroups } from "../container/control-groups.ts";
 
 export interface Host {
   readonly runtime: "crun" | "runc";
@@ -23,8 +23,8 @@ export interface Host {
   readonly pageBytes: number;
   /** Which limits the kernel enforces. */
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
-  /** Our own groups, which limit CPU where Podman cannot; undefined where Podman can, or neither can. */
-  readonly cpuGroups: CpuGroups | undefined;
+  /** Our own control groups where Podman has none to give; undefined where it has, or where we have none either. */
+  readonly groups: ControlGroups | undefined;
   readonly nofileMax: number;
   readonly nprocShared: number;
   readonly checks: readonly HostCheck[];

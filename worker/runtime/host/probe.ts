@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
-import { CpuGroups } from "../container/cpu-groups.ts";
+import { ControlGroups } from "../container/control-groups.ts";
 import { writeSeccompProfile } from "../container/seccomp.ts";
 import { cgroupVersion, delegatedControllers } from "./cgroups.ts";
 import { describe } from "./checks.ts";
@@ -21,7 +21,7 @@ const commandProcesses = 1_760;
 const restingProcesses = 4;
 
 /** @throws {HostUnfit} */
-export async function probeHost(config: Config): Promise<Host> {
+export async function probeHost(config: Config, workerId: string): Promise<Host> {
   // All at once: none takes long, but in sequence they would be most of the worker's start time.
   const [podman, { runtime, runtimeVersion }, network, networkFilter, [pageBytes, canBoundIpc]] = await Promise.all([
     podmanVersion(),
@@ -35,12 +35,9 @@ export async function probeHost(config: Config): Promise<Host> {
   if (!initBinary) throw new HostUnfit("catatonit is not installed");
   const reaperBinary = ["/usr/bin/tini-static"].find((path) => existsSync(path));
   const controllers = delegatedControllers();
-  const limits = {
-    memory: controllers.includes("memory"),
-    cpu: controllers.includes("cpu"),
-    pids: controllers.includes("pids"),
-    storage: hasStorageLimits(config),
-  };
+  const groups = config.controlGroups === "none" ? undefined : ControlGroups.open(workerId);
+  const delegated = { memory: controllers.includes("memory"), cpu: controllers.includes("cpu"), pids: controllers.includes("pids") };
+  const limits = { ...(groups?.limited ?? delegated), storage: hasStorageLimits(config) };
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
   if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
@@ -57,7 +54,7 @@ export async function probeHost(config: Config): Promise<Host> {
     controlGroups: cgroupVersion(),
     pageBytes,
     limits,
-    cpuGroups: limits.cpu ? undefined : CpuGroups.open(),
+    groups,
     nofileMax: hardLimit("Max open files"),
     nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
   } as const;

@@ -3,6 +3,7 @@
 import { settings } from "../../../shared/config.ts";
 import { until } from "../../../shared/waiting.ts";
 import { commandLineOf, environmentOf, processIds } from "../process/proc.ts";
+import { killNow } from "../process/program.ts";
 
 const waitMsMax = 30_000;
 const pollMs = 20;
@@ -15,7 +16,9 @@ const pollMs = 20;
  */
 export async function untilAbandonedEnd(workerId: string): Promise<number> {
   await until(() => abandoned(workerId).every(({ isPull }) => isPull), { timeoutMs: waitMsMax, pollMs });
-  return kill(abandoned(workerId));
+  const hung = abandoned(workerId);
+  for (const { pid } of hung) killNow(pid);
+  return hung.length;
 }
 
 interface Program {
@@ -30,15 +33,4 @@ function abandoned(workerId: string): Program[] {
     const [program = "", verb] = commandLineOf(pid);
     return /(^|\/)podman$/.test(program) && environmentOf(pid).includes(wanted) ? [{ pid, isPull: verb === "pull" }] : [];
   });
-}
-
-function kill(programs: readonly Program[]): number {
-  for (const { pid } of programs) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It has just ended.
-    }
-  }
-  return programs.length;
 }

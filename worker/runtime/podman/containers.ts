@@ -4,8 +4,11 @@ import type { Config } from "../../../shared/config.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
+import { run } from "../process/run.ts";
 import { isolationArguments } from "./isolation.ts";
 import { failure, lastLine, podman } from "./podman.ts";
+
+const deleteTimeoutMs = 10_000;
 
 export interface ContainerSpec {
   readonly sandboxId: string;
@@ -48,7 +51,12 @@ export class Podman {
 
   /** Starts a stopped container with its files unchanged. */
   async start(containerId: string): Promise<void> {
-    const result = await podman(["start", containerId]);
+    let result = await podman(["start", containerId]);
+    // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
+    if (result.exitCode !== 0 && /container .*already exists/.test(result.stderr)) {
+      await run(this.#host.runtime, ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
+      result = await podman(["start", containerId]);
+    }
     if (result.exitCode !== 0) throw failure("start the container again", result);
   }
 
@@ -99,15 +107,17 @@ export class Podman {
   }
 
   #limits(spec: ContainerSpec): string[] {
-    const { limits, nofileMax } = this.#host;
+    const { limits, groups, controlGroups, nofileMax } = this.#host;
+    const byPodman = groups === undefined;
     const nofile = Math.min(this.#config.sandboxNofile, nofileMax);
     const flags = ["--ulimit", "core=0:0", "--ulimit", `nofile=${nofile}:${nofile}`];
-    if (limits.memory) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
-    if (limits.cpu) flags.push("--cpus", String(spec.cpus));
+    // On cgroup v1, it has no groups without root.
+    if (!byPodman && controlGroups === "v2") flags.push("--cgroups", "disabled");
+    if (limits.memory && byPodman) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
+    if (limits.cpu && byPodman) flags.push("--cpus", String(spec.cpus));
+    if (limits.pids && byPodman) flags.push("--pids-limit", String(this.#config.sandboxPidsMax));
     // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
-    flags.push(
-      ...(limits.pids ? ["--pids-limit", String(this.#config.sandboxPidsMax)] : ["--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`]),
-    );
+    if (!limits.pids) flags.push("--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`);
     return flags;
   }
 }

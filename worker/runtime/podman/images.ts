@@ -1,7 +1,7 @@
 /** The images in Podman's storage, which several workers of a machine may share. Images are addressed by id; names are only read. */
-import { accessSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { BaseImage } from "../../../shared/bus/entries.ts";
-import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman } from "./podman.ts";
+import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman, podmanOutput } from "./podman.ts";
 
 /** An image, and the folders of its layers, topmost first. */
 export interface ImageLayers {
@@ -35,10 +35,9 @@ export class PodmanImages {
 
   /** All images in the storage. */
   async list(): Promise<StoredImage[]> {
-    const result = await podman(["images", "--no-trunc", "--format", "json"]);
-    if (result.exitCode !== 0) throw failure("list the images", result);
+    const text = await podmanOutput("list the images", ["images", "--no-trunc", "--format", "json"]);
     // Podman lists an image that has several names once for each of them.
-    const listed = JSON.parse(result.stdout || "[]") as ListedImage[];
+    const listed = JSON.parse(text || "[]") as ListedImage[];
     return [...new Map(listed.map((image) => [image.Id, image])).values()].map(({ Id, Names, RepoDigests, History, Size, Containers }) => ({
       id: Id,
       names: Names ?? [],
@@ -73,16 +72,13 @@ export class PodmanImages {
   async folder(id: string): Promise<string> {
     const { base, lowers } = await this.layers(id);
     if (lowers.length === 1) return lowers[0] as string;
-    const result = await podman(["image", "mount", checkedId(base.id)]);
-    if (result.exitCode !== 0) throw failure("look into the image", result);
-    return lastLine(result.stdout);
+    return lastLine(await podmanOutput("look into the image", ["image", "mount", checkedId(base.id)]));
   }
 
   /** The image that a container was created from. */
   async ofContainer(containerId: string): Promise<ImageLayers> {
-    const result = await podman(["container", "inspect", "--format", "{{.Image}}", containerId]);
-    if (result.exitCode !== 0) throw failure("look the container up", result);
-    return this.layers(result.stdout.trim());
+    const id = await podmanOutput("look the container up", ["container", "inspect", "--format", "{{.Image}}", containerId]);
+    return this.layers(id.trim());
   }
 
   /** Removes an image with all its names. Returns false when a container uses it, in which case Podman always keeps it. */
@@ -108,14 +104,12 @@ export class PodmanImages {
   /** The images that a worker keeps. */
   async held(workerId: string): Promise<string[]> {
     const filters = ["--filter", `label=${holderLabel}=${workerId}`, "--filter", "name=^sandgate-image-"];
-    const result = await podman(["ps", "--all", "--no-trunc", ...filters, "--format", "{{.ImageID}}"]);
-    if (result.exitCode !== 0) throw failure("list the images that are kept", result);
-    return result.stdout.split("\n").filter(Boolean);
+    const ids = await podmanOutput("list the images that are kept", ["ps", "--all", "--no-trunc", ...filters, "--format", "{{.ImageID}}"]);
+    return ids.split("\n").filter(Boolean);
   }
 
   async release(workerId: string, id: string): Promise<void> {
-    const result = await podman(["rm", "--force", "--ignore", holderName(workerId, checkedId(id))]);
-    if (result.exitCode !== 0) throw failure("let the image go", result);
+    await podmanOutput("let the image go", ["rm", "--force", "--ignore", holderName(workerId, checkedId(id))]);
   }
 }
 
@@ -136,14 +130,7 @@ interface InspectedImage {
 }
 
 /** Another worker may have removed an image that this one remembers. */
-function isThere({ lowers: [top = ""] }: ImageLayers): boolean {
-  try {
-    accessSync(top);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isThere = ({ lowers: [top = ""] }: ImageLayers): boolean => existsSync(top);
 
 /** Layer names contain half of an image id, which is enough to find the image. */
 function checkedPrefix(id: string): string {

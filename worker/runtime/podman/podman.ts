@@ -5,13 +5,14 @@ import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
 
 const podmanTimeoutMs = 120_000;
 
-/** A Podman command line, for code that passes it to another program. */
-export const podmanCommand = (args: readonly string[]): string[] => ["podman", ...args];
-
 /** Runs podman to its end; its exit is the result. */
-export function podman(args: readonly string[]): Promise<RunResult> {
-  const [program = "", ...rest] = podmanCommand(args);
-  return run(program, rest, { timeoutMs: podmanTimeoutMs });
+export const podman = (args: readonly string[]): Promise<RunResult> => run("podman", args, { timeoutMs: podmanTimeoutMs });
+
+/** Runs podman to its end and returns its output. @param action what it does, for the error @throws {SandgateError} see `failure` */
+export async function podmanOutput(action: string, args: readonly string[]): Promise<string> {
+  const result = await podman(args);
+  if (result.exitCode !== 0) throw failure(action, result);
+  return result.stdout;
 }
 
 /** An image that was here is gone. */

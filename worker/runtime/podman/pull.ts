@@ -15,7 +15,6 @@ import type { Host } from "../host/host.ts";
 import { addressesOf, isPublic } from "../network/addresses.ts";
 import { hostAddresses, nftRules, refusingRoutes } from "../network/network.ts";
 import { isOutOfDisk, type RunResult, runBulk } from "../process/run.ts";
-import { podmanCommand } from "./podman.ts";
 
 const watchMs = 500;
 /** The addresses at which slirp4netns provides the host's loopback and its resolver. */
@@ -54,17 +53,14 @@ export class ImagePull {
     if (!isTrusted) await refusePrivate(reference);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const dir = await mkdtemp(join(this.#dir, this.#prefix));
-    const room = new RoomWatch(this.#config, dir);
     try {
-      await room.look();
-      const [program = "", ...args] = isTrusted ? pullCommand(reference, dir) : await this.#closedOff(reference, dir);
-      const result = await runBulk(program, args, { timeoutMs: this.#config.imagePullTimeoutMs, signal: room.signal });
-      room.signal.throwIfAborted();
-      return idOf(result, reference);
-    } catch (error) {
-      throw room.signal.aborted ? room.signal.reason : error;
+      return await whileThereIsRoom(this.#config, dir, async (signal) => {
+        const [program = "", ...args] = isTrusted ? pullCommand(reference, dir) : await this.#closedOff(reference, dir);
+        const result = await runBulk(program, args, { timeoutMs: this.#config.imagePullTimeoutMs, signal });
+        signal.throwIfAborted();
+        return idOf(result, reference);
+      });
     } finally {
-      room.end();
       await removeTree(dir);
     }
   }
@@ -118,7 +114,7 @@ exit "$code"`;
 /** @param routes the proxies, if they differ from those of the environment. */
 function pullCommand(reference: ImageReference, dir: string, routes: readonly ProxyRoute[] = []): string[] {
   const given = routes.map(({ name, url }) => `${name}=${url}`);
-  return ["env", `TMPDIR=${dir}`, ...given, ...podmanCommand(["pull", "--quiet", `docker://${nameOf(reference)}`])];
+  return ["env", `TMPDIR=${dir}`, ...given, "podman", "pull", "--quiet", `docker://${nameOf(reference)}`];
 }
 
 /** @throws {SandgateError} for a registry that is not on the internet, or whose name has no address. */
@@ -159,38 +155,25 @@ async function routesToProxies(): Promise<ProxyRoute[]> {
   return routes;
 }
 
-/** Aborts a pull before it takes more than its share of the disk. */
-class RoomWatch {
-  readonly #config: Pulling;
-  readonly #dir: string;
-  readonly #full = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(config: Pulling, dir: string) {
-    this.#config = config;
-    this.#dir = dir;
-    this.#timer = setInterval(() => void this.look().catch(() => undefined), watchMs);
-  }
-
-  /** Aborted, with the error for the caller, when the room is used up. */
-  get signal(): AbortSignal {
-    return this.#full.signal;
-  }
-
-  end(): void {
-    clearInterval(this.#timer);
-  }
-
-  /** Leaves twice the floor to sandboxes that write, because those are ended at the floor itself. */
-  async look(): Promise<void> {
-    if ((await freeSpace(this.#config.storageDir)).bytes < 2 * this.#config.diskFloorBytes) {
-      this.#abort("the host has too little free disk space for another image");
-    }
-    if (((await layerUse(this.#dir))?.bytes ?? 0) > this.#config.imagesBytesMax) this.#abort(tooLarge(this.#config));
-  }
-
-  #abort(message: string): void {
-    this.#full.abort(new SandgateError("insufficient_storage", message));
+/** Pulls into a folder, and aborts that before it takes more than its share of the disk. @param work gets the signal that aborts it */
+async function whileThereIsRoom<T>(config: Pulling, dir: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const full = new AbortController();
+  const abort = (message: string): void => full.abort(new SandgateError("insufficient_storage", message));
+  // Leaves twice the floor to sandboxes that write, because those are ended at the floor itself.
+  const look = async (): Promise<void> => {
+    const isShort = (await freeSpace(config.storageDir)).bytes < 2 * config.diskFloorBytes;
+    if (isShort) abort("the host has too little free disk space for another image");
+    if (((await layerUse(dir))?.bytes ?? 0) > config.imagesBytesMax) abort(tooLarge(config));
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), watchMs);
+  try {
+    await look();
+    full.signal.throwIfAborted();
+    return await work(full.signal);
+  } catch (error) {
+    throw full.signal.aborted ? full.signal.reason : error;
+  } finally {
+    clearInterval(timer);
   }
 }
 

@@ -1,8 +1,9 @@
 /** Host programs whose input or output streams through the worker at the speed of the slower side, with low priority. */
 import type { Socket } from "node:net";
+import { onAbort } from "../../../shared/abort.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import { StallClock } from "../../../shared/waiting.ts";
-import { openStreams, type PipeReader, writerOf } from "./pipes.ts";
+import { drained, openStreams, type PipeReader, writerOf } from "./pipes.ts";
 import { killNow, type Program, startProgram } from "./program.ts";
 
 const stderrCharsMax = 4_096;
@@ -23,7 +24,6 @@ export class PipedProgram {
   readonly #stdout: PipeReader;
   readonly #closed: Promise<void>;
   readonly #options: PipedOptions;
-  readonly #kill = (): void => this.kill();
   #stderr = "";
   #exitCode: number | undefined;
 
@@ -35,8 +35,8 @@ export class PipedProgram {
     this.#stdout = stdout;
     // Its messages are searched for reasons, so they must be in English.
     this.#program = startProgram(["env", "LC_ALL=C", ...argv], { ...theirs, hasGroup: true, isBulk: true });
-    this.#closed = this.#follow(stderr);
-    options.signal.addEventListener("abort", this.#kill, { once: true });
+    const ignore = onAbort(options.signal, () => this.kill());
+    this.#closed = this.#follow(stderr).finally(ignore);
   }
 
   /** Its standard output, read only on demand. It also ends when the program was killed; `ended` tells. */
@@ -53,10 +53,7 @@ export class PipedProgram {
     const stdin = this.#stdin;
     if (!stdin?.writable) return false;
     if (stdin.write(chunk)) return true;
-    const drained = Promise.withResolvers<void>();
-    stdin.once("drain", drained.resolve).once("close", drained.resolve);
-    await this.#inTime(drained.promise);
-    stdin.off("drain", drained.resolve).off("close", drained.resolve);
+    await this.#inTime(drained(stdin));
     return stdin.writable;
   }
 
@@ -87,7 +84,6 @@ export class PipedProgram {
     const pid = await this.#program.pid;
     if (pid !== undefined) killNow(-pid);
     await noted;
-    this.#options.signal.removeEventListener("abort", this.#kill);
   }
 
   async #noteAll(stderr: PipeReader): Promise<void> {

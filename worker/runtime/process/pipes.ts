@@ -1,6 +1,8 @@
 /** Real pipes for the standard streams of programs: Node gives its children sockets, on which `> /dev/stderr` fails. */
 import { closeSync, fchmodSync, readSync } from "node:fs";
 import { Socket } from "node:net";
+import type { Writable } from "node:stream";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { openPipe, type Pipe } from "../../../shared/util/libc.ts";
 import type { Descriptors } from "./program.ts";
 
@@ -42,6 +44,18 @@ export function openStreams({ hasInput }: { readonly hasInput: boolean }): Strea
     for (const { readFd, writeFd } of opened) [readFd, writeFd].forEach((fd) => closeSync(fd));
     throw error;
   }
+}
+
+/** Resolves when the stream accepts more, or never will. */
+export function drained(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) return resolve();
+    const done = (): void => {
+      stream.off("drain", done).off("close", done);
+      resolve();
+    };
+    stream.on("drain", done).on("close", done);
+  });
 }
 
 /** Our end of an input as a stream. */
@@ -112,11 +126,8 @@ export class PipeReader {
   #leftover(): Buffer | undefined {
     if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
     const chunk = Buffer.allocUnsafe(chunkBytesMax);
-    try {
-      const length = readSync(this.#fd, chunk, 0, chunk.length, null);
-      return length > 0 ? chunk.subarray(0, length) : undefined;
-    } catch {
-      return undefined; // EAGAIN: the pipe is empty.
-    }
+    // EAGAIN: the pipe is empty.
+    const length = attempt(() => readSync(this.#fd, chunk, 0, chunk.length, null)) ?? 0;
+    return length > 0 ? chunk.subarray(0, length) : undefined;
   }
 }

@@ -1,5 +1,6 @@
 /** The CPU priority of programs, and which of them the kernel kills first when memory runs out. */
 import { setPriority } from "node:os";
+import { attempt } from "../../../shared/util/attempt.ts";
 
 /**
  * Makes the kernel kill sandbox processes before any others, largest first, when the machine is out of memory. Runtimes set
@@ -15,9 +16,5 @@ export const lowPriority = 10;
 
 /** Gives low priority to a process that another program has started; does nothing if it is gone. */
 export function giveWay(pid: number): void {
-  try {
-    setPriority(pid, lowPriority);
-  } catch {
-    // It is gone.
-  }
+  attempt(() => setPriority(pid, lowPriority));
 }

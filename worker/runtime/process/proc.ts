@@ -1,5 +1,6 @@
 /** Reads /proc for the processes of sandboxes, and kills whole process trees for good. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
@@ -9,13 +10,8 @@ const killPauseMs = 5;
 const stopRoundsMax = 1_000;
 const stopAllRoundsMax = 30;
 
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return undefined; // The process has gone, which is no error here.
-  }
-}
+/** Undefined when the process has gone, which is no error here. */
+const read = (path: string): string | undefined => attempt(() => readFileSync(path, "latin1"));
 
 /** All process ids. */
 export const processIds = (): number[] =>
@@ -25,23 +21,13 @@ export const processIds = (): number[] =>
 
 /** Process ids of the children of all threads of a process. */
 export function childrenOf(pid: number): number[] {
-  let threads: string[];
-  try {
-    threads = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return [];
-  }
+  const threads = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
 }
 
 /** Signals a process if it is in this pid namespace; under a fork bomb, ids of dead processes are soon reused by unrelated ones. */
 export function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
-  if (!space || pidNamespaceOf(pid) !== space) return;
-  try {
-    process.kill(pid, name);
-  } catch {
-    // Already gone.
-  }
+  if (space && pidNamespaceOf(pid) === space) attempt(() => process.kill(pid, name));
 }
 
 /** The one-letter state of a process's first thread, or of the given one; undefined when it is gone. */
@@ -53,11 +39,8 @@ function stateOf(pid: number, thread = String(pid)): string | undefined {
 /** Whether all threads of a process are in one of these states. The first thread may end or stop before the others. */
 function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean {
   if (!states.includes(stateOf(pid))) return false;
-  try {
-    return readdirSync(`/proc/${pid}/task`).every((thread) => states.includes(stateOf(pid, thread)));
-  } catch {
-    return true; // The process has gone.
-  }
+  const threads = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  return threads.every((thread) => states.includes(stateOf(pid, thread)));
 }
 
 /** Whether a process is stopped or dead. */
@@ -143,13 +126,7 @@ export function killAll(space: string, spared: number): number[] {
 export const hostUserId = (): string => read("/proc/self/uid_map")?.trim().split(/\s+/)[1] ?? "";
 
 /** The identity of a process's pid namespace, or undefined when the process is gone or not visible to us. */
-export function pidNamespaceOf(pid: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch {
-    return undefined;
-  }
-}
+export const pidNamespaceOf = (pid: number): string | undefined => attempt(() => readlinkSync(`/proc/${pid}/ns/pid`));
 
 export function commandLineOf(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");

@@ -1,4 +1,5 @@
 /** Runs programs of the host to their end, with their whole output and one deadline. */
+import { Deadline, onAbort } from "../../../shared/abort.ts";
 import { SandgateError } from "../../../shared/errors.ts";
 import { openStreams, type PipeReader, writerOf } from "./pipes.ts";
 import { type Program, startProgram } from "./program.ts";
@@ -32,8 +33,8 @@ export const run = (file: string, args: readonly string[], options: RunOptions):
 /** Like `run`, with low priority, for programs that process many or large files. */
 export const runBulk = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, true);
 
-/** Whether a program's messages say that it failed because the disk is full. */
-export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded/i.test(stderr);
+/** Whether a program's messages say that it failed because the disk is full; tar may only say how much of a file it could write. */
+export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded|wrote only \d+ of/i.test(stderr);
 
 async function runToEnd(command: readonly string[], { timeoutMs, input, cwd = "", signal }: RunOptions, isBulk: boolean): Promise<RunResult> {
   const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: input !== undefined });
@@ -43,29 +44,15 @@ async function runToEnd(command: readonly string[], { timeoutMs, input, cwd = ""
     writerOf(stdinFd)
       .on("error", () => {})
       .end(input ?? "");
-  const watch = watchProgram(program, timeoutMs, signal);
+  const deadline = new Deadline(signal, timeoutMs);
+  const ignore = onAbort(deadline.signal, program.kill);
   const ended = endOf(program);
   void ended.then(() => [stdout, stderr].forEach((reader) => reader.writerExited()));
   const [exit, out, errors] = await Promise.all([ended, textOf(stdout, program), textOf(stderr, program)]);
-  watch.end();
+  deadline.release();
+  ignore();
   const { exitCode, reason } = out.isWhole && errors.isWhole ? exit : { exitCode: -1, reason: `more output than ${outputBytesMax} bytes` };
-  return { exitCode, stdout: out.text, stderr: errors.text || reason, timedOut: watch.timedOut() };
-}
-
-/** Kills a program at its deadline, or when the signal is aborted. */
-function watchProgram(program: Program, timeoutMs: number, signal: AbortSignal | undefined): { timedOut: () => boolean; end: () => void } {
-  let timedOut = false;
-  const timer = setTimeout(() => {
-    timedOut = true;
-    program.kill();
-  }, timeoutMs);
-  if (signal?.aborted) program.kill();
-  signal?.addEventListener("abort", program.kill);
-  const end = (): void => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", program.kill);
-  };
-  return { timedOut: () => timedOut, end };
+  return { exitCode, stdout: out.text, stderr: errors.text || reason, timedOut: deadline.isOver };
 }
 
 async function endOf({ exited }: Program): Promise<{ exitCode: number; reason: string }> {

@@ -1,4 +1,5 @@
 /** Sends signals to what a command runs in the foreground. */
+import { attempt } from "../../../shared/util/attempt.ts";
 import { childrenOf, groupsOf, pidNamespaceOf } from "./proc.ts";
 
 /**
@@ -16,9 +17,5 @@ export function signalGroup(runtimePid: number | undefined, name: NodeJS.Signals
   // A group's leader may end before its members. If it still exists, it must belong to the sandbox.
   const space = pidNamespaceOf(group);
   if (group <= 1 || (space !== undefined && space !== pidNamespaceOf(reaper))) return;
-  try {
-    process.kill(-group, name);
-  } catch {
-    // All are gone.
-  }
+  attempt(() => process.kill(-group, name));
 }

@@ -1,9 +1,8 @@
 /** Small components that many pages share. */
-
 import { APIError } from "../api.ts";
-import { type Child, h, svg } from "../dom.ts";
+import { type Child, fill, h, svg } from "../dom.ts";
 import { fullTime, relativeTime } from "../format.ts";
-import { button, copyButton } from "./button.ts";
+import { button, copyButton, whileBusy } from "./button.ts";
 import { type IconName, icon } from "./icons.ts";
 
 const refreshMs = 15_000;
@@ -41,13 +40,13 @@ export function emptyState(name: IconName, title: string, words: string, ...acti
 }
 
 /** Shows an error in place of what failed. */
-export function errorNotice(error: unknown, retry?: () => void): HTMLElement {
+export function errorNotice(error: unknown, retry?: () => unknown): HTMLElement {
   return h(
     "div",
     { class: "notice error", role: "alert" },
     icon("warning"),
     h("div", { class: "notice-words" }, messageOf(error), requestIdOf(error)),
-    retry ? button({ label: "Try again", size: "small", onClick: retry }) : null,
+    retry ? button({ label: "Try again", size: "small", onClick: () => void retry() }) : null,
   );
 }
 
@@ -84,4 +83,44 @@ export function snippet(text: string, label: string): HTMLElement {
 /** Placeholder rows for a table that is loading. */
 export function skeleton(rows = 4): HTMLElement {
   return h("div", { class: "skeleton", "aria-hidden": "true" }, ...Array.from({ length: rows }, () => h("span", {})));
+}
+
+const pages = [
+  ["API keys", "/settings/keys"],
+  ["Account", "/settings/account"],
+] as const;
+
+export function settingsFrame(current: (typeof pages)[number][1], ...content: Child[]): HTMLElement {
+  const links = pages.map(([label, href]) => h("a", { href, class: "sub-link", "aria-current": href === current ? "page" : undefined }, label));
+  const header = pageHeader("Settings", null);
+  return h("div", { class: "page" }, header, h("nav", { class: "sub-nav", "aria-label": "Settings" }, ...links), ...content);
+}
+
+/** A form that runs `submit`, one at a time, and shows its error in `trouble`. The button must be part of the content. */
+export function formOf(
+  className: string,
+  content: readonly Child[],
+  trouble: HTMLElement,
+  send: HTMLButtonElement,
+  submit: () => Promise<void>,
+): HTMLFormElement {
+  const form = h("form", { class: className, novalidate: true }, ...content);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    fill(trouble);
+    whileBusy(send, submit).catch((error: unknown) => fill(trouble, errorNotice(error)));
+  });
+  return form;
+}
+
+/** An id with a copy button. */
+export function idOf(id: string, shown = id): HTMLElement {
+  const copy = copyButton(() => id, "Copy id");
+  return h("span", { class: "id" }, h("code", { title: id === shown ? undefined : id }, shown), copy);
+}
+
+/** One number of a page, with what it means. */
+export function figure(title: string, value: string, words = "", bar?: HTMLElement): HTMLElement {
+  const shown = h("div", { class: "figure-value" }, value, words ? h("span", { class: "figure-words" }, words) : null);
+  return h("div", { class: "figure card" }, h("div", { class: "figure-title" }, title), shown, bar ?? null);
 }

@@ -1,5 +1,5 @@
 /** Creates an API key and shows it once. */
-import type { NewApiKey } from "../../../../shared/schemas/keys.ts";
+import type { NewApiKey } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";

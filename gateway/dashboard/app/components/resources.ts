@@ -1,5 +1,6 @@
-/** Form fields for a sandbox's CPUs, memory and storage. */
+/** Form fields of a sandbox: CPUs, memory and storage, and its environment variables. */
 import { h } from "../dom.ts";
+import { button, iconButton } from "./button.ts";
 import { type Field, field } from "./field.ts";
 
 const kinds = {
@@ -10,7 +11,7 @@ const kinds = {
 
 type Kind = keyof typeof kinds;
 
-export interface ResourceFields {
+interface ResourceFields {
   readonly element: HTMLElement;
   readonly fields: readonly Field[];
   /** Shows an error on every field whose value is not a number in its range. */
@@ -46,4 +47,35 @@ function checkNumber({ input, value: text, complain }: Field, mayBeEmpty: boolea
   if (mayBeEmpty && text.trim() === "" && !validity.badInput) return complain();
   const fits = text.trim() !== "" && Number.isInteger(value) && value >= Number(min) && value <= Number(max);
   complain(fits ? "" : `${min} to ${max}`);
+}
+
+export interface Variables {
+  readonly element: HTMLElement;
+  read(): Record<string, string>;
+}
+
+export function variableRows(hint?: string): Variables {
+  const rows = h("div", { class: "variable-rows" });
+  const add = button({ label: "Add variable", icon: "plus", size: "small", onClick: () => addRow() });
+  const addRow = (): void => {
+    const attributes = { class: "input mono", autocomplete: "off", spellcheck: "false" };
+    const name = h("input", { ...attributes, "aria-label": "Variable name", placeholder: "NAME", "data-part": "name" });
+    const value = h("input", { ...attributes, "aria-label": "Variable value", placeholder: "value", "data-part": "value" });
+    const remove = iconButton("Remove variable", "close", () => {
+      row.remove();
+      add.focus();
+    });
+    const row = h("div", { class: "variable-row" }, name, value, remove);
+    rows.append(row);
+    name.focus();
+  };
+  const read = (): Record<string, string> => {
+    const part = (row: Element, which: string): string => row.querySelector<HTMLInputElement>(`[data-part=${which}]`)?.value ?? "";
+    const pairs = [...rows.children].map((row) => [part(row, "name").trim(), part(row, "value")] as const);
+    return Object.fromEntries(pairs.filter(([name, value]) => name || value));
+  };
+  return {
+    element: h("fieldset", { class: "variables" }, h("legend", {}, "Environment variables"), hint ? h("p", { class: "hint" }, hint) : null, rows, add),
+    read,
+  };
 }

@@ -2,7 +2,6 @@
 import { type Child, fill, h } from "../dom.ts";
 import { navigate } from "../router.ts";
 import { account, logOut } from "../session.ts";
-import { chooseTheme, chosenTheme, type Theme } from "../theme.ts";
 import { toastError } from "../toast.ts";
 import { iconButton, whileBusy } from "./button.ts";
 import { choice } from "./field.ts";
@@ -114,4 +113,24 @@ export function createDrawer(sidebar: HTMLElement, main: HTMLElement, scrim: HTM
   };
   for (const element of [sidebar, opener]) element.addEventListener("keydown", closeOnEscape);
   return { opener, close };
+}
+
+const themes = ["auto", "light", "dark"] as const;
+type Theme = (typeof themes)[number];
+
+/** The same key as in theme-boot.ts, which cannot import modules. */
+const storageKey = "sandgate.theme";
+
+function chosenTheme(): Theme {
+  return themes.find((theme) => theme === document.documentElement.dataset.theme) ?? "auto";
+}
+
+/** Applies a theme, and remembers it if the browser allows storage. */
+function chooseTheme(theme: Theme): void {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem(storageKey, theme);
+  } catch {
+    // Without storage, the choice lasts until the page is reloaded.
+  }
 }

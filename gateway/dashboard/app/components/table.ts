@@ -1,5 +1,5 @@
 /** Tables that keep their row elements when the contents change, so that focus and selection survive a refresh. */
-import type { Pagination } from "../../../../shared/schemas/pages.ts";
+import type { Pagination } from "../../../../shared/schemas/fields.ts";
 import { type Child, fill, h } from "../dom.ts";
 import { iconButton } from "./button.ts";
 

@@ -1,10 +1,9 @@
 /** The account page: profile, limits and password. */
 import { call } from "../api.ts";
-import { errorNotice } from "../components/bits.ts";
+import { formOf, settingsFrame } from "../components/bits.ts";
 import { button, whileBusy } from "../components/button.ts";
 import { field, focusProblem } from "../components/field.ts";
-import { settingsFrame } from "../components/settings-frame.ts";
-import { type Child, fill, h } from "../dom.ts";
+import { type Child, h } from "../dom.ts";
 import { count, fullTime, plural } from "../format.ts";
 import { navigate, type View } from "../router.ts";
 import { account, logOut, renew } from "../session.ts";
@@ -54,12 +53,8 @@ function password(): HTMLElement {
     for (const { input } of all) input.value = "";
     toast("The password is changed. All other sessions are logged out.");
   };
-  const form = h("form", { class: "stack narrow-form", novalidate: true }, ...all.map(({ element }) => element), trouble, h("div", {}, send));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    fill(trouble);
-    whileBusy(send, submit).catch((error: unknown) => fill(trouble, errorNotice(error)));
-  });
+  const content = [...all.map(({ element }) => element), trouble, h("div", {}, send)];
+  const form = formOf("stack narrow-form", content, trouble, send, submit);
   return section("Password", "Changing it logs out all other browsers. API keys keep working.", form);
 }
 

@@ -1,8 +1,7 @@
 /** The login and sign-up pages. */
-import type { Session } from "../api.ts";
-import { APIError, call } from "../api.ts";
-import { errorNotice } from "../components/bits.ts";
-import { button, whileBusy } from "../components/button.ts";
+import { APIError, call, type Session } from "../api.ts";
+import { formOf } from "../components/bits.ts";
+import { button } from "../components/button.ts";
 import { type Field, field, focusProblem } from "../components/field.ts";
 import { mark } from "../components/icons.ts";
 import { themeChoice } from "../components/shell.ts";
@@ -74,13 +73,7 @@ function enter(session: Session, visit: Visit): void {
 function authForm(fields: readonly Field[], label: string, submit: () => Promise<void>): HTMLFormElement {
   const trouble = h("div", { class: "form-trouble" });
   const send = button({ label, kind: "primary", type: "submit" });
-  const form = h("form", { class: "auth-form", novalidate: true }, ...fields.map(({ element }) => element), trouble, send);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    fill(trouble);
-    whileBusy(send, submit).catch((error: unknown) => fill(trouble, errorNotice(error)));
-  });
-  return form;
+  return formOf("auth-form", [...fields.map(({ element }) => element), trouble, send], trouble, send, submit);
 }
 
 /** Calls back if sign-up is open, or closed. Without an answer the page stays unchanged; the server enforces the setting anyway. */

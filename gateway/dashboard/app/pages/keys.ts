@@ -1,10 +1,9 @@
 /** The page that lists, creates and revokes API keys. */
-import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/keys.ts";
+import type { ApiKey, ApiKeyPage } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
-import { emptyState, errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
+import { emptyState, errorNotice, pill, settingsFrame, skeleton, timeAgo } from "../components/bits.ts";
 import { button } from "../components/button.ts";
 import { openCreateKey } from "../components/create-key.ts";
-import { settingsFrame } from "../components/settings-frame.ts";
 import { pager, table } from "../components/table.ts";
 import { confirmDialog } from "../dialog.ts";
 import { type Child, fill, h } from "../dom.ts";
@@ -28,11 +27,7 @@ export function keysPage({ signal }: Visit): View {
     try {
       show(await call<ApiKeyPage>("GET", `/v1/account/keys?page=${page}&page_size=${pageSize}`, { signal }));
     } catch (error) {
-      if (!signal.aborted)
-        fill(
-          place,
-          errorNotice(error, () => void load()),
-        );
+      if (!signal.aborted) fill(place, errorNotice(error, load));
     }
   };
   const show = ({ data, pagination, active: used }: ApiKeyPage): void => {

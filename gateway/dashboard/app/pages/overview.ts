@@ -2,7 +2,7 @@
 import type { AccountUsage, KeyUsage } from "../../../../shared/schemas/accounts.ts";
 import { call } from "../api.ts";
 import { chart, type Point } from "../charts.ts";
-import { errorNotice, meter, pageHeader, skeleton } from "../components/bits.ts";
+import { errorNotice, figure, meter, pageHeader, skeleton } from "../components/bits.ts";
 import { linkButton } from "../components/button.ts";
 import { firstSteps } from "../components/first-steps.ts";
 import { table } from "../components/table.ts";
@@ -25,11 +25,7 @@ export function overviewPage({ signal }: Visit): View {
       if (!body.element.isConnected) fill(place, body.element);
     },
     failed: (error) => {
-      if (!body.element.isConnected)
-        fill(
-          place,
-          errorNotice(error, () => turns.now()),
-        );
+      if (!body.element.isConnected) fill(place, errorNotice(error, turns.now));
     },
   });
   const header = pageHeader("Overview", null, linkButton("New sandbox", "/sandboxes?new", "primary"));
@@ -89,16 +85,6 @@ function figuresOf({ keys, sandboxes, history }: AccountUsage): HTMLElement[] {
     figure("Requests left now", count(remaining), `across ${plural(keys.length, "allowance")}`),
     figure("Refused, last hour", count(refused), refused ? "over the limit" : "none over the limit"),
   ];
-}
-
-function figure(title: string, value: string, words: string, bar?: HTMLElement): HTMLElement {
-  return h(
-    "div",
-    { class: "figure card" },
-    h("div", { class: "figure-title" }, title),
-    h("div", { class: "figure-value" }, value, h("span", { class: "figure-words" }, words)),
-    bar ?? null,
-  );
 }
 
 function keyTable(): { readonly element: HTMLElement; show(keys: readonly KeyUsage[]): void } {

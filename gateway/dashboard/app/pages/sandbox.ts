@@ -1,10 +1,10 @@
 /** The page of one sandbox: state, console, usage, files and logs. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { APIError, call } from "../api.ts";
-import { errorNotice, pill, skeleton, timeAgo } from "../components/bits.ts";
-import { button, copyButton, linkButton } from "../components/button.ts";
-import { confirmDelete } from "../components/delete-sandbox.ts";
+import { errorNotice, idOf, pill, skeleton, timeAgo } from "../components/bits.ts";
+import { button, linkButton } from "../components/button.ts";
 import { icon } from "../components/icons.ts";
+import { confirmDelete } from "../components/sandbox-dialogs.ts";
 import { openClone, openSnapshot } from "../components/snapshot-dialogs.ts";
 import { tabs } from "../components/tabs.ts";
 import { type Child, fill, h } from "../dom.ts";
@@ -45,11 +45,7 @@ export function sandboxPage(visit: Visit): View {
     work: async () => show(await call<SandboxInfo>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
     failed: (error) => {
       if (error instanceof APIError && error.status === 404) return fill(place, gone(status));
-      if (status === undefined)
-        fill(
-          place,
-          errorNotice(error, () => turns.now()),
-        );
+      if (status === undefined) fill(place, errorNotice(error, turns.now));
     },
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/sandboxes" }, icon("back"), "Sandboxes"));
@@ -80,12 +76,7 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
   ];
   return [
     h("div", { class: "title-line" }, heading, pill(status), h("div", { class: "actions" }, terminal, ...copies, remove)),
-    h(
-      "div",
-      { class: "id" },
-      h("code", {}, id),
-      copyButton(() => id, "Copy id"),
-    ),
+    h("div", {}, idOf(id)),
     error ? errorNotice(new Error(error)) : null,
     h("dl", { class: "facts" }, ...facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
   ];

@@ -1,84 +1,39 @@
 /** The live list of the account's sandboxes. */
-import type { SandboxInfo, SandboxPage } from "../../../../shared/schemas/sandboxes.ts";
-import { APIError, call } from "../api.ts";
-import { emptyState, errorNotice, pageHeader, pill, skeleton, timeAgo } from "../components/bits.ts";
-import { button, copyButton, iconButton } from "../components/button.ts";
-import { confirmDelete } from "../components/delete-sandbox.ts";
-import { openNewSandbox } from "../components/new-sandbox.ts";
-import { type Column, pager, table } from "../components/table.ts";
-import { confirmDialog } from "../dialog.ts";
-import { fill, h } from "../dom.ts";
-import { mebibytes, plural, shortId } from "../format.ts";
-import { poll } from "../poll.ts";
+import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
+import { emptyState, idOf, pageHeader, pill, timeAgo } from "../components/bits.ts";
+import { button, iconButton } from "../components/button.ts";
+import { liveList } from "../components/live-list.ts";
+import { confirmDelete, openNewSandbox } from "../components/sandbox-dialogs.ts";
+import { type Column, table } from "../components/table.ts";
+import { h } from "../dom.ts";
+import { mebibytes, shortId } from "../format.ts";
 import type { View, Visit } from "../router.ts";
-import { toast } from "../toast.ts";
 
 const everyMs = 5_000;
 /** Polling interval while a sandbox is being created or deleted. */
 const soonMs = 1_500;
-const pageSize = 20;
 
 export function sandboxesPage({ signal, query }: Visit): View {
-  let page = 1;
-  let soon = false;
-  const place = h("div", { class: "stack" }, skeleton());
-  const pausedWords = h("p", { class: "quiet", role: "status" });
-  const create = () => openNewSandbox(refresh);
-  const list = table("Sandboxes", columns(askToDelete), ({ id }: SandboxInfo) => id);
-  const pages = pager((wanted) => {
-    page = wanted;
-    refresh();
+  const create = () => openNewSandbox(list.refresh);
+  const list = liveList<SandboxInfo, SandboxInfo>({
+    ...{ noun: "sandbox", plural: "sandboxes", signal },
+    everyMs: (shown) => (shown.some(({ status }) => status === "creating" || status === "deleting") ? soonMs : everyMs),
+    table: table(
+      "Sandboxes",
+      columns((sandbox) => confirmDelete(sandbox, list.refresh)),
+      ({ id }) => id,
+    ),
+    rowsOf: (shown) => shown,
+    nothing: () => nothingYet(create),
+    loss: "and all files in them will be gone. Running commands end.",
   });
-  const newButton = button({ label: "New sandbox", icon: "plus", kind: "primary", onClick: create });
-  const deleteAll = button({ label: "Delete all", kind: "danger-quiet", onClick: () => askToDeleteAll() });
-  deleteAll.hidden = true;
-  let total = 0;
-  const show = ({ data, pagination }: SandboxPage): void => {
-    total = pagination.total_items;
-    soon = data.some(({ status }) => status === "creating" || status === "deleting");
-    deleteAll.hidden = total === 0;
-    pausedWords.textContent = "";
-    if (total === 0) return fill(place, nothingYet(create));
-    list.show(data);
-    pages.show(pagination);
-    if (!list.element.isConnected) fill(place, list.element, pages.element);
-  };
-  const turns = poll({
-    everyMs: () => (soon ? soonMs : everyMs),
-    signal,
-    work: async () => {
-      const answer = await call<SandboxPage>("GET", `/v1/sandboxes/list?page=${page}&page_size=${pageSize}`, { signal });
-      // The last page may have become empty.
-      if (answer.data.length || page === 1) return show(answer);
-      page = Math.max(1, answer.pagination.total_pages);
-      setTimeout(refresh);
-    },
-    failed: (error) => {
-      const limited = error instanceof APIError && error.status === 429;
-      pausedWords.textContent = limited ? `Not live at the moment: ${error.message}` : "";
-      if (!list.element.isConnected && !limited) fill(place, errorNotice(error, refresh));
-    },
-  });
-  function refresh(): void {
-    turns.now();
-  }
-  function askToDelete(sandbox: SandboxInfo): void {
-    confirmDelete(sandbox, refresh);
-  }
-  function askToDeleteAll(): void {
-    const words = `${plural(total, "sandbox")} and all files in them will be gone. Running commands end.`;
-    confirmDialog("Delete all sandboxes?", words, "Delete all", async () => {
-      const { deleted_count, errors = [] } = await call<{ deleted_count: number; errors?: unknown[] }>("DELETE", "/v1/sandboxes/delete-all");
-      toast(`${plural(deleted_count, "sandbox")} deleted${errors.length ? `, ${errors.length} could not be` : ""}`);
-      refresh();
-    });
-  }
   if (query.has("new")) {
     history.replaceState(null, "", "/sandboxes");
     queueMicrotask(create);
   }
-  const header = pageHeader("Sandboxes", pausedWords, deleteAll, newButton);
-  return { title: "Sandboxes", element: h("div", { class: "page" }, header, place) };
+  const newButton = button({ label: "New sandbox", icon: "plus", kind: "primary", onClick: create });
+  const header = pageHeader("Sandboxes", list.state, list.deleteAll, newButton);
+  return { title: "Sandboxes", element: h("div", { class: "page" }, header, list.element) };
 }
 
 function nothingYet(create: () => void): HTMLElement {
@@ -100,13 +55,7 @@ function columns(askToDelete: (sandbox: SandboxInfo) => void): readonly Column<S
 
 function nameCell({ id, name }: SandboxInfo): HTMLElement {
   const path = `/sandboxes/${encodeURIComponent(id)}`;
-  const short = h(
-    "span",
-    { class: "id" },
-    h("code", { title: id }, shortId(id)),
-    copyButton(() => id, "Copy id"),
-  );
-  return h("div", { class: "two-lines" }, h("a", { class: "strong clip", href: path }, name), short);
+  return h("div", { class: "two-lines" }, h("a", { class: "strong clip", href: path }, name), idOf(id, shortId(id)));
 }
 
 /** The image's name, shortened for the images of this installation; the full name is in the tooltip. */

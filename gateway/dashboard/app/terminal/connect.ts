@@ -1,7 +1,7 @@
 /** Starts and joins live sessions as the logged-in browser, whose cookie is sent with the WebSocket. */
 
+import { openBrowserSocket } from "../../../../shared/client/platform-browser.ts";
 import { Session, type TerminalSize } from "../../../../shared/client/session/session.ts";
-import { openBrowserSocket } from "../../../../shared/client/session/socket-browser.ts";
 import { detachTimeoutMaxS } from "../../../../shared/stream/session/protocol.ts";
 import { APIError, call, ownAddress } from "../api.ts";
 

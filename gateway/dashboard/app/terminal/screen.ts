@@ -1,11 +1,10 @@
 /** The visible terminal: xterm.js with colours, clipboard, keys and size. */
-
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import type { TerminalSize } from "../../../../shared/client/session/session.ts";
+import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 import { followColours } from "./colours.ts";
-import { followAfterLooking } from "./links.ts";
 import type { Modifiers } from "./modifiers.ts";
 
 /** The most bytes that xterm.js may be processing. Beyond it, output stays on the server and the program waits. */
@@ -165,4 +164,17 @@ export class Screen {
     event.stopPropagation();
     this.paste(event.clipboardData?.getData("text/plain") ?? "");
   }
+}
+
+/** Shows where a link of a program leads, which its text may hide, and opens it in a window without access to this one. */
+function followAfterLooking(address: string): void {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") return;
+  openDialog({
+    title: "Open this address?",
+    words: "A program in the sandbox has printed this link.",
+    body: [h("pre", { class: "link-target", tabindex: 0, "aria-label": "Address" }, url.href)],
+    submit: { label: "Open", kind: "danger" },
+    onSubmit: async () => void window.open(url.href, "_blank", "noopener,noreferrer"),
+  });
 }

@@ -7,12 +7,11 @@ import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { routes } from "../../../../gateway/api/routes.ts";
 import { buildDocument } from "../../../../gateway/docs/document.ts";
-import type { Content } from "../../../../gateway/docs/operation.ts";
+import { type Content, isDocumented, templateOf } from "../../../../gateway/docs/operation.ts";
 import { renderPage } from "../../../../gateway/docs/page/page.ts";
-import { makeReference } from "../../../../gateway/docs/reference.ts";
 import { failuresOf } from "../../../../gateway/docs/responses.ts";
-import { isDocumented, templateOf } from "../../../../gateway/docs/route.ts";
 import type { Json } from "../../../../gateway/docs/schema.ts";
+import { makeReference } from "../../../../gateway/pages.ts";
 import { errorCodes, statusOf } from "../../../../shared/errors.ts";
 
 const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };

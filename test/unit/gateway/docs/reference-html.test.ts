@@ -1,8 +1,7 @@
 /** The templates that the page of the reference is made of. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { coloured } from "../../../../gateway/docs/page/code.ts";
-import { html, prose, words } from "../../../../gateway/docs/page/html.ts";
+import { coloured, html, prose, words } from "../../../../gateway/docs/page/html.ts";
 
 const hostile = `<img src=x onerror="alert('1')">&`;
 const inert = "&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;";

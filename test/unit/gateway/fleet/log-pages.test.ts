@@ -1,7 +1,7 @@
 /** Pages of the execution log over several workers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cursorText, mergePages, parseCursor } from "../../../../gateway/fleet/log-pages.ts";
+import { cursorText, mergePages, parseCursor } from "../../../../gateway/handlers/usage.ts";
 import type { LogEntry } from "../../../../shared/bus/contract/commands.ts";
 import type { Reply } from "../../../../shared/bus/contract/contract.ts";
 import { logOf } from "../../worker/fixtures/records.ts";

@@ -1,8 +1,8 @@
 /** What accounts own, by account. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Owned } from "../../../../gateway/fleet/directory.ts";
 import type { EntryMirror } from "../../../../gateway/fleet/entries.ts";
-import { Owned } from "../../../../gateway/fleet/owned.ts";
 import { SandboxDirectory } from "../../../../gateway/fleet/sandboxes.ts";
 import type { SandboxEntry } from "../../../../shared/bus/entries.ts";
 import { recordOf } from "../../worker/fixtures/records.ts";

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { test } from "node:test";
-import { cors } from "../../../../gateway/http/cors.ts";
+import { parseQuery } from "../../../../gateway/api/route.ts";
 import { statusLine } from "../../../../gateway/http/exchange.ts";
 import { Hosts } from "../../../../gateway/http/hosts.ts";
-import { parseQuery } from "../../../../gateway/http/query.ts";
+import { cors } from "../../../../gateway/http/server.ts";
 import { statusOf } from "../../../../shared/errors.ts";
+import { PageQuery } from "../../../../shared/schemas/fields.ts";
 import { DownloadQuery } from "../../../../shared/schemas/files.ts";
-import { PageQuery } from "../../../../shared/schemas/pages.ts";
 
 test("a query becomes an object, numbers as numbers, less the key", () => {
   assert.deepEqual(parseQuery(PageQuery, "page=2&page_size=50&api_key=sg_x"), { page: 2, page_size: 50 });

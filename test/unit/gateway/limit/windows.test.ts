@@ -14,7 +14,7 @@ interface Admitted {
 }
 
 const windowMs = 2_000;
-const windows = 5;
+const windows = 3;
 /** Tokens spent within this time come back together. */
 const mergeMs = 20;
 

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Outbox } from "../../../../gateway/live/outbox.ts";
-import { Pace } from "../../../../gateway/live/pace.ts";
-import type { ClientMessage } from "../../../../shared/schemas/session-messages.ts";
+import { Pace } from "../../../../gateway/live/sockets.ts";
+import type { ClientMessage } from "../../../../shared/schemas/sessions.ts";
 
 /** Longer than the machine may keep a test from going on. */
 const togetherMs = 500;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { parsePlace } from "../../../../shared/cli/copy/places.ts";
-import { DetachKeys } from "../../../../shared/cli/detach-keys.ts";
+import { DetachKeys } from "../../../../shared/cli/keyboard.ts";
 import { pick } from "../../../../shared/cli/names.ts";
 import { clean } from "../../../../shared/cli/output.ts";
 import { commandLine, memory, moment, variable } from "../../../../shared/cli/values.ts";

@@ -64,9 +64,9 @@ test("the kept output ends with a whole character, and all output is counted", (
 
 test("the preview is the first 4 KiB, without a broken character", () => {
   const { stream } = textOf([Buffer.from(`x${"€".repeat(2_000)}`)]);
-  assert.equal(stream.preview, `x${"€".repeat(1_365)}`.slice(0, 1 + Math.floor(4_095 / 3)));
-  assert.equal(stream.previewTruncated, true);
-  assert.equal(textOf([Buffer.from("short")]).stream.previewTruncated, false);
+  assert.equal(stream.preview.text, `x${"€".repeat(1_365)}`.slice(0, 1 + Math.floor(4_095 / 3)));
+  assert.equal(stream.preview.truncated, true);
+  assert.equal(textOf([Buffer.from("short")]).stream.preview.truncated, false);
 });
 
 test("no output gives no line", () => {

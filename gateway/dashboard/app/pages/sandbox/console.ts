@@ -4,8 +4,7 @@ import { field, focusProblem } from "../../components/field.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { h, uniqueId } from "../../dom.ts";
 import { earlierRuns } from "./earlier.ts";
-import { type Run, startRun } from "./run.ts";
-import type { Execution } from "./stream.ts";
+import { type Execution, type Run, startRun } from "./run.ts";
 
 /** The most runs on the page; older ones are removed, because each may hold megabytes. */
 const runsMax = 10;

@@ -5,8 +5,7 @@ import { timeAgo } from "../../components/bits.ts";
 import { copyButton } from "../../components/button.ts";
 import { fill, h } from "../../dom.ts";
 import { duration } from "../../format.ts";
-import { mark, outcomeOf } from "./outcome.ts";
-import { runHead } from "./run.ts";
+import { mark, outcomeOf, runHead } from "./run.ts";
 
 const dayMs = 86_400_000;
 /** Polling interval while one of them is still running. */

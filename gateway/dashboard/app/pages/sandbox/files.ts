@@ -1,13 +1,14 @@
 /** Uploads files to the sandbox and downloads them. */
-import { callerHeaders, errorOf, ownAddress, report } from "../../api.ts";
-import { errorNotice } from "../../components/bits.ts";
-import { button, whileBusy } from "../../components/button.ts";
+
+import { errorOfAnswer } from "../../../../../shared/client/errors.ts";
+import { callerHeaders, errorOf, ownAddress, report, unreachable } from "../../api.ts";
+import { errorNotice, formOf } from "../../components/bits.ts";
+import { button } from "../../components/button.ts";
 import { checkbox, field, focusProblem } from "../../components/field.ts";
 import { icon } from "../../components/icons.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { fill, h, uniqueId } from "../../dom.ts";
 import { bytes } from "../../format.ts";
-import { uploadFile } from "./upload.ts";
 
 export function filesPanel(id: string, signal: AbortSignal): Panel {
   const element = h(
@@ -85,13 +86,7 @@ async function checkDownload(address: string, signal: AbortSignal): Promise<void
 }
 
 function formCard(title: string, content: HTMLElement[], result: HTMLElement, send: HTMLButtonElement, submit: () => Promise<void>): HTMLElement {
-  const form = h("form", { class: "stack", novalidate: true }, h("h3", {}, title), ...content);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    fill(result);
-    whileBusy(send, submit).catch((error: unknown) => fill(result, errorNotice(error)));
-  });
-  return h("section", { class: "card padded", "aria-label": title }, form);
+  return h("section", { class: "card padded", "aria-label": title }, formOf("stack", [h("h3", {}, title), ...content], result, send, submit));
 }
 
 function takeDrops(place: HTMLElement, take: (file: File | undefined) => void): void {
@@ -104,5 +99,33 @@ function takeDrops(place: HTMLElement, take: (file: File | undefined) => void): 
   place.addEventListener("drop", (event) => {
     over(false)(event);
     take(event.dataTransfer?.files[0]);
+  });
+}
+
+interface Upload {
+  readonly id: string;
+  readonly path: string;
+  readonly file: File;
+  readonly signal: AbortSignal;
+  /** Called with the sent share of the file, from 0 to 1. */
+  readonly onProgress: (share: number) => void;
+}
+
+/** @throws {APIError} with the server's message; {APIConnectionError} when the connection breaks. */
+function uploadFile({ id, path, file, signal, onProgress }: Upload): Promise<{ path: string; size: number }> {
+  const request = new XMLHttpRequest();
+  request.open("POST", `/v1/sandboxes/${encodeURIComponent(id)}/upload?path=${encodeURIComponent(path)}`);
+  for (const [name, value] of Object.entries(callerHeaders("POST"))) request.setRequestHeader(name, value);
+  request.setRequestHeader("content-type", "application/octet-stream");
+  request.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total ? loaded / total : 1));
+  signal.addEventListener("abort", () => request.abort());
+  return new Promise((resolve, reject) => {
+    request.addEventListener("error", () => reject(unreachable()));
+    request.addEventListener("abort", () => reject(new DOMException("The page was left.", "AbortError")));
+    request.addEventListener("load", () => {
+      if (request.status < 300) return resolve(JSON.parse(request.responseText) as { path: string; size: number });
+      reject(report(errorOfAnswer(request.status, new Headers(), request.responseText)));
+    });
+    request.send(file);
   });
 }

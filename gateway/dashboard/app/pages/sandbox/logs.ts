@@ -40,11 +40,7 @@ export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly c
       if (!list.childElementCount)
         fill(place, emptyState("file", "Nothing has run yet", "Commands appear here, whether they came from these pages or from your programs."));
     } catch (error) {
-      if (!signal.aborted)
-        fill(
-          place,
-          errorNotice(error, () => void load()),
-        );
+      if (!signal.aborted) fill(place, errorNotice(error, load));
     }
   };
   const refresh = button({ label: "Refresh", icon: "refresh", size: "small", onClick: (element) => void whileBusy(element, load) });

@@ -2,7 +2,7 @@
 import type { SandboxUsage, UsageSample } from "../../../../../shared/schemas/usage.ts";
 import { call } from "../../api.ts";
 import { chart, type Point } from "../../charts.ts";
-import { errorNotice, meter } from "../../components/bits.ts";
+import { errorNotice, figure, meter } from "../../components/bits.ts";
 import { choice } from "../../components/field.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { fill, h } from "../../dom.ts";
@@ -108,15 +108,11 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
 
 function figuresOf({ cpu_percent, memory_mb, memory_percent, disk_mb, processes }: SandboxUsage["current"]): HTMLElement[] {
   return [
-    figure("CPU", percent(cpu_percent), meter("CPU", cpu_percent, 100)),
-    figure("Memory", mebibytes(memory_mb), meter("Memory", memory_percent, 100)),
+    figure("CPU", percent(cpu_percent), "", meter("CPU", cpu_percent, 100)),
+    figure("Memory", mebibytes(memory_mb), "", meter("Memory", memory_percent, 100)),
     figure("Disk", mebibytes(disk_mb)),
     figure("Processes", count(processes)),
   ];
-}
-
-function figure(title: string, value: string, bar?: HTMLElement): HTMLElement {
-  return h("div", { class: "figure card" }, h("div", { class: "figure-title" }, title), h("div", { class: "figure-value" }, value), bar ?? null);
 }
 
 const percent = (value: number): string => `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)}%`;

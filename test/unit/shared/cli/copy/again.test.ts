@@ -1,7 +1,7 @@
 /** Standard input that is sent once more after a refusal: the same bytes, also where a reader left while it waited. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Again } from "../../../../../shared/cli/copy/again.ts";
+import { Again } from "../../../../../shared/cli/copy/upload.ts";
 import { deferred } from "../../../../../shared/waiting.ts";
 
 const pieces = ["one", "two", "three"].map((word) => new TextEncoder().encode(word));

@@ -1,10 +1,9 @@
 /** Questions to the terminal are found in output however it is cut, and left out of what is shown once more, with exact offsets. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Output } from "../../../../../shared/client/session/output.ts";
+import { Output, Replay } from "../../../../../shared/client/session/output.ts";
 import { QuestionFinder } from "../../../../../shared/client/session/questions.ts";
-import { Replay } from "../../../../../shared/client/session/replay.ts";
-import { encodeOutput } from "../../../../../shared/stream/session/frames.ts";
+import { encodeOutput } from "../../../../helpers/output-frame.ts";
 import { seededRandom } from "../../../../helpers/random.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

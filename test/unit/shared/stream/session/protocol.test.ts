@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { test } from "node:test";
+import { readClientMessage } from "../../../../../gateway/live/open.ts";
 import { errorCodes } from "../../../../../shared/errors.ts";
-import { decodeInput, decodeOutput, encodeInput, encodeOutput, inputPayloadMax, outputPayloadMax } from "../../../../../shared/stream/session/frames.ts";
+import { decodeInput, decodeOutput, encodeInput, inputPayloadMax, outputPayloadMax } from "../../../../../shared/stream/session/frames.ts";
 import {
   channels,
   closeCodeOf,
@@ -14,7 +15,7 @@ import {
   signalName,
   signalOfExitCode,
 } from "../../../../../shared/stream/session/protocol.ts";
-import { readClientMessage } from "../../../../../shared/stream/session/read.ts";
+import { encodeOutput } from "../../../../helpers/output-frame.ts";
 
 test("an output frame is channel, offset and bytes", () => {
   const bytes = Buffer.from("hello");

@@ -120,7 +120,7 @@ test("the helper process ignores requests to stop, since a shutdown needs progra
 });
 
 test("the helper process ends with its worker", async () => {
-  const program = `import { run } from ${JSON.stringify(import.meta.resolve("../../../../../worker/runtime/process/run.ts"))};
+  const program = `import { run } from ${JSON.stringify(new URL("../../../../../worker/runtime/process/run.ts", import.meta.url).href)};
     console.log((await run("sh", ["-c", "echo $PPID"], { timeoutMs: 30000 })).stdout);
     process.kill(process.pid, "SIGKILL");`;
   const { stdout } = await run(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", program], { timeoutMs });

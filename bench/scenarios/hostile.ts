@@ -1,0 +1,49 @@
+/** What one account's command takes while another account's sandbox floods everything it can, all at once. */
+import { timed, timing } from "../measure.ts";
+import { compare, own, type Row } from "../rows.ts";
+import type { Setting } from "./setting.ts";
+
+export const hostileTask = "execute true beside a hostile sandbox";
+/** The same commands a moment before, with nothing else running. */
+export const quietContender = "before the floods";
+
+/** A Python loop that starts over whatever ends it. */
+const loop = (body: string): string =>
+  `import ctypes, os, time\nlibc = ctypes.CDLL(None)\nwhile True:\n  if os.fork() == 0:\n${body
+    .split("\n")
+    .map((line) => `    ${line}`)
+    .join("\n")}\n    os._exit(0)\n  os.wait()`;
+
+const floods: Readonly<Record<string, string>> = {
+  memory: loop('kept = []\nwhile True: kept.append(b"x" * (16 << 20))'),
+  processes: loop("for _ in range(200):\n  if os.fork() == 0: os._exit(0)"),
+  disk: loop('with open("/srv/flood", "wb") as file:\n  for _ in range(64): file.write(b"x" * (4 << 20))'),
+  inodes: loop(
+    'os.makedirs("/srv/many", exist_ok=True)\nfor i in range(20000): open("/srv/many/%d" % i, "w").close()\nfor name in os.listdir("/srv/many"): os.unlink("/srv/many/" + name)',
+  ),
+  ipc: loop("for _ in range(4096):\n  libc.shmget(0, 4096, 0o1600)\n  libc.msgget(0, 0o1600)\n  libc.semget(0, 100, 0o1600)"),
+  keys: loop('for i in range(4096): libc.syscall(248, b"user", b"flood%d" % i, b"x" * 512, 512, -2)'),
+  inotify: loop("for _ in range(4096): libc.inotify_init()"),
+};
+
+const inBackground = ([name, program]: readonly [string, string]): string =>
+  `cat > /tmp/${name}.py <<'END'\n${program}\nEND\npython3 /tmp/${name}.py > /dev/null 2>&1 &`;
+
+export async function hostile({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+  return installation.withSandbox((tenant) =>
+    installation.withSandbox(async (greedy) => {
+      const measure = (name: string, what: string): Promise<Row[]> => {
+        const execute = timing(name, () => timed(() => installation.execute(tenant.id, "true")));
+        return compare(hostileTask, [execute], { count: runs, warmUp: 10, signal, onRound: (done) => say(`${what} ${done}/${runs}`) });
+      };
+      const quiet = await measure(quietContender, "quiet");
+      // The floods go on after the command has ended, until the sandbox is deleted.
+      await installation.execute(greedy.id, Object.entries(floods).map(inBackground).join("\n"));
+      // Its output beyond what an answer may hold is read and dropped. Deleting the sandbox ends it.
+      const output = installation.execute(greedy.id, "yes").catch(() => undefined);
+      const beside = await measure(own, "beside floods");
+      void output;
+      return [...beside, ...quiet];
+    }),
+  );
+}

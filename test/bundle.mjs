@@ -1,0 +1,53 @@
+/**
+ * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
+ * and starts the run. Arguments are parts of file names.
+ */
+import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build, stop } from "esbuild";
+import { tsImport } from "tsx/esm/api";
+import { appDir, external, requireBanner } from "../shared/programs.mjs";
+
+const wanted = process.argv.slice(2);
+const sources = globSync("test/{unit,e2e}/**/*.test.ts")
+  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
+  .sort();
+if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
+
+const folder = join(tmpdir(), "tests");
+mkdirSync(folder);
+// For the packages that are not bundled.
+symlinkSync(join(appDir, "node_modules"), join(folder, "node_modules"));
+await build({
+  entryPoints: sources,
+  absWorkingDir: appDir,
+  outbase: appDir,
+  outdir: folder,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node22",
+  sourcemap: "linked",
+  sourcesContent: false,
+  chunkNames: "chunks/[hash]",
+  external: [...external, "esbuild", "playwright-core", "@lydell/node-pty", "@seriousme/openapi-schema-validator"],
+  banner: { js: requireBanner },
+  logLevel: "warning",
+  define: { "import.meta.url": "sourceUrl", "import.meta.dirname": "sourceFolder" },
+  plugins: [{ name: "location", setup: ({ onLoad }) => void onLoad({ filter: /\/(?:gateway|worker|shared|systemd|test)\/.*\.m?[jt]s$/ }, withOwnLocation) }],
+});
+await stop();
+
+const { runTests } = await tsImport("./run.ts", import.meta.url);
+await runTests(folder, sources);
+
+/** Sources find other files from where they stand, not from where their bundle does. */
+function withOwnLocation({ path }) {
+  const text = readFileSync(path, "utf8");
+  if (!text.includes("import.meta")) return undefined;
+  const constants = `const sourceUrl = ${JSON.stringify(pathToFileURL(path).href)}, sourceFolder = ${JSON.stringify(dirname(path))};`;
+  return { contents: constants + text, loader: path.endsWith(".ts") ? "ts" : "js" };
+}
