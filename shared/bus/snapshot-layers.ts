@@ -23,3 +23,5 @@ export const baseLayerOf = (base: BaseImage): string => base.layer ?? imageLayer
  * controls one worker would otherwise choose the files of other workers' snapshots.
  */
 export const fetchedLayerId = (layerId: string, workerId: string): string => `${layerId.split("@")[0]}@${workerId}`;
+
+export const isFetchedLayer = (layerId: string): boolean => layerId.includes("@");

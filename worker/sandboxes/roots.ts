@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { BaseImage } from "../../shared/bus/entries.ts";
-import { baseLayerOf } from "../../shared/bus/snapshot-layers.ts";
+import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
+import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
 import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
@@ -60,7 +60,7 @@ export class Roots {
     const { base, image } = await this.#prepare(sandboxId, source);
     const [top] = source.layers;
     const copied = top && layers.copyable(top.id);
-    const below = copied ? withoutTop(source) : source;
+    const below = top && copied ? withoutTop(source, top) : source;
     const root = rootIn(storage, sandboxId);
     await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
     if (copied) {
@@ -68,7 +68,8 @@ export class Roots {
       await storage.limit(root.dir, bytes + startBytes);
     }
     await mountRoot(root, { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) });
-    return { dir: mergedOf(root), source: { base, layers: below.layers, ...(below.from ? { from: below.from } : {}) } };
+    const { over: _over, ...found } = below;
+    return { dir: mergedOf(root), source: { ...found, base } };
   }
 
   /** Mounts the files of a sandbox again, as `make` does. Mounts are gone after the machine, or Podman's namespace, was restarted. */
@@ -159,7 +160,9 @@ export class Roots {
 
 const rootIn = (storage: FileStorage, sandboxId: string): Root => ({ dir: join(rootsFolder(storage), sandboxId) });
 
-function withoutTop(source: RootSource): RootSource {
+/** What remains below a sandbox whose own files began as the topmost layer. */
+function withoutTop(source: RootSource, top: Layer): RootSource {
   const { layers, from } = source;
-  return { ...source, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
+  const fetched = isFetchedLayer(top.id) ? { fetched: top } : {};
+  return { ...source, ...fetched, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
 }

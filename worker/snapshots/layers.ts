@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
+import { syncTree } from "../runtime/filesystem/tree.ts";
 import { type FileStorage, layersFolder, partialSuffix, type Storages } from "../runtime/storage/storage.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
@@ -60,6 +61,8 @@ export class Layers {
         await first.makeLayer(partial);
         await fill(first.contentOf(partial));
         await rename(partial, whole);
+        // Records that count on it are on another file system, which does not bring this to disk.
+        if (first.copies) await syncTree(layersFolder(first));
       } catch (error) {
         await this.#discard(first, partial);
         throw error;
@@ -117,7 +120,7 @@ export class Layers {
 /** The layers that snapshots and sandboxes of this worker need. */
 export function layersInUse(snapshots: Snapshots, sandboxes: Sandboxes): Set<string> {
   const ofSnapshots = [...snapshots.all()].flatMap(({ manifest }) => layersOf(manifest));
-  const ofSandboxes = [...sandboxes.all()].flatMap(({ record }) => (record.root ? layersOf(record.root) : []));
+  const ofSandboxes = [...sandboxes.all()].flatMap(({ record: { root } }) => (root ? [...layersOf(root), ...(root.fetched ? [root.fetched] : [])] : []));
   return new Set([...ofSnapshots, ...ofSandboxes].map(({ id }) => id));
 }
 

@@ -18,6 +18,8 @@ export interface RootSource {
   readonly layers: readonly Layer[];
   /** Where to fetch them: the worker that stored them, and the ids under which it did. */
   readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
+  /** The fetched layer that the sandbox's own files began as. It is kept, so that further sandboxes need not fetch it again. */
+  readonly fetched?: Layer;
   /** The image that replaces `base`, until it has been looked up. */
   readonly over?: string | undefined;
 }

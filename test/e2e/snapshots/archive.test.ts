@@ -62,7 +62,7 @@ test("every kind of file comes back on another worker when the one that took the
     [],
   );
   assert.equal((await api.execute(restored.id, "echo $COLOUR")).stdout, "blue\n");
-  await untilHostHas(other, { layers: isOnVolume(other) ? 0 : 2, roots: [restored.id] });
+  await untilHostHas(other, { layers: isOnVolume(other) ? 1 : 2, roots: [restored.id] });
 
   await dead.start();
   await Promise.all([first, source].map((id) => usable(api, id)));
