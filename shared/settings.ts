@@ -99,9 +99,9 @@ export const table = {
     "A folder where the operator has mounted a btrfs file system that holds the sandboxes; none for plain folders; when empty, the start makes a volume in the data directory if it can.",
   ),
   volumeBytesMax: integer(
-    1024 * 1024 * MiB,
-    1024 * MiB,
-    64 * 1024 * 1024 * MiB,
+    1 * TiB,
+    1 * GiB,
+    64 * TiB,
     "Largest size of the volume in the data directory, which grows as needed while the disk below it has room.",
   ),
   volumeDir: text("", "Set by the start itself: the folder where the volume is mounted; sandboxes are in plain folders when empty."),

@@ -1,6 +1,7 @@
 /** A btrfs file system that the operator has mounted for the volume (SANDGATE_VOLUME). */
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { appDir } from "../../shared/programs.mjs";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
@@ -11,7 +12,7 @@ const options = ["user_subvol_rm_allowed", "nosuid", "nodev"];
 
 /** @throws {StartFailure} saying what is to be done, if it cannot be used */
 export function operatorsVolume({ config, account }: Instance): Volume {
-  const path = resolve(config.volume);
+  const path = resolve(appDir, config.volume);
   const dir = join(trustedPath(dirname(path)), basename(path));
   const fault = faultOf(mountAt(dir)) ?? foreignEntry(dir, account.uid);
   if (fault) throw new StartFailure(`SANDGATE_VOLUME=${config.volume} cannot be used: ${fault}`);
