@@ -23,7 +23,6 @@ const btrfsFindSubvolume = 0xd0009412;
 const btrfsFirstFile = 256n;
 const pathOnly = 0o10000000;
 const resolveInRoot = 0x10;
-const noEntry = "ENOENT";
 
 function check(result: number, call: string): void {
   if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
@@ -62,14 +61,12 @@ export function setReceiveBuffer(fd: number, bytes: number): void {
 /**
  * Opens a path as a process would whose root is that folder, so that no link leads out of it; for use as a place only.
  *
- * @returns a descriptor, or undefined if nothing is there. @throws {Error}
+ * @returns a descriptor, or undefined if the path leads to nothing.
  */
 export function openInside(rootFd: number, path: string): number | undefined {
   const how = new BigUint64Array([BigInt(pathOnly | closeOnExec), 0n, BigInt(resolveInRoot)]);
   const fd = Number(syscall(openat2, "int", rootFd, "const char *", path, "void *", how, "size_t", how.byteLength));
-  if (fd < 0 && getSystemErrorName(-koffi.errno()) === noEntry) return undefined;
-  check(fd, "openat2");
-  return fd;
+  return fd < 0 ? undefined : fd;
 }
 
 /** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */

@@ -6,10 +6,13 @@ import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { SmallDisk } from "../../helpers/small-disk.ts";
+import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
 const sandboxes = fixture(new Sandboxes(api));
+/** Without a volume, so that the worker watches what the kernel does not limit. */
+const watched = new Api(await fixture(startStack({ name: "watched", settings: { SANDGATE_VOLUME: "none" } })));
 
 const python = (program: string): string => `python3 - <<'END'
 import mmap, os, time
@@ -33,13 +36,45 @@ const attacks: Record<string, string> = {
 };
 for (const [name, command] of Object.entries(attacks)) {
   test(name, async () => {
-    const id = await sandboxes.make({ resources: { storage: 1 } });
-    const result = await api.execute(id, command, { timeout: 110 });
-    assert.deepEqual([result.status, result.exit_code], ["completed", 137], JSON.stringify(result));
-    assert.match(result.error ?? "", /out of storage.* 1 GB/);
-    await until("the sandbox is usable", async () => (await api.execute(id, "rm -rf /root/many; : > /etc/hosts; sleep 1; echo usable")).stdout === "usable\n");
+    const id = await watched.create({ resources: { storage: 1 } });
+    await expectEnded(watched, id, command);
   });
 }
+
+async function expectEnded(api: Api, id: string, command: string): Promise<void> {
+  const result = await api.execute(id, command, { timeout: 110 });
+  assert.deepEqual([result.status, result.exit_code], ["completed", 137], JSON.stringify(result));
+  assert.match(result.error ?? "", /out of storage.* 1 GB/);
+  await until("the sandbox is usable", async () => (await api.execute(id, "rm -rf /root/many; : > /etc/hosts; sleep 1; echo usable")).stdout === "usable\n");
+}
+
+test("on a volume, fills a file that is mounted from the host", async () => {
+  await expectEnded(api, await sandboxes.make({ resources: { storage: 1 } }), attacks["fills a file that is mounted from the host"] ?? "");
+});
+
+/** What the kernel refuses; nobody is ended for it. */
+const refused: Record<string, string> = {
+  "fallocates more than its storage in a file without a name": python("fd = unnamed(1200)"),
+  "writes more than its storage in many files at once": "for i in $(seq 20); do head -c 100M /dev/zero > /root/file-$i & done; wait",
+  "makes names of files until its storage is full": python(
+    'os.makedirs("/root/many")\nfd = unnamed(960)\nfor i in range(10**7):\n  name = "/root/many/%0200d" % i\n  os.symlink("x" * 3000, name)',
+  ),
+};
+for (const [name, command] of Object.entries(refused)) {
+  test(`on a volume, ${name}`, async () => {
+    const [id, neighbour] = await Promise.all([sandboxes.make({ resources: { storage: 1 } }), sandboxes.make()]);
+    const result = await api.execute(id, command, { timeout: 110 });
+    assert.equal(result.error, undefined, JSON.stringify(result));
+    assert.match(result.stderr, /Disk quota exceeded/);
+    assert.equal((await api.execute(neighbour, "head -c 20M /dev/zero > /root/file && echo usable")).stdout, "usable\n");
+    assert.equal((await api.execute(id, "rm -rf /root/* && echo x > /root/x && cat /root/x", { timeout: 110 })).stdout, "x\n");
+  });
+}
+
+test("on a volume, looks for what other sandboxes store", async () => {
+  const { stdout } = await api.execute(await sandboxes.make(), "find /sys/fs/btrfs -type f 2>/dev/null | wc -l");
+  assert.equal(stdout, "0\n");
+});
 
 test("status counts a file without a name", async () => {
   const id = await sandboxes.make();

@@ -154,7 +154,7 @@ export function workerTests(stack: Stack): void {
   test("a container with this worker's label and no record is removed at the start", async () => {
     const id = await api.create();
     const container = await containerOf(id);
-    const { Config, ImageName } = JSON.parse(await stack.podman("container", "inspect", container))[0];
+    const { Config } = JSON.parse(await stack.podman("container", "inspect", container))[0];
     const worker = Config.Labels["sandgate.worker"];
     await stack.podman(
       "run",
@@ -167,7 +167,7 @@ export function workerTests(stack: Stack): void {
       "sandgate.sandbox=sb_unknown",
       "--network",
       "none",
-      ImageName,
+      Config.Labels["sandgate.image"],
       "sleep",
       "600",
     );

@@ -1,0 +1,4 @@
+/** What restored sandboxes and clones hold on a volume. */
+import { contentTests } from "./content.ts";
+
+await contentTests("snap-content-volume", {});
