@@ -1,5 +1,6 @@
 /** Whether the worker takes calls: only after its records agree with what runs, and not once it was told to stop. */
 import { errors } from "../shared/known-errors.ts";
+import type { Counters } from "./counters.ts";
 
 export class Phase {
   #now: "starting" | "serving" | "draining" = "starting";
@@ -16,9 +17,11 @@ export class Phase {
   drain(): void {
     this.#now = "draining";
   }
+}
 
-  /** @throws {SandgateError} `unavailable` */
-  refuseUnlessServing(): void {
-    if (!this.isServing) throw errors.stopping("worker");
-  }
+/** The refusal is counted. @throws {SandgateError} `unavailable` */
+export function refuseUnlessServing({ phase, counters }: { readonly phase: Phase; readonly counters: Counters }): void {
+  if (phase.isServing) return;
+  counters.refuse("draining");
+  throw errors.stopping("worker");
 }

@@ -1,7 +1,7 @@
 /** Errors that all calls share, and errors that several operations document. */
 
 import { ids } from "./examples.ts";
-import type { CallFacts, Failures } from "./operation.ts";
+import type { CallFacts, Failures, OperationDocs } from "./operation.ts";
 
 const always: Failures = {
   internal_error: {
@@ -88,23 +88,22 @@ export function commonFailures({ access, body, method, query }: CallFacts): Fail
 /** Errors of routes outside the pipeline. */
 export const openFailures: Failures = always;
 
-export const noSandbox: Failures = {
-  not_found: { when: "The account has no such sandbox.", message: `Sandbox not found: ${ids.sandbox}`, reason: "no_such_sandbox" },
-};
-export const noSnapshot: Failures = {
-  not_found: { when: "The account has no such snapshot.", message: `Snapshot not found: ${ids.snapshot}`, reason: "no_such_snapshot" },
-};
-export const noKey: Failures = { not_found: { when: "There is no such key.", message: `API key not found: ${ids.key}`, reason: "no_such_key" } };
-export const noAccount: Failures = {
-  not_found: { when: "There is no such account.", message: `Account not found: ${ids.account}`, reason: "no_such_account" },
-};
-export const noWorker: Failures = {
-  not_found: { when: "There is no such worker.", message: `Worker not found: ${ids.worker}`, reason: "no_such_worker" },
+type Kind = NonNullable<OperationDocs["of"]>;
+
+const absent: Readonly<Record<Kind, string>> = {
+  sandbox: "The account has no such sandbox.",
+  snapshot: "The account has no such snapshot.",
+  key: "There is no such key.",
+  account: "There is no such account.",
+  worker: "There is no such worker.",
+  image: "None of the workers asked has such an image.",
 };
 
-export const noImage: Failures = {
-  not_found: { when: "None of the workers asked has such an image.", message: `Image not found: ${ids.image}`, reason: "no_such_image" },
-};
+/** The error of a call that names what does not exist. */
+export function noSuch(kind: Kind): Failures {
+  const name = kind === "key" ? "API key" : kind.charAt(0).toUpperCase() + kind.slice(1);
+  return { not_found: { when: absent[kind], message: `${name} not found: ${ids[kind]}`, reason: `no_such_${kind}` } };
+}
 
 export const noImageHad: Failures = {
   unprocessable: {
@@ -129,6 +128,7 @@ export const noDisk: Failures = {
 export const largeAnswer: Failures = {
   payload_too_large: { when: "The answer would exceed the size limit.", message: "the answer would have 9000000 bytes, 8387584 are possible" },
 };
+/** Of calls that accept an `Idempotency-Key`. */
 export const repeated: Failures = {
   idempotency_conflict: { when: "The `Idempotency-Key` was used for a different request.", message: "this Idempotency-Key was used for a different request" },
 };

@@ -2,7 +2,7 @@
 import { type ErrorCode, statusOf } from "../../shared/errors.ts";
 import { ErrorAnswer } from "../../shared/schemas/fields.ts";
 import { ids } from "./examples.ts";
-import { commonFailures, openFailures } from "./failures.ts";
+import { commonFailures, noSuch, openFailures, repeated } from "./failures.ts";
 import type { Content, DocumentedRoute, Failure, Failures } from "./operation.ts";
 import type { Json, Schemas } from "./schema.ts";
 
@@ -13,7 +13,9 @@ const headerRef = (name: string): Json => ({ $ref: `#/components/headers/${name}
 
 /** All the ways in which a call of this route can fail. */
 export function failuresOf(route: DocumentedRoute): Failures {
-  return { ...(route.access === "open" ? openFailures : commonFailures(route)), ...route.docs.failures };
+  const { of, once, failures } = route.docs;
+  const common = route.access === "open" ? openFailures : commonFailures(route);
+  return { ...common, ...(of ? noSuch(of) : {}), ...failures, ...(once ? repeated : {}) };
 }
 
 /** Whether responses carry rate limit headers: for all routes with an authenticated caller. */

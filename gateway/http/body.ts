@@ -5,27 +5,8 @@ import { SandgateError } from "../../shared/errors.ts";
 /** The connection is paused when more bytes than this are buffered, and resumed at half of it. */
 const waitingBytesMax = 256 * 1024;
 
-export interface BodyReader {
-  /** From the Content-Length header; undefined for a chunked body. */
-  readonly length: number | undefined;
-  /** Whether the whole body has arrived. */
-  readonly finished: boolean;
-  /** The body in chunks. Each chunk is a copy that belongs to the caller. Throws when the client disconnects. */
-  chunks(): AsyncGenerator<Buffer>;
-  /** The whole body. @throws {SandgateError} `payload_too_large` when it exceeds `bytesMax`. */
-  whole(bytesMax: number): Promise<Buffer>;
-  /** Drops the buffered bytes and all that arrive later. Called when the response begins. */
-  discard(): void;
-  /** Discards the body. Resolves at its end, after `bytesMax` bytes or `waitMs`; at once when the client has disconnected. */
-  dropped(bytesMax: number, waitMs: number): Promise<void>;
-  /** Bytes still to come according to Content-Length; 0 for a chunked body. */
-  readonly restBytes: number;
-}
-
-/** Starts receiving the body. Must be called before the request handler returns. */
-export function readerOf(response: HttpResponse, framing: Framing, onAbort: (listener: () => void) => void): BodyReader {
-  return new UwsBody(response, framing, onAbort);
-}
+/** The body of a request. */
+export type BodyReader = Pick<UwsBody, "length" | "finished" | "restBytes" | "chunks" | "whole" | "discard" | "dropped">;
 
 /** For a request without a body, or whose body is never read: uWS then drops the bytes. */
 export const noBody: BodyReader = {
@@ -57,8 +38,11 @@ interface Framing {
   readonly encoding: string;
 }
 
-class UwsBody implements BodyReader {
+/** A body that is being received; made before the request handler returns. */
+export class UwsBody {
+  /** From the Content-Length header; undefined for a chunked body. */
   readonly length: number | undefined;
+  /** Whether the whole body has arrived. */
   finished: boolean;
   readonly #response: HttpResponse;
   #waiting: Buffer[] = [];
@@ -83,10 +67,12 @@ class UwsBody implements BodyReader {
     });
   }
 
+  /** Bytes still to come according to Content-Length; 0 for a chunked body. */
   get restBytes(): number {
     return this.finished ? 0 : Math.max(0, (this.length ?? 0) - this.#receivedBytes);
   }
 
+  /** The body in chunks. Each chunk is a copy that belongs to the caller. Throws when the client disconnects. */
   async *chunks(): AsyncGenerator<Buffer> {
     for (;;) {
       if (this.#discarded) throw new SandgateError("invalid_request", "the request was answered before its body was read");
@@ -106,6 +92,7 @@ class UwsBody implements BodyReader {
     }
   }
 
+  /** The whole body. @throws {SandgateError} `payload_too_large` when it exceeds `bytesMax`. */
   async whole(bytesMax: number): Promise<Buffer> {
     const tooLarge = new SandgateError("payload_too_large", `the request body must be at most ${bytesMax} bytes`);
     if ((this.length ?? 0) > bytesMax) throw tooLarge;
@@ -119,6 +106,7 @@ class UwsBody implements BodyReader {
     return Buffer.concat(parts);
   }
 
+  /** Drops the buffered bytes and all that arrive later. Called when the response begins. */
   discard(): void {
     if (this.#discarded) return;
     this.#waiting = [];
@@ -128,6 +116,7 @@ class UwsBody implements BodyReader {
     this.#notify();
   }
 
+  /** Discards the body. Resolves at its end, after `bytesMax` bytes or `waitMs`; at once when the client has disconnected. */
   dropped(bytesMax: number, waitMs: number): Promise<void> {
     this.discard();
     if (this.finished || this.#aborted) return Promise.resolve();

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import type { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { newId } from "../../shared/util/ids.ts";
-import { type BodyReader, noBody, readerOf } from "./body.ts";
+import { type BodyReader, noBody, UwsBody } from "./body.ts";
 import { type Head, type ReadHeader, readHead } from "./head.ts";
 
 /** How long a cancelled exchange may take to send its error before the connection is closed. */
@@ -75,7 +75,7 @@ export class Received {
     this.#body ??=
       this.method === "GET" || this.method === "HEAD"
         ? noBody
-        : readerOf(this.raw, { length: this.header("content-length"), encoding: this.header("transfer-encoding") }, (listener) => this.onAbort(listener));
+        : new UwsBody(this.raw, { length: this.header("content-length"), encoding: this.header("transfer-encoding") }, (listener) => this.onAbort(listener));
     return this.#body;
   }
 

@@ -1,7 +1,7 @@
 /** The operator's calls for the accounts, keys, sandboxes, workers and images of the installation. */
 
 import { type CallOptions, split } from "./call-options.ts";
-import type { Connection, Query } from "./connection.ts";
+import { Calls, type Query } from "./connection.ts";
 import { List } from "./pages.ts";
 import type * as Api from "./types.ts";
 import type { PageOf } from "./types.ts";
@@ -9,36 +9,13 @@ import type { PageOf } from "./types.ts";
 /** Longer than the server needs to delete a sandbox. */
 const deleteTimeoutMs = 90_000;
 
-/** `client.admin`. All methods throw the errors of `./errors.ts`; callers who are not operators get a `PermissionDeniedError`. */
-export class Admin {
-  readonly accounts: AdminAccounts;
-  readonly keys: AdminKeys;
-  readonly sandboxes: AdminSandboxes;
-  readonly workers: AdminWorkers;
-  readonly images: AdminImages;
-
-  constructor(connection: Connection) {
-    this.accounts = new AdminAccounts(connection);
-    this.keys = new AdminKeys(connection);
-    this.sandboxes = new AdminSandboxes(connection);
-    this.workers = new AdminWorkers(connection);
-    this.images = new AdminImages(connection);
-  }
-}
-
 type Filter<Q> = Q & CallOptions;
 
 /** Requests below `/v1/admin`. */
-abstract class Calls {
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-  }
-
+abstract class AdminCalls extends Calls {
   protected read<T>(path: string, filter: CallOptions): Promise<T> {
     const [query, options] = split(filter);
-    return this.#connection.get(`/v1/admin/${path}`, options, query as Query);
+    return this.connection.get(`/v1/admin/${path}`, options, query as Query);
   }
 
   protected pages<T extends { readonly id: string }>(path: string, filter: CallOptions): List<T> {
@@ -47,19 +24,19 @@ abstract class Calls {
 
   /** Sends a change that can safely be repeated. */
   protected send<T>(path: string, json: object, options: CallOptions): Promise<T> {
-    return this.#connection.json({ method: "POST", path: `/v1/admin/${path}`, json, repeatable: true, options });
+    return this.connection.json({ method: "POST", path: `/v1/admin/${path}`, json, repeatable: true, options });
   }
 
   /** Sends a deletion; never repeated. */
   protected drop<T>(path: string, filter: CallOptions): Promise<T> {
     const [query, options] = split(filter);
     const call = { method: "DELETE", path: `/v1/admin/${path}`, query: query as Query, repeatable: false, options, timeoutMs: deleteTimeoutMs } as const;
-    return this.#connection.json(call);
+    return this.connection.json(call);
   }
 }
 
 /** `client.admin.accounts`. */
-class AdminAccounts extends Calls {
+class AdminAccounts extends AdminCalls {
   /** Newest first. `email` selects the accounts with this text in their address. */
   list(filter: Filter<{ email?: string | undefined }> = {}): List<Api.AdminAccount> {
     return this.pages("accounts", filter);
@@ -76,7 +53,7 @@ class AdminAccounts extends Calls {
 }
 
 /** `client.admin.keys`. */
-class AdminKeys extends Calls {
+class AdminKeys extends AdminCalls {
   /** Newest first. */
   list(filter: Filter<{ account_id?: string | undefined }> = {}): List<Api.AdminApiKey> {
     return this.pages("keys", filter);
@@ -93,7 +70,7 @@ class AdminKeys extends Calls {
 }
 
 /** `client.admin.sandboxes`. */
-class AdminSandboxes extends Calls {
+class AdminSandboxes extends AdminCalls {
   /** Sandboxes in any state, newest first. */
   list(filter: Filter<{ account_id?: string | undefined; worker_id?: string | undefined }> = {}): List<Api.AdminSandbox> {
     return this.pages("sandboxes", filter);
@@ -105,7 +82,7 @@ class AdminSandboxes extends Calls {
 }
 
 /** `client.admin.workers`. */
-class AdminWorkers extends Calls {
+class AdminWorkers extends AdminCalls {
   /** Workers that are present, and those that are gone but still have sandboxes. */
   async list(options: CallOptions = {}): Promise<Api.WorkerInfo[]> {
     return (await this.read<{ data: Api.WorkerInfo[] }>("workers", options)).data;
@@ -123,7 +100,7 @@ class AdminWorkers extends Calls {
 }
 
 /** `client.admin.images`. */
-class AdminImages extends Calls {
+class AdminImages extends AdminCalls {
   /** Images of all workers or of one, most recently used first. */
   async list(filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.ImageInfo[]> {
     return (await this.read<{ data: Api.ImageInfo[] }>("images", filter)).data;
@@ -133,6 +110,15 @@ class AdminImages extends Calls {
   remove(id: string, filter: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.RemovedImage> {
     return this.drop(of("images", id), filter);
   }
+}
+
+/** `client.admin`. All methods throw the errors of `./errors.ts`; callers who are not operators get a `PermissionDeniedError`. */
+export class Admin extends Calls {
+  readonly accounts = new AdminAccounts(this.connection);
+  readonly keys = new AdminKeys(this.connection);
+  readonly sandboxes = new AdminSandboxes(this.connection);
+  readonly workers = new AdminWorkers(this.connection);
+  readonly images = new AdminImages(this.connection);
 }
 
 const of = (kind: string, id: string): string => `${kind}/${encodeURIComponent(id)}`;

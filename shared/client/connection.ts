@@ -43,6 +43,15 @@ export interface ConnectionSettings {
 /** Error bodies longer than this are not from the API. */
 const errorBytesMax = 64 * 1024;
 
+/** A group of calls that share a connection. */
+export abstract class Calls {
+  protected readonly connection: Connection;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+  }
+}
+
 export class Connection {
   readonly settings: ConnectionSettings;
 

@@ -7,6 +7,7 @@ import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
 import { type End, entryOf } from "../log/entry.ts";
+import { refuseUnlessServing } from "../phase.ts";
 import type { RunningCommand, Started } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
@@ -14,8 +15,7 @@ import type { LiveSandbox, RunningSandbox } from "../sandboxes/registry.ts";
 
 /** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
 export async function execute(context: WorkerContext, call: Request<"execute">): Promise<object> {
-  if (!context.phase.isServing) context.counters.refuse("draining");
-  context.phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   refuseTooMany(context, sandbox);
   const stream = Stream.answer(context.hub, call.to);

@@ -7,6 +7,7 @@ import type { WorkerContext } from "../context.ts";
 import { openDownload } from "../files/download.ts";
 import { statFile } from "../files/stat.ts";
 import { takeUpload, temporaryNameOf } from "../files/upload.ts";
+import { refuseUnlessServing } from "../phase.ts";
 import { type Activity, type LiveSandbox, storedUse } from "../sandboxes/registry.ts";
 
 /** Bytes of a GB as the `storage` field counts them. */
@@ -14,7 +15,7 @@ const GB = 1024 ** 3;
 
 /** Replies when the bytes may come; the outcome is the end of the stream. */
 export async function upload(context: WorkerContext, call: Request<"upload">): Promise<object> {
-  context.phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   if (sandbox.diskStale) await context.usage.measureDisk(sandbox);
   refuseBeyondStorage(context, sandbox, call.size_hint ?? 0);
@@ -34,7 +35,7 @@ export async function upload(context: WorkerContext, call: Request<"upload">): P
 
 /** Replies with the size where it is known; the bytes come as a stream. */
 export async function download(context: WorkerContext, call: Request<"download">): Promise<{ size?: number }> {
-  context.phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   // Before the file is opened, so that a client that goes away meanwhile is noticed.
   const stream = Stream.answer(context.hub, call.to);

@@ -8,6 +8,7 @@ import { newId, shortOf } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { WorkerContext } from "../context.ts";
 import type { Refusal } from "../counters.ts";
+import { refuseUnlessServing } from "../phase.ts";
 import type { Prepared } from "../sandboxes/pool.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { entryOf } from "../sandboxes/registry.ts";
@@ -119,14 +120,14 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
 }
 
 /** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
-function refuseWhenFull({ phase, sandboxes, store, config, usage, counters }: WorkerContext): void {
+function refuseWhenFull(context: WorkerContext): void {
+  const { sandboxes, store, config, usage, counters } = context;
   const refuse = (reason: Refusal, error: SandgateError): never => {
     counters.refuse(reason);
     throw error;
   };
   if (store.cordoned) refuse("cordoned", new SandgateError("unavailable", "the worker takes no new sandboxes"));
-  if (!phase.isServing) counters.refuse("draining");
-  phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   if (sandboxes.size >= config.sandboxesMax) refuse("sandboxes", new SandgateError("unavailable", "the worker has no room for another sandbox"));
   if (usage.host.memoryFreeBytes < config.memoryFloorBytes)
     refuse("memory", new SandgateError("unavailable", "the worker has too little free memory for another sandbox"));

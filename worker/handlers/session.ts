@@ -4,6 +4,7 @@ import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
+import { refuseUnlessServing } from "../phase.ts";
 import type { Interactive } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
@@ -17,7 +18,7 @@ const terminalName = "xterm-256color";
 
 /** Replies when the command runs (or could not be started). */
 export async function sessionStart(context: WorkerContext, call: Request<"sessionStart">): Promise<object> {
-  context.phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
   const session = context.sessions.open(sandbox, call);
   // From now on, so that a client that goes away meanwhile is noticed.

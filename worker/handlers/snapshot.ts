@@ -5,13 +5,14 @@ import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { baseLayerOf, fetchedLayerId } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
+import { refuseUnlessServing } from "../phase.ts";
 import { entryOf } from "../sandboxes/registry.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
 import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */
 export async function snapshot(context: WorkerContext, call: Request<"snapshot">): Promise<SnapshotEntry> {
-  context.phase.refuseUnlessServing();
+  refuseUnlessServing(context);
   context.sandboxes.owned(call.sandbox_id, call.account_id);
   return context.sandboxes.exclusive(call.sandbox_id, () => {
     // A repetition by another gateway, since the first one's died: it has waited here for what that one began.

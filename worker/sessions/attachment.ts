@@ -10,13 +10,7 @@ import { outputHeader, outputPayloadMax } from "../../shared/stream/session/fram
 import { type closeReasons, windowBytes } from "../../shared/stream/session/protocol.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import type { OutputRing } from "./ring.ts";
-
-/** What arrives from the client. `closed` comes once, whichever side ended it. */
-export interface AttachmentEvents {
-  message(from: Attachment, message: ClientMessage): void;
-  input(from: Attachment, bytes: Uint8Array): void;
-  closed(from: Attachment): void;
-}
+import type { Session } from "./session.ts";
 
 /** Output that a client missed because it was no longer kept. */
 interface Gap {
@@ -26,15 +20,15 @@ interface Gap {
 
 export class Attachment implements StreamListener {
   readonly #stream: Stream;
-  readonly #events: AttachmentEvents;
+  readonly #session: Session;
   #hasLeft = false;
   /** Offset of the next byte to send. */
   #cursor = 0;
   #acknowledged = 0;
   #gaps: Gap[] = [];
 
-  constructor(hub: StreamHub, target: StreamTarget, events: AttachmentEvents) {
-    this.#events = events;
+  constructor(hub: StreamHub, target: StreamTarget, session: Session) {
+    this.#session = session;
     this.#stream = Stream.answer(hub, target, { listener: this });
   }
 
@@ -93,16 +87,16 @@ export class Attachment implements StreamListener {
     this.#stream.close();
     if (this.#hasLeft) return;
     this.#hasLeft = true;
-    this.#events.closed(this);
+    this.#session.closed(this);
   }
 
   bytes(input: Uint8Array): void {
-    this.#events.input(this, input);
+    this.#session.input(this, input);
   }
 
   message(message: unknown): void {
     // The gateway has checked the message.
-    this.#events.message(this, message as ClientMessage);
+    this.#session.message(this, message as ClientMessage);
   }
 
   ended(): void {

@@ -1,13 +1,6 @@
 /** The time limits of a session: how long it may run, be idle, and be without a client. */
 import { StallClock } from "../../shared/waiting.ts";
-import type { Stop } from "./end.ts";
-
-export interface ClockEvents {
-  /** A limit was reached while the command runs. */
-  stop(stop: Stop): void;
-  /** No client was attached for `detachMs`. */
-  alone(detachMs: number): void;
-}
+import type { Session } from "./session.ts";
 
 export interface Times {
   readonly detachMs: number;
@@ -18,16 +11,16 @@ export interface Times {
 
 export class SessionClocks {
   readonly #times: Times;
-  readonly #events: ClockEvents;
+  readonly #session: Session;
   readonly #idle: StallClock;
   #timeout: NodeJS.Timeout | undefined;
   #detached: NodeJS.Timeout | undefined;
 
-  constructor(times: Times, events: ClockEvents) {
+  constructor(times: Times, session: Session) {
     this.#times = times;
-    this.#events = events;
+    this.#session = session;
     const { idleMs } = times;
-    this.#idle = new StallClock(idleMs, () => events.stop({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` }));
+    this.#idle = new StallClock(idleMs, () => session.stop({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` }));
   }
 
   /** The command has started. */
@@ -36,7 +29,7 @@ export class SessionClocks {
     if (idleMs > 0) this.#idle.start();
     if (timeoutMs === undefined) return;
     const late = { kind: "timeout", reason: `the command was ended after ${timeoutMs / 1_000} s, its timeout` } as const;
-    this.#timeout = setTimeout(() => this.#events.stop(late), timeoutMs);
+    this.#timeout = setTimeout(() => this.#session.stop(late), timeoutMs);
   }
 
   /** Input or output has arrived. */
@@ -54,7 +47,7 @@ export class SessionClocks {
   left(): void {
     clearTimeout(this.#detached);
     const { detachMs } = this.#times;
-    this.#detached = setTimeout(() => this.#events.alone(detachMs), detachMs);
+    this.#detached = setTimeout(() => this.#session.alone(detachMs), detachMs);
     // This timer must not keep a stopping worker alive.
     this.#detached.unref();
   }

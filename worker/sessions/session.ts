@@ -11,9 +11,9 @@ import { Preview } from "../exec/output.ts";
 import type { End } from "../log/entry.ts";
 import { type Interactive, type Output, outOfMemory, type Size } from "../runtime/container/command.ts";
 import type { Activity } from "../sandboxes/registry.ts";
-import { Attachment, type AttachmentEvents } from "./attachment.ts";
+import { Attachment } from "./attachment.ts";
 import { Audience } from "./audience.ts";
-import { type ClockEvents, SessionClocks, type Times } from "./clocks.ts";
+import { SessionClocks, type Times } from "./clocks.ts";
 import { endOf, exitMessage, failedEnd, type Stop } from "./end.ts";
 import { InputCount } from "./input-count.ts";
 
@@ -35,7 +35,7 @@ export interface SessionEvents {
 
 const sigkillExitCode = 137;
 
-export class Session implements Activity, AttachmentEvents, ClockEvents {
+export class Session implements Activity {
   readonly kind = "session";
   readonly call: Request<"sessionStart">;
   readonly createdAtMs = Date.now();
@@ -113,8 +113,9 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
   }
 
   /** Ends the session without an exit code. */
-  abort(reason: SandgateError): void {
-    this.#lose(reason);
+  abort({ code, message }: SandgateError): void {
+    this.#audience.close({ type: "closed", reason: "sessionLost", code, message });
+    this.#become("lose");
   }
 
   /** Kills its processes as a limit would: the exit code is that of a killed command, and the reason is reported with it. */
@@ -162,6 +163,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
     this.#command?.input.write(bytes);
   }
 
+  /** A client has left, whichever side ended it; comes once for each. */
   closed(attachment: Attachment): void {
     this.#audience.remove(attachment);
     if (this.#writer === attachment) this.#writer = undefined;
@@ -217,7 +219,7 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
       this.#audience.close(exitMessage(exitCode, this.#stop, this.call.command));
     } catch (error) {
       this.#events.failed(this, error);
-      this.#lose(SandgateError.from(error));
+      this.abort(SandgateError.from(error));
     } finally {
       this.#clocks.stop();
       command.close();
@@ -238,11 +240,6 @@ export class Session implements Activity, AttachmentEvents, ClockEvents {
       preview.add(chunk);
       this.#audience.append(channel, chunk);
     }
-  }
-
-  #lose({ code, message }: SandgateError): void {
-    this.#audience.close({ type: "closed", reason: "sessionLost", code, message });
-    this.#become("lose");
   }
 
   #become(event: SessionEvent): void {

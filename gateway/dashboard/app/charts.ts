@@ -49,10 +49,10 @@ const gapFactor = 6;
 
 export function chart(options: ChartOptions): Chart {
   const id = uniqueId("chart");
-  const reading = h("span", { class: "chart-reading" });
+  const reading = h("span", "chart-reading");
   const picture = svg("svg", { role: "img", "aria-labelledby": id, height, class: "chart-picture" });
-  const head = h("figcaption", { class: "chart-head" }, h("span", { id, class: "chart-title" }, options.title), reading);
-  const element = h("figure", { class: "chart card" }, head, h("div", { class: "chart-frame" }, picture));
+  const head = h("figcaption", "chart-head", h("span", { id, class: "chart-title" }, options.title), reading);
+  const element = h("figure", "chart card", head, h("div", "chart-frame", picture));
   const nothing = h("p", { class: "chart-empty", hidden: true }, options.empty);
   picture.after(nothing);
   let shown: Shown | undefined;

@@ -37,7 +37,7 @@ export function openDialog(options: DialogOptions): Dialog {
   const id = uniqueId("dialog");
   const submitButton = button({ kind: "primary", ...submit, type: "submit" });
   const cancelButton = cancel ? button({ label: cancel, onClick: () => element.close() }) : null;
-  const trouble = h("div", { class: "dialog-trouble" });
+  const trouble = h("div", "dialog-trouble");
   const said = h("p", { class: "visually-hidden", role: "status" });
   const form = h(
     "form",
@@ -48,7 +48,7 @@ export function openDialog(options: DialogOptions): Dialog {
       h("h2", { id }, title),
       iconButton("Close", "close", () => leave()),
     ),
-    h("div", { class: "dialog-body" }, words ? h("p", { class: "dialog-words" }, words) : null, ...body, trouble, said),
+    h("div", "dialog-body", words ? h("p", "dialog-words", words) : null, ...body, trouble, said),
     h("footer", {}, cancelButton, submitButton),
   );
   const element = h("dialog", { class: `dialog${wide ? " wide" : ""}`, "aria-labelledby": id }, form);

@@ -6,10 +6,10 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 
 const svgNamespace = "http://www.w3.org/2000/svg";
 
-/** Creates an HTML element. False and undefined attributes are omitted; functions become listeners of `on…` events. */
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+/** Creates an HTML element. A string is its class; false and undefined attributes are omitted; functions become listeners of `on…` events. */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes | string = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
-  apply(element, attributes);
+  apply(element, typeof attributes === "string" ? { class: attributes } : attributes);
   append(element, children);
   return element;
 }

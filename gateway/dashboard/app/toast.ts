@@ -29,7 +29,7 @@ export function createToasts(): void {
 function show(kind: "info" | "error", ...words: Child[]): void {
   const region = document.getElementById("toasts");
   if (!region) return;
-  const element = h("div", { class: `toast ${kind}` }, icon(kind === "error" ? "warning" : "check"), h("div", { class: "toast-words" }, ...words));
+  const element = h("div", `toast ${kind}`, icon(kind === "error" ? "warning" : "check"), h("div", "toast-words", ...words));
   const forMs = kind === "error" || element.querySelector("a") ? 2 * shownMs : shownMs;
   element.append(iconButton("Dismiss", "close", () => element.remove()));
   removeAfter(element, forMs);

@@ -1,7 +1,7 @@
 /** Calls of the web pages, and calls about the caller's own account. */
 import { AccountUsage, ApiKeyPage, AuthSettings, CurrentAccount, Message, NewApiKey, NewPassword, RevokedApiKey } from "../../../shared/schemas/accounts.ts";
 import { account, ids, key, session, times } from "../examples.ts";
-import { guessing, noKey } from "../failures.ts";
+import { guessing } from "../failures.ts";
 import { made, ok, operationsOf } from "../operation.ts";
 
 const browser = operationsOf("Browser");
@@ -112,7 +112,6 @@ export const endKey = ofAccount({
   description: "The key stops working everywhere at once, and its calls in progress end. Requires a login on the web page.",
   of: "key",
   success: ok("The key is revoked.", RevokedApiKey, { id: ids.key, message: "API key revoked", revoked_at: times.now }),
-  failures: noKey,
 });
 
 export const usage = ofAccount({

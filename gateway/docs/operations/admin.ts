@@ -2,7 +2,7 @@
 import { AdminAccountPage, AdminAccountWithKeys, AdminApiKey, AdminApiKeyPage, AdminRevokedApiKey } from "../../../shared/schemas/admin/accounts.ts";
 import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
-import { largeAnswer, noAccount, noImage, noKey, noSandbox, noWorker } from "../failures.ts";
+import { largeAnswer, noSuch } from "../failures.ts";
 import { ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Operator");
@@ -21,7 +21,6 @@ export const getAccount = operation({
   summary: "Get any account",
   of: "account",
   success: ok("The account with all of its keys.", AdminAccountWithKeys, withKeys),
-  failures: noAccount,
 });
 
 export const changeAccount = operation({
@@ -37,7 +36,6 @@ export const changeAccount = operation({
     custom_limits: { sandboxes: 80 },
   }),
   failures: {
-    ...noAccount,
     conflict: {
       when: "The caller would lose its own operator access.",
       message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
@@ -65,7 +63,6 @@ export const changeKey = operation({
     custom_tier: "enterprise",
     custom_limits: { requests_per_minute: 1200 },
   }),
-  failures: noKey,
 });
 
 export const endKey = operation({
@@ -73,7 +70,6 @@ export const endKey = operation({
   summary: "Revoke any key",
   of: "key",
   success: ok("The key is revoked.", AdminRevokedApiKey, { id: ids.key, account_id: ids.account, message: "API key revoked", revoked_at: times.now }),
-  failures: noKey,
 });
 
 export const listWorkers = operation({
@@ -109,7 +105,6 @@ export const drainWorker = operation({
     cordoned: true,
     message: "The worker takes no new sandboxes",
   }),
-  failures: noWorker,
 });
 
 export const forgetWorker = operation({
@@ -118,7 +113,7 @@ export const forgetWorker = operation({
   description: "Its sandboxes are removed from the directory and no longer count against any limit.",
   of: "worker",
   success: ok("The worker is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
-  failures: { ...noWorker, conflict: { when: "The worker is present.", message: "This worker is there; stop it first." } },
+  failures: { conflict: { when: "The worker is present.", message: "This worker is there; stop it first." } },
 });
 
 export const listImages = operation({
@@ -139,7 +134,7 @@ export const listImages = operation({
       },
     ],
   }),
-  failures: { ...noWorker, ...largeAnswer },
+  failures: { ...noSuch("worker"), ...largeAnswer },
 });
 
 export const removeImage = operation({
@@ -149,7 +144,7 @@ export const removeImage = operation({
   of: "image",
   query: { worker_id: ids.worker },
   success: ok("The image is removed.", RemovedImage, { id: ids.image, message: "Image removed", workers: [ids.worker] }),
-  failures: { ...noImage, conflict: { when: "The image is in use, or is the default image.", message: "the image is in use" } },
+  failures: { conflict: { when: "The image is in use, or is the default image.", message: "the image is in use" } },
 });
 
 export const listSandboxes = operation({
@@ -165,5 +160,5 @@ export const deleteSandbox = operation({
   summary: "Delete any sandbox",
   of: "sandbox",
   success: ok("The sandbox is deleted.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
-  failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
+  failures: { conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
 });

@@ -1,13 +1,12 @@
 /** Calls that run commands. */
 import { ExecutionResult, StreamLine } from "../../../shared/schemas/executions.ts";
 import { ids, times } from "../examples.ts";
-import { noSandbox, notRunning, workerLost } from "../failures.ts";
+import { notRunning, workerLost } from "../failures.ts";
 import { type Failures, ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Executions");
 
 const ofCommands: Failures = {
-  ...noSandbox,
   ...notRunning,
   ...workerLost,
   unprocessable: {

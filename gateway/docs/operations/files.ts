@@ -1,7 +1,7 @@
 /** Calls that move files. */
 import { FileInfo, UploadForm, UploadResult } from "../../../shared/schemas/files.ts";
 import { times } from "../examples.ts";
-import { noDisk, noSandbox, notRunning, workerLost } from "../failures.ts";
+import { noDisk, notRunning, workerLost } from "../failures.ts";
 import { ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Files");
@@ -20,7 +20,6 @@ export const upload = operation({
   success: ok("The file is in place.", UploadResult, { message: "File uploaded", path: "/work/data.csv", size: 15 }),
   failures: {
     invalid_request: { when: "The path or the file is missing, or the form is malformed.", message: "Missing required field: path" },
-    ...noSandbox,
     ...notRunning,
     ...workerLost,
     ...noDisk,

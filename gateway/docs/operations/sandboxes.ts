@@ -2,7 +2,7 @@
 import { DeletedAll, DeletedSandbox, FoundSandboxes, SandboxInfo, SandboxPage } from "../../../shared/schemas/sandboxes.ts";
 import { Logs, SandboxUsage } from "../../../shared/schemas/usage.ts";
 import { ids, pageOf, sandbox, times } from "../examples.ts";
-import { noDisk, noImageHad, noSandbox, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { noDisk, noImageHad, notRunning, sandboxLimit } from "../failures.ts";
 import { made, ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Sandboxes");
@@ -17,7 +17,6 @@ export const create = operation({
   success: made("The new sandbox.", SandboxInfo, sandbox),
   failures: {
     ...sandboxLimit,
-    ...repeated,
     ...noDisk,
     ...noImageHad,
   },
@@ -45,7 +44,6 @@ export const get = operation({
   summary: "Get one sandbox",
   of: "sandbox",
   success: ok("The sandbox, in any state.", SandboxInfo, sandbox),
-  failures: noSandbox,
 });
 
 export const remove = operation({
@@ -61,7 +59,7 @@ export const remove = operation({
     snapshot_name: "nightly-report-final",
     storage_deleted: true,
   }),
-  failures: { ...noSandbox, conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
+  failures: { conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
 });
 
 export const removeAll = operation({
@@ -83,7 +81,7 @@ export const status = operation({
     current: { cpu_percent: 12.5, memory_mb: 48.2, memory_percent: 9.4, disk_mb: 3.1, processes: 2 },
     history: [{ timestamp: times.began, cpu_percent: 80.1, memory_mb: 61.7 }],
   }),
-  failures: { ...noSandbox, ...notRunning },
+  failures: notRunning,
 });
 
 export const logs = operation({

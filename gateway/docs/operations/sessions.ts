@@ -11,7 +11,7 @@ import {
   windowBytes,
 } from "../../../shared/stream/session/protocol.ts";
 import { ids, times } from "../examples.ts";
-import { largeAnswer, noSandbox, notRunning } from "../failures.ts";
+import { largeAnswer, notRunning } from "../failures.ts";
 import { ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Live sessions");
@@ -35,7 +35,7 @@ The socket closes with 4000 plus the HTTP status of the error's code, or with on
   of: "sandbox",
   query: { token: "sgt_gw_01k9zpt0v1w2x3y4z5a6b7c8d9_J2v8Qm0yTz5Kc1nR7eUoXhL4sWbG9dPfA3iEjYkZqMw" },
   success: { status: 101, description: "The connection is now a WebSocket.", content: [] },
-  failures: { ...noSandbox, ...notRunning },
+  failures: notRunning,
   program: `import { Sandgate } from "sandgate/client";
 
 const client = new Sandgate(); // SANDGATE_URL, SANDGATE_API_KEY
@@ -58,7 +58,6 @@ export const token = operation({
     token: "sgt_gw_01k9zpt0v1w2x3y4z5a6b7c8d9_J2v8Qm0yTz5Kc1nR7eUoXhL4sWbG9dPfA3iEjYkZqMw",
     expires_at: times.now,
   }),
-  failures: noSandbox,
 });
 
 export const list = operation({
@@ -69,5 +68,5 @@ export const list = operation({
   success: ok("The sessions.", Sessions, {
     data: [{ session_id: ids.session, command: "python3", tty: true, created_at: times.made, attached: 1, status: "running" }],
   }),
-  failures: { ...noSandbox, ...largeAnswer },
+  failures: largeAnswer,
 });

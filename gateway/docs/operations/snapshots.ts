@@ -2,7 +2,7 @@
 import { DeletedAll, SandboxInfo } from "../../../shared/schemas/sandboxes.ts";
 import { Clone, DeletedSnapshot, SnapshotInfo, SnapshotPage } from "../../../shared/schemas/snapshots.ts";
 import { ids, pageOf, sandbox, snapshot, times } from "../examples.ts";
-import { noDisk, noImageHad, noSandbox, noSnapshot, notRunning, repeated, sandboxLimit } from "../failures.ts";
+import { noDisk, noImageHad, notRunning, sandboxLimit } from "../failures.ts";
 import { made, ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Snapshots");
@@ -16,7 +16,7 @@ export const take = operation({
   body: { name: snapshot.name, quick: false },
   once: true,
   success: made("The snapshot, ready and durable.", SnapshotInfo, snapshot),
-  failures: { ...noSandbox, ...notRunning, ...noDisk, ...repeated },
+  failures: { ...notRunning, ...noDisk },
 });
 
 export const clone = operation({
@@ -32,10 +32,8 @@ export const clone = operation({
     snapshot,
   }),
   failures: {
-    ...noSandbox,
     ...notRunning,
     ...noDisk,
-    ...repeated,
     ...sandboxLimit,
     ...noImageHad,
   },
@@ -54,7 +52,6 @@ export const get = operation({
   summary: "Get one snapshot",
   of: "snapshot",
   success: ok("The snapshot, in any state.", SnapshotInfo, snapshot),
-  failures: noSnapshot,
 });
 
 export const restore = operation({
@@ -67,9 +64,7 @@ export const restore = operation({
   once: true,
   success: made("The new sandbox.", SandboxInfo, { ...sandbox, id: ids.clone, name: "after-the-upgrade", memory: 1024, created_at: times.now }),
   failures: {
-    ...noSnapshot,
     ...noDisk,
-    ...repeated,
     ...sandboxLimit,
     conflict: { when: "The snapshot is not ready.", message: 'the snapshot is not ready, it is in state "creating"' },
     unprocessable: {
@@ -86,7 +81,7 @@ export const remove = operation({
   description: "Sandboxes created from it are not affected.",
   of: "snapshot",
   success: ok("The snapshot is deleted.", DeletedSnapshot, { message: "Snapshot deleted", name: snapshot.name, deferred: false }),
-  failures: { ...noSnapshot, conflict: { when: "The snapshot is still being taken.", message: "the snapshot is still being taken" } },
+  failures: { conflict: { when: "The snapshot is still being taken.", message: "the snapshot is still being taken" } },
 });
 
 export const removeAll = operation({

@@ -9,7 +9,7 @@ const refreshMs = 15_000;
 
 /** A status as a coloured label. */
 export function pill(status: string): HTMLElement {
-  return h("span", { class: `pill ${status.replaceAll(/[^a-z-]/g, "")}` }, h("span", { class: "dot", "aria-hidden": "true" }), status);
+  return h("span", `pill ${status.replaceAll(/[^a-z-]/g, "")}`, h("span", { class: "dot", "aria-hidden": "true" }), status);
 }
 
 /** A relative time, with the exact time in the tooltip. */
@@ -36,7 +36,7 @@ export function meter(label: string, used: number, limit: number): HTMLElement {
 
 /** Shown instead of an empty table. */
 export function emptyState(name: IconName, title: string, words: string, ...actions: Child[]): HTMLElement {
-  return h("div", { class: "empty" }, h("div", { class: "empty-icon" }, icon(name)), h("h2", {}, title), h("p", {}, words), ...actions);
+  return h("div", "empty", h("div", "empty-icon", icon(name)), h("h2", {}, title), h("p", {}, words), ...actions);
 }
 
 /** Shows an error in place of what failed. */
@@ -45,7 +45,7 @@ export function errorNotice(error: unknown, retry?: () => unknown): HTMLElement 
     "div",
     { class: "notice error", role: "alert" },
     icon("warning"),
-    h("div", { class: "notice-words" }, messageOf(error), requestIdOf(error)),
+    h("div", "notice-words", messageOf(error), requestIdOf(error)),
     retry ? button({ label: "Try again", size: "small", onClick: () => void retry() }) : null,
   );
 }
@@ -56,7 +56,7 @@ export function messageOf(error: unknown): string {
 
 /** The request id, by which the operator finds the error in the log. */
 export function requestIdOf(error: unknown): HTMLElement | null {
-  return error instanceof APIError && error.requestId ? h("code", { class: "request-id" }, error.requestId) : null;
+  return error instanceof APIError && error.requestId ? h("code", "request-id", error.requestId) : null;
 }
 
 /** A page heading with its actions. */
@@ -64,9 +64,9 @@ export function pageHeader(title: string, words: Child, ...actions: Child[]): HT
   const heading = h("h1", { tabindex: -1 }, title);
   return h(
     "header",
-    { class: "page-header" },
-    h("div", { class: "page-title" }, heading, words ? h("p", { class: "page-words" }, words) : null),
-    actions.length ? h("div", { class: "actions" }, ...actions) : null,
+    "page-header",
+    h("div", "page-title", heading, words ? h("p", "page-words", words) : null),
+    actions.length ? h("div", "actions", ...actions) : null,
   );
 }
 
@@ -74,7 +74,7 @@ export function pageHeader(title: string, words: Child, ...actions: Child[]): HT
 export function snippet(text: string, label: string): HTMLElement {
   return h(
     "div",
-    { class: "snippet" },
+    "snippet",
     h("pre", { tabindex: 0, "aria-label": label }, h("code", {}, text)),
     copyButton(() => text, `Copy ${label}`),
   );
@@ -93,7 +93,7 @@ const pages = [
 export function settingsFrame(current: (typeof pages)[number][1], ...content: Child[]): HTMLElement {
   const links = pages.map(([label, href]) => h("a", { href, class: "sub-link", "aria-current": href === current ? "page" : undefined }, label));
   const header = pageHeader("Settings", null);
-  return h("div", { class: "page" }, header, h("nav", { class: "sub-nav", "aria-label": "Settings" }, ...links), ...content);
+  return h("div", "page", header, h("nav", { class: "sub-nav", "aria-label": "Settings" }, ...links), ...content);
 }
 
 /** A form that runs `submit`, one at a time, and shows its error in `trouble`. The button must be part of the content. */
@@ -116,11 +116,11 @@ export function formOf(
 /** An id with a copy button. */
 export function idOf(id: string, shown = id): HTMLElement {
   const copy = copyButton(() => id, "Copy id");
-  return h("span", { class: "id" }, h("code", { title: id === shown ? undefined : id }, shown), copy);
+  return h("span", "id", h("code", { title: id === shown ? undefined : id }, shown), copy);
 }
 
 /** One number of a page, with what it means. */
 export function figure(title: string, value: string, words = "", bar?: HTMLElement): HTMLElement {
-  const shown = h("div", { class: "figure-value" }, value, words ? h("span", { class: "figure-words" }, words) : null);
-  return h("div", { class: "figure card" }, h("div", { class: "figure-title" }, title), shown, bar ?? null);
+  const shown = h("div", "figure-value", value, words ? h("span", "figure-words", words) : null);
+  return h("div", "figure card", h("div", "figure-title", title), shown, bar ?? null);
 }

@@ -53,7 +53,7 @@ export async function whileBusy<T>(element: HTMLButtonElement, work: () => Promi
 function tell(element: HTMLButtonElement, words: string): () => void {
   const label = [...element.childNodes];
   const startedAt = performance.now();
-  const elapsed = h("span", { class: "elapsed" });
+  const elapsed = h("span", "elapsed");
   const clock = setInterval(() => {
     elapsed.textContent = `${Math.floor((performance.now() - startedAt) / 1_000)} s`;
   }, 1_000);

@@ -41,8 +41,8 @@ function showKey({ name, key }: NewApiKey): void {
   shown.addEventListener("copy", () => {
     isCopied ||= getSelection()?.toString().trim() === key;
   });
-  const secret = h("div", { class: "secret" }, shown, copy);
-  const warning = h("div", { class: "notice warning" }, icon("warning"), h("div", {}, "Copy it now: it is not stored and cannot be shown again."));
+  const secret = h("div", "secret", shown, copy);
+  const warning = h("div", "notice warning", icon("warning"), h("div", {}, "Copy it now: it is not stored and cannot be shown again."));
   openDialog({
     title: "Your new API key",
     words: h("span", {}, "Send it in the header ", h("code", {}, "x-api-key"), ". Its name is ", h("strong", {}, name), "."),

@@ -23,15 +23,15 @@ export function field({ label, hint, unit, optional, attributes = {} }: FieldOpt
   const problem = h("p", { id: `${id}-problem`, class: "problem", "aria-live": "polite" });
   const describedBy = hint ? `${id}-hint ${id}-problem` : `${id}-problem`;
   const input = h("input", { id, class: "input", autocomplete: "off", spellcheck: "false", "aria-describedby": describedBy, ...attributes });
-  const control = unit ? h("div", { class: "with-unit" }, input, h("span", { class: "unit", "aria-hidden": "true" }, unit)) : input;
+  const control = unit ? h("div", "with-unit", input, h("span", { class: "unit", "aria-hidden": "true" }, unit)) : input;
   const complain = (words = ""): void => {
     problem.textContent = words;
     if (words) input.setAttribute("aria-invalid", "true");
     else input.removeAttribute("aria-invalid");
   };
   input.addEventListener("input", () => complain());
-  const name = h("label", { for: id }, label, optional ? h("span", { class: "optional" }, "optional") : null, unit ? hidden(` in ${unit}`) : null);
-  const element = h("div", { class: "field" }, name, control, hint ? h("p", { id: `${id}-hint`, class: "hint" }, hint) : null, problem);
+  const name = h("label", { for: id }, label, optional ? h("span", "optional", "optional") : null, unit ? hidden(` in ${unit}`) : null);
+  const element = h("div", "field", name, control, hint ? h("p", { id: `${id}-hint`, class: "hint" }, hint) : null, problem);
   return {
     element,
     input,
@@ -60,7 +60,7 @@ export function choice<T extends string>(
     });
     return h("label", { class: "choice-option", title: spoken ?? false }, input, h("span", {}, words));
   });
-  const element = h("fieldset", { class: "choice" }, h("legend", {}, label), h("div", { class: "choice-options" }, ...buttons));
+  const element = h("fieldset", "choice", h("legend", {}, label), h("div", "choice-options", ...buttons));
   return {
     element,
     get value() {
@@ -84,9 +84,9 @@ export function explainedChoice<T extends string>(
     input.addEventListener("change", () => {
       value = option;
     });
-    return h("div", { class: "option" }, input, h("label", { for: id }, words), h("p", { id: `${id}-hint`, class: "hint" }, explanation));
+    return h("div", "option", input, h("label", { for: id }, words), h("p", { id: `${id}-hint`, class: "hint" }, explanation));
   });
-  const element = h("fieldset", { class: "explained" }, h("legend", {}, label), h("div", { class: "options" }, ...lines));
+  const element = h("fieldset", "explained", h("legend", {}, label), h("div", "options", ...lines));
   return {
     element,
     get value() {
@@ -97,7 +97,7 @@ export function explainedChoice<T extends string>(
 
 export function checkbox(label: string): { readonly element: HTMLElement; readonly input: HTMLInputElement } {
   const input = h("input", { type: "checkbox" });
-  return { element: h("label", { class: "checkbox" }, input, h("span", {}, label)), input };
+  return { element: h("label", "checkbox", input, h("span", {}, label)), input };
 }
 
 /** Focuses the first field with an error. Returns whether there was one. */
@@ -107,4 +107,4 @@ export function focusProblem(fields: readonly Field[]): boolean {
   return wrong !== undefined;
 }
 
-export const hidden = (words: string): HTMLElement => h("span", { class: "visually-hidden" }, words);
+export const hidden = (words: string): HTMLElement => h("span", "visually-hidden", words);

@@ -29,7 +29,7 @@ function panel(hasKey: boolean, hasSandbox: boolean, changed: () => void): HTMLE
     '  -H "x-api-key: $SANDGATE_API_KEY" -H "content-type: application/json" \\',
     `  -d '{"image":"default","name":"first"}'`,
   ].join("\n");
-  const head = h("div", { class: "steps-head" }, h("h2", {}, "First steps"), h("p", {}, "A key, a sandbox, a command: two minutes."));
+  const head = h("div", "steps-head", h("h2", {}, "First steps"), h("p", {}, "A key, a sandbox, a command: two minutes."));
   return [
     head,
     step(1, "Create an API key", "Your programs send it with every request. It is shown once.", hasKey, hasKey ? null : create),
@@ -47,7 +47,7 @@ function panel(hasKey: boolean, hasSandbox: boolean, changed: () => void): HTMLE
 
 function step(number: number, title: string, words: string, done: boolean, ...content: (HTMLElement | null)[]): HTMLElement {
   const badge = h("span", { class: `step-number${done ? " done" : ""}`, "aria-hidden": "true" }, done ? icon("check") : number);
-  const heading = h("h3", {}, title, done ? h("span", { class: "visually-hidden" }, " (done)") : null);
+  const heading = h("h3", {}, title, done ? h("span", "visually-hidden", " (done)") : null);
   const body = done ? [heading] : [heading, h("p", {}, words), ...content.filter((part) => part !== null)];
-  return h("div", { class: `step${done ? " done" : ""}` }, badge, h("div", { class: "step-body" }, ...body));
+  return h("div", `step${done ? " done" : ""}`, badge, h("div", "step-body", ...body));
 }

@@ -39,7 +39,7 @@ export function liveList<Item, Row>({ noun, plural: all, signal, everyMs, table,
   let page = 1;
   let total = 0;
   let items: readonly Item[] = [];
-  const element = h("div", { class: "stack" }, skeleton());
+  const element = h("div", "stack", skeleton());
   const state = h("p", { class: "quiet", role: "status" });
   const refresh = (): void => turns.now();
   const pages = pager((wanted) => {

@@ -23,7 +23,7 @@ interface ResourceFields {
 export function resourceFields(given: { readonly [kind in Kind]?: number | "" }, emptyWords = ""): ResourceFields {
   const all = (Object.entries(given) as [Kind, number | ""][]).map(([kind, value]) => ({ kind, field: numberField(kind, value, emptyWords) }));
   return {
-    element: h("div", { class: `columns-${all.length}${emptyWords ? " roomy" : ""}` }, ...all.map(({ field: { element } }) => element)),
+    element: h("div", `columns-${all.length}${emptyWords ? " roomy" : ""}`, ...all.map(({ field: { element } }) => element)),
     fields: all.map(({ field: number }) => number),
     check: () => {
       for (const { field: number } of all) checkNumber(number, emptyWords !== "");
@@ -55,7 +55,7 @@ export interface Variables {
 }
 
 export function variableRows(hint?: string): Variables {
-  const rows = h("div", { class: "variable-rows" });
+  const rows = h("div", "variable-rows");
   const add = button({ label: "Add variable", icon: "plus", size: "small", onClick: () => addRow() });
   const addRow = (): void => {
     const attributes = { class: "input mono", autocomplete: "off", spellcheck: "false" };
@@ -65,7 +65,7 @@ export function variableRows(hint?: string): Variables {
       row.remove();
       add.focus();
     });
-    const row = h("div", { class: "variable-row" }, name, value, remove);
+    const row = h("div", "variable-row", name, value, remove);
     rows.append(row);
     name.focus();
   };
@@ -75,7 +75,7 @@ export function variableRows(hint?: string): Variables {
     return Object.fromEntries(pairs.filter(([name, value]) => name || value));
   };
   return {
-    element: h("fieldset", { class: "variables" }, h("legend", {}, "Environment variables"), hint ? h("p", { class: "hint" }, hint) : null, rows, add),
+    element: h("fieldset", "variables", h("legend", {}, "Environment variables"), hint ? h("p", "hint", hint) : null, rows, add),
     read,
   };
 }

@@ -27,14 +27,14 @@ export function createShell(): Shell {
     { class: "sidebar", id: "sidebar" },
     wordmark(),
     h("nav", { class: "nav", "aria-label": "Main" }, ...links),
-    h("div", { class: "sidebar-end" }, referenceLink(), themeChoice(), accountBox()),
+    h("div", "sidebar-end", referenceLink(), themeChoice(), accountBox()),
   );
   const main = h("main", { id: "content", class: "content", tabindex: -1 });
   const scrim = h("div", { class: "scrim", hidden: true });
   const drawer = createDrawer(sidebar, main, scrim);
-  const topBar = h("header", { class: "top-bar" }, drawer.opener, wordmark());
+  const topBar = h("header", "top-bar", drawer.opener, wordmark());
   const skip = h("a", { class: "skip-link", href: "#content" }, "Skip to content");
-  const element = h("div", { class: "shell" }, skip, topBar, sidebar, scrim, main);
+  const element = h("div", "shell", skip, topBar, sidebar, scrim, main);
   const show = (page: HTMLElement, path: string): void => {
     drawer.close();
     fill(main, page);
@@ -86,8 +86,8 @@ function accountBox(): HTMLElement {
       }
     }),
   );
-  const words = h("div", { class: "account-words" }, h("span", { class: "account-name", title: who }, who), h("span", { class: "badge" }, tier));
-  return h("div", { class: "account" }, words, logOutButton);
+  const words = h("div", "account-words", h("span", { class: "account-name", title: who }, who), h("span", "badge", tier));
+  return h("div", "account", words, logOutButton);
 }
 
 /** On narrow screens the sidebar opens over the page, which is inert meanwhile. */

@@ -18,8 +18,8 @@ export interface Table<T> {
 
 export function table<T>(label: string, columns: readonly Column<T>[], keyOf: (item: T) => string, isMarked: (item: T) => boolean = () => false): Table<T> {
   const body = h("tbody");
-  const heads = columns.map((column) => h("th", { scope: "col", class: classOf(column) }, column.title || h("span", { class: "visually-hidden" }, "Actions")));
-  const element = h("div", { class: "table-frame" }, h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, ...heads)), body));
+  const heads = columns.map((column) => h("th", { scope: "col", class: classOf(column) }, column.title || h("span", "visually-hidden", "Actions")));
+  const element = h("div", "table-frame", h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, ...heads)), body));
   const rows = new Map<string, { row: HTMLTableRowElement; seen: string }>();
   const show = (items: readonly T[]): void => {
     const wanted = new Set(items.map(keyOf));

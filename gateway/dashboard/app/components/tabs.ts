@@ -49,7 +49,7 @@ export function tabs(label: string, all: readonly Tab[]): HTMLElement {
   }
   const asked = all.findIndex(({ name }) => `#${name}` === location.hash);
   choose(Math.max(0, asked));
-  return h("div", { class: "tabs" }, h("div", { class: "tab-list", role: "tablist", "aria-label": label }, ...handles), ...panels);
+  return h("div", "tabs", h("div", { class: "tab-list", role: "tablist", "aria-label": label }, ...handles), ...panels);
 }
 
 function targetOf(key: string, index: number, size: number): number {

@@ -23,10 +23,10 @@ function profile(): HTMLElement {
   const burst = limits.burst < limits.requests_per_minute ? `, at most ${count(limits.burst)} at once` : "";
   const facts = h(
     "dl",
-    { class: "fact-list" },
-    ...fact("E-mail", email ?? h("span", { class: "quiet" }, "None")),
+    "fact-list",
+    ...fact("E-mail", email ?? h("span", "quiet", "None")),
     ...fact("Name", name),
-    ...fact("Tier", h("span", {}, h("span", { class: "badge" }, tier), operator ? h("span", { class: "badge" }, "operator") : null)),
+    ...fact("Tier", h("span", {}, h("span", "badge", tier), operator ? h("span", "badge", "operator") : null)),
     ...fact("Limits of each key", `${count(limits.requests_per_minute)} requests a minute${burst}, ${plural(limits.sandboxes, "sandbox")} at the same time`),
     ...fact("Account", h("code", {}, id)),
     ...fact("Since", fullTime(created_at)),
@@ -41,7 +41,7 @@ function password(): HTMLElement {
   const wanted = input("New password", "new_password", "new-password", `At least ${passwordCharactersMin} characters.`);
   const repeated = input("New password again", "repeat_password", "new-password");
   const all = [current, wanted, repeated];
-  const trouble = h("div", { class: "form-trouble" });
+  const trouble = h("div", "form-trouble");
   const send = button({ label: "Change password", type: "submit", kind: "primary" });
   const submit = async (): Promise<void> => {
     if (!current.value) current.complain("Enter your current password.");
@@ -59,12 +59,7 @@ function password(): HTMLElement {
 }
 
 function section(title: string, words: string, content: Child): HTMLElement {
-  return h(
-    "section",
-    { class: "setting card" },
-    h("div", { class: "setting-head" }, h("h2", {}, title), h("p", {}, words)),
-    h("div", { class: "setting-body" }, content),
-  );
+  return h("section", "setting card", h("div", "setting-head", h("h2", {}, title), h("p", {}, words)), h("div", "setting-body", content));
 }
 
 function fact(name: string, value: Child): HTMLElement[] {

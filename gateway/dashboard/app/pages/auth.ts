@@ -29,7 +29,7 @@ export function loginPage(visit: Visit): View {
       throw error;
     }
   };
-  const more = h("p", { class: "auth-more" });
+  const more = h("p", "auth-more");
   whenSignUpIs(true, visit, () => fill(more, "New here? ", h("a", { href: `/signup${location.search}` }, "Create an account")));
   return frame("Log in", "Log in to Sandgate", authForm([email, password], "Log in", submit), more);
 }
@@ -48,10 +48,10 @@ export function signupPage(visit: Visit): View {
     await call("POST", "/v1/auth/signup", { body, anonymous: true });
     enter(await logInAfterSignUp({ email: body.email, password: body.password }), visit);
   };
-  const more = h("p", { class: "auth-more" }, "Have an account? ", h("a", { href: `/login${location.search}` }, "Log in"));
+  const more = h("p", "auth-more", "Have an account? ", h("a", { href: `/login${location.search}` }, "Log in"));
   const form = authForm([email, name, password], "Create account", submit);
   const view = frame("Sign up", "Create your account", form, more);
-  whenSignUpIs(false, visit, () => fill(form, h("p", { class: "notice" }, "Signing up is closed on this server. Ask its operator for an account.")));
+  whenSignUpIs(false, visit, () => fill(form, h("p", "notice", "Signing up is closed on this server. Ask its operator for an account.")));
   return view;
 }
 
@@ -71,7 +71,7 @@ function enter(session: Session, visit: Visit): void {
 }
 
 function authForm(fields: readonly Field[], label: string, submit: () => Promise<void>): HTMLFormElement {
-  const trouble = h("div", { class: "form-trouble" });
+  const trouble = h("div", "form-trouble");
   const send = button({ label, kind: "primary", type: "submit" });
   return formOf("auth-form", [...fields.map(({ element }) => element), trouble, send], trouble, send, submit);
 }
@@ -85,6 +85,6 @@ function whenSignUpIs(open: boolean, { signal }: Visit, then: () => void): void 
 }
 
 function frame(title: string, heading: string, ...content: Child[]): View {
-  const box = h("div", { class: "auth-box" }, mark(), h("h1", { tabindex: -1 }, heading), ...content);
-  return { title, element: h("main", { class: "bare auth" }, box, themeChoice()), layout: "bare" };
+  const box = h("div", "auth-box", mark(), h("h1", { tabindex: -1 }, heading), ...content);
+  return { title, element: h("main", "bare auth", box, themeChoice()), layout: "bare" };
 }

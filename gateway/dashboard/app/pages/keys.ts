@@ -59,7 +59,7 @@ export function keysPage({ signal }: Visit): View {
   }
   void load();
   document.addEventListener("sandgate:reconnected", () => void load(), { signal });
-  const head = h("div", { class: "section-head" }, h("div", {}, h("h2", {}, "API keys"), active), h("div", { class: "actions" }, create));
+  const head = h("div", "section-head", h("div", {}, h("h2", {}, "API keys"), active), h("div", "actions", create));
   return { title: "API keys", element: settingsFrame("/settings/keys", head, place) };
 }
 
@@ -68,7 +68,7 @@ function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>
     { title: "Name", cell: nameCell },
     { title: "Key", cell: ({ prefix }) => h("code", {}, `${prefix}…`), wide: true },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), wide: true },
-    { title: "Last used", cell: ({ last_used_at }) => (last_used_at ? timeAgo(last_used_at) : h("span", { class: "quiet" }, "Never")), wide: true },
+    { title: "Last used", cell: ({ last_used_at }) => (last_used_at ? timeAgo(last_used_at) : h("span", "quiet", "Never")), wide: true },
     { title: "Status", cell: ({ revoked_at }) => pill(revoked_at ? "revoked" : "active") },
     {
       title: "",
@@ -80,5 +80,5 @@ function columns(revoke: (key: ApiKey) => void): Parameters<typeof table<ApiKey>
 
 /** Includes the prefix, which has no separate column on narrow screens. */
 function nameCell({ name, prefix }: ApiKey): HTMLElement {
-  return h("div", { class: "two-lines" }, h("span", { class: "strong clip" }, name), h("code", { class: "narrow-only" }, `${prefix}…`));
+  return h("div", "two-lines", h("span", "strong clip", name), h("code", "narrow-only", `${prefix}…`));
 }

@@ -17,7 +17,7 @@ export function notFoundPage(): View {
 export function suspendedPage(message: string): View {
   // A full reload, because nothing of this session is usable any more.
   const other = button({ label: "Log in with another account", onClick: () => location.assign("/login") });
-  const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", { class: "quiet" }, message)];
+  const words = ["This account cannot be used at the moment. Ask the operator of this server about it.", h("span", "quiet", message)];
   return { title: "Account suspended", element: notice("Account suspended", words, other, "bare"), layout: "bare" };
 }
 
@@ -27,7 +27,7 @@ export function otherAccountPage(former: Account, now: Account): View {
   const goOn = button({ label: `Go on as ${nameOf(now)}`, kind: "primary", onClick: () => location.assign("/") });
   const words = [
     h("span", {}, "You are logged in as ", h("strong", {}, nameOf(now)), " in another tab. This page belonged to ", h("strong", {}, nameOf(former)), "."),
-    h("span", { class: "quiet" }, "Nothing can be done from this page any more."),
+    h("span", "quiet", "Nothing can be done from this page any more."),
   ];
   return { title: "Another account is logged in", element: notice("Another account is logged in", words, goOn, "bare"), layout: "bare" };
 }
@@ -41,11 +41,11 @@ export function unreachablePage(error: unknown): View {
 function notice(title: string, words: readonly Child[], action: Child, layout: "shell" | "bare"): HTMLElement {
   const content = h(
     "div",
-    { class: "notice-page" },
+    "notice-page",
     layout === "bare" ? mark() : null,
     h("h1", { tabindex: -1 }, title),
     ...words.map((word) => h("div", {}, word)),
     action,
   );
-  return layout === "bare" ? h("main", { class: "bare" }, content) : content;
+  return layout === "bare" ? h("main", "bare", content) : content;
 }

@@ -15,7 +15,7 @@ const everyMs = 10_000;
 const hourMs = 3_600_000;
 
 export function overviewPage({ signal }: Visit): View {
-  const place = h("div", { class: "stack" }, skeleton(6));
+  const place = h("div", "stack", skeleton(6));
   const body = overview(() => turns.now());
   const turns = poll({
     everyMs,
@@ -29,12 +29,12 @@ export function overviewPage({ signal }: Visit): View {
     },
   });
   const header = pageHeader("Overview", null, linkButton("New sandbox", "/sandboxes?new", "primary"));
-  return { title: "Overview", element: h("div", { class: "page" }, header, place) };
+  return { title: "Overview", element: h("div", "page", header, place) };
 }
 
 function overview(refresh: () => void): { readonly element: HTMLElement; show(usage: AccountUsage): void } {
   const steps = firstSteps(refresh);
-  const figures = h("div", { class: "figures" });
+  const figures = h("div", "figures");
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
   const common = { scale: count, least: 4, ends: clockOf, empty: "Nothing in the last hour." };
   const requests = chart({
@@ -45,7 +45,7 @@ function overview(refresh: () => void): { readonly element: HTMLElement; show(us
   });
   const sandboxes = chart({ ...common, title: "Sandboxes", kind: "line", read: ({ at, value }) => `${clockOf(at)}  ${plural(value, "sandbox")}` });
   const keys = keyTable();
-  const element = h("div", { class: "stack" }, steps.element, figures, h("div", { class: "charts" }, requests.element, sandboxes.element), keys.element);
+  const element = h("div", "stack", steps.element, figures, h("div", "charts", requests.element, sandboxes.element), keys.element);
   const show = (usage: AccountUsage): void => {
     const to = Date.parse(usage.timestamp);
     const points = (pick: (minute: AccountUsage["history"][number]) => Omit<Point, "at">): Point[] =>
@@ -94,22 +94,17 @@ function keyTable(): { readonly element: HTMLElement; show(keys: readonly KeyUsa
       {
         title: "Key",
         cell: ({ name, prefix, dashboard }) =>
-          h(
-            "div",
-            { class: "two-lines" },
-            h("span", { class: "strong clip" }, dashboard ? "This dashboard" : name),
-            prefix ? h("code", {}, `${prefix}…`) : null,
-          ),
+          h("div", "two-lines", h("span", "strong clip", dashboard ? "This dashboard" : name), prefix ? h("code", {}, `${prefix}…`) : null),
       },
       { title: "Requests", cell: ({ name, requests }) => amount(`Requests of ${name}`, requests.limit - requests.remaining, requests.limit) },
       { title: "Sandboxes", cell: ({ name, sandboxes }) => amount(`Sandboxes of ${name}`, sandboxes.used, sandboxes.limit) },
     ],
     ({ id }) => id,
   );
-  const head = h("div", { class: "section-head" }, h("h2", {}, "Use by key"), h("a", { class: "quiet-link", href: "/settings/keys" }, "Manage keys"));
+  const head = h("div", "section-head", h("h2", {}, "Use by key"), h("a", { class: "quiet-link", href: "/settings/keys" }, "Manage keys"));
   return { element: h("section", {}, head, list.element), show: list.show };
 }
 
 function amount(label: string, used: number, limit: number): HTMLElement {
-  return h("div", { class: "amount" }, h("span", { class: "number" }, `${count(used)} / ${count(limit)}`), meter(label, used, limit));
+  return h("div", "amount", h("span", "number", `${count(used)} / ${count(limit)}`), meter(label, used, limit));
 }

@@ -24,9 +24,9 @@ const soonMs = 1_000;
 export function sandboxPage(visit: Visit): View {
   const { params, signal } = visit;
   const id = params.id ?? "";
-  const place = h("div", { class: "stack" }, skeleton(6));
+  const place = h("div", "stack", skeleton(6));
   const heading = h("h1", { tabindex: -1 }, "Sandbox");
-  const head = h("div", { class: "sandbox-head" }, h("div", { class: "title-line" }, heading));
+  const head = h("div", "sandbox-head", h("div", "title-line", heading));
   let status: SandboxInfo["status"] | undefined;
   const show = (sandbox: SandboxInfo): void => {
     if (status !== sandbox.status) {
@@ -49,7 +49,7 @@ export function sandboxPage(visit: Visit): View {
     },
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/sandboxes" }, icon("back"), "Sandboxes"));
-  return { title: "Sandbox", element: h("div", { class: "page" }, crumbs, head, place) };
+  return { title: "Sandbox", element: h("div", "page", crumbs, head, place) };
 }
 
 function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal): Child[] {
@@ -75,10 +75,10 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
     ["Created", timeAgo(created_at)],
   ];
   return [
-    h("div", { class: "title-line" }, heading, pill(status), h("div", { class: "actions" }, terminal, ...copies, remove)),
+    h("div", "title-line", heading, pill(status), h("div", "actions", terminal, ...copies, remove)),
     h("div", {}, idOf(id)),
     error ? errorNotice(new Error(error)) : null,
-    h("dl", { class: "facts" }, ...facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
+    h("dl", "facts", ...facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
   ];
 }
 
@@ -98,5 +98,5 @@ function inTheMaking(): HTMLElement {
 
 function gone(status: SandboxInfo["status"] | undefined): HTMLElement {
   const words = status === undefined ? "There is no such sandbox. It may have been deleted." : "This sandbox has been deleted.";
-  return h("div", { class: "empty" }, h("h2", {}, words), linkButton("All sandboxes", "/sandboxes"));
+  return h("div", "empty", h("h2", {}, words), linkButton("All sandboxes", "/sandboxes"));
 }

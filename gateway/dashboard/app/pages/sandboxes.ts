@@ -33,7 +33,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
   }
   const newButton = button({ label: "New sandbox", icon: "plus", kind: "primary", onClick: create });
   const header = pageHeader("Sandboxes", list.state, list.deleteAll, newButton);
-  return { title: "Sandboxes", element: h("div", { class: "page" }, header, list.element) };
+  return { title: "Sandboxes", element: h("div", "page", header, list.element) };
 }
 
 function nothingYet(create: () => void): HTMLElement {
@@ -46,7 +46,7 @@ function columns(askToDelete: (sandbox: SandboxInfo) => void): readonly Column<S
     { title: "Name", cell: nameCell },
     { title: "Status", cell: ({ status, error }) => h("span", { title: error ?? false }, pill(status)) },
     { title: "Image", cell: ({ image }) => h("span", { class: "clip", title: image }, imageName(image)), wide: true },
-    { title: "Size", cell: (sandbox) => h("span", { class: "number" }, sizeWords(sandbox)), wide: true },
+    { title: "Size", cell: (sandbox) => h("span", "number", sizeWords(sandbox)), wide: true },
     { title: "Network", cell: ({ network }) => networkWords(network.access), wide: true },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), align: "end" },
     { title: "", align: "end", cell: (sandbox) => iconButton(`Delete ${sandbox.name}`, "trash", () => askToDelete(sandbox)) },
@@ -55,7 +55,7 @@ function columns(askToDelete: (sandbox: SandboxInfo) => void): readonly Column<S
 
 function nameCell({ id, name }: SandboxInfo): HTMLElement {
   const path = `/sandboxes/${encodeURIComponent(id)}`;
-  return h("div", { class: "two-lines" }, h("a", { class: "strong clip", href: path }, name), idOf(id, shortId(id)));
+  return h("div", "two-lines", h("a", { class: "strong clip", href: path }, name), idOf(id, shortId(id)));
 }
 
 /** The image's name, shortened for the images of this installation; the full name is in the tooltip. */

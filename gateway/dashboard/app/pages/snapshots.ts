@@ -21,7 +21,7 @@ const words = "Files of sandboxes as they were at one moment, to start others fr
 export function snapshotsPage(visit: Visit): View {
   if (hasFeature("snapshots")) return { title: "Snapshots", element: listOf(visit) };
   const none = emptyState("snapshots", "Snapshots are not available on this server yet.", "Sandboxes keep their files until they are deleted.");
-  return { title: "Snapshots", element: h("div", { class: "page" }, pageHeader("Snapshots", words), none) };
+  return { title: "Snapshots", element: h("div", "page", pageHeader("Snapshots", words), none) };
 }
 
 function listOf({ signal, query }: Visit): HTMLElement {
@@ -44,7 +44,7 @@ function listOf({ signal, query }: Visit): HTMLElement {
     nothing: nothingYet,
     loss: "cannot be restored any more. Sandboxes that were made from them live on.",
   });
-  return h("div", { class: "page" }, pageHeader("Snapshots", h("span", {}, words, list.state), list.deleteAll), list.element);
+  return h("div", "page", pageHeader("Snapshots", h("span", {}, words, list.state), list.deleteAll), list.element);
 }
 
 function confirmDelete({ id, name }: SnapshotInfo, then: () => void): void {
@@ -79,7 +79,7 @@ function columns(remove: (snapshot: SnapshotInfo) => void): readonly Column<Show
     { title: "Name", cell: nameCell },
     { title: "Taken of", cell: sourceCell, wide: true },
     { title: "Consistency", cell: consistencyCell, wide: true },
-    { title: "Size", cell: ({ size_bytes }) => h("span", { class: "number" }, bytes(size_bytes)), wide: true, align: "end" },
+    { title: "Size", cell: ({ size_bytes }) => h("span", "number", bytes(size_bytes)), wide: true, align: "end" },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), align: "end" },
     { title: "", cell: (snapshot) => actions(snapshot, remove), align: "end" },
   ];
@@ -99,20 +99,14 @@ async function existing(snapshots: readonly SnapshotInfo[], signal: AbortSignal)
 
 /** Includes what the columns hidden on narrow screens would show. */
 function nameCell({ id, name, size_bytes, consistency }: SnapshotInfo): HTMLElement {
-  const narrow = h("span", { class: "quiet narrow-only" }, `${bytes(size_bytes)} · ${ways[consistency][0]}`);
-  return h(
-    "div",
-    { class: "two-lines names" },
-    h("span", { class: "strong clip", title: name }, name),
-    h("div", { class: "wide-only" }, idOf(id, shortId(id))),
-    narrow,
-  );
+  const narrow = h("span", "quiet narrow-only", `${bytes(size_bytes)} · ${ways[consistency][0]}`);
+  return h("div", "two-lines names", h("span", { class: "strong clip", title: name }, name), h("div", "wide-only", idOf(id, shortId(id))), narrow);
 }
 
 function sourceCell({ source_sandbox_id: id, source_sandbox_name: name, has_source }: ShownSnapshot): HTMLElement {
   const source = has_source ? sandboxLink({ id, name }) : h("span", { class: "quiet", title: `${name} has been deleted` }, name);
   source.classList.add("clip");
-  return h("div", { class: "two-lines" }, source);
+  return h("div", "two-lines", source);
 }
 
 function consistencyCell({ consistency }: SnapshotInfo): HTMLElement {
@@ -123,7 +117,7 @@ function consistencyCell({ consistency }: SnapshotInfo): HTMLElement {
 function actions(snapshot: SnapshotInfo, remove: (snapshot: SnapshotInfo) => void): HTMLElement {
   return h(
     "div",
-    { class: "row-actions" },
+    "row-actions",
     button({ label: "Restore", size: "small", onClick: () => openRestore(snapshot) }),
     iconButton(`Delete ${snapshot.name}`, "trash", () => remove(snapshot)),
   );

@@ -10,7 +10,7 @@ import type { View, Visit } from "../router.ts";
 export function terminalPage({ params, query, signal }: Visit): View {
   const id = params.id ?? "";
   const path = `/sandboxes/${encodeURIComponent(id)}`;
-  const place = h("div", { class: "terminal-place" });
+  const place = h("div", "terminal-place");
   const name = h("span", {}, "Sandbox");
   const begin = async (): Promise<void> => {
     // Loaded only when needed: the emulator is larger than all other pages together.
@@ -26,13 +26,13 @@ export function terminalPage({ params, query, signal }: Visit): View {
   });
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: path }, icon("back"), name));
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Terminal");
-  const element = h("div", { class: "terminal-page" }, crumbs, heading, place);
+  const element = h("div", "terminal-page", crumbs, heading, place);
   followSeenHeight(element, signal);
   return { title: "Terminal", element };
 }
 
 function gone(): HTMLElement {
-  return h("div", { class: "empty" }, h("h2", {}, "There is no such sandbox. It may have been deleted."), linkButton("All sandboxes", "/sandboxes"));
+  return h("div", "empty", h("h2", {}, "There is no such sandbox. It may have been deleted."), linkButton("All sandboxes", "/sandboxes"));
 }
 
 /**

@@ -44,7 +44,7 @@ export function barOf(state: State, actions: BarActions): HTMLElement | undefine
 
 function again({ startAnother, close }: BarActions, first?: Child): HTMLElement {
   const another = button({ label: "Start a new one", size: "small", onClick: startAnother });
-  return h("div", { class: "actions" }, first, another, button({ label: "Close", size: "small", onClick: close }));
+  return h("div", "actions", first, another, button({ label: "Close", size: "small", onClick: close }));
 }
 
 const spinner = (): HTMLElement => h("span", { class: "spinner", "aria-hidden": "true" });

@@ -19,7 +19,7 @@ export interface DeskOptions {
 
 export class Desk {
   readonly tabs = h("div", { class: "terminal-tabs", role: "tablist", "aria-label": "Terminals" });
-  readonly panels = h("div", { class: "terminal-panels" });
+  readonly panels = h("div", "terminal-panels");
   /** Shared by all terminals. */
   readonly modifiers = new Modifiers();
   readonly #options: DeskOptions;
@@ -106,7 +106,7 @@ export class Desk {
       },
       onLeave: () => tab.focus(),
     });
-    const bar = h("div", { class: "terminal-bar-place" });
+    const bar = h("div", "terminal-bar-place");
     const panel = h("div", { class: "terminal-panel", id, role: "tabpanel", "aria-labelledby": `${id}-tab` }, bar, live.screen.element);
     const place = { live, tab, panel, bar };
     this.#places.push(place);

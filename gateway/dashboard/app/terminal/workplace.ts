@@ -47,14 +47,7 @@ export async function openWorkplace({ place, sandboxId, watched, signal }: Workp
     empty.hidden = desk.seen !== undefined;
     desk.panels.hidden = desk.seen === undefined;
   };
-  fill(
-    place,
-    h("div", { class: "terminal-head" }, desk.tabs, ...(watched ? [] : [start("New"), more.element]), tools.element),
-    desk.panels,
-    empty,
-    keys,
-    hint(),
-  );
+  fill(place, h("div", "terminal-head", desk.tabs, ...(watched ? [] : [start("New"), more.element]), tools.element), desk.panels, empty, keys, hint());
   changed();
   if (watched) return desk.join(watched, "watch");
   const sessions = await running();
@@ -85,5 +78,5 @@ function hint(): HTMLElement {
   const key = (words: string): HTMLElement => h("kbd", {}, words);
   const stays = "Terminals go on for up to an hour when this page is left. ";
   const ways = [stays, key("Ctrl+Shift+A"), " selects all, ", key("Ctrl+Shift+C"), " copies, ", key("Ctrl+Shift+V"), " pastes, "];
-  return h("p", { class: "terminal-hint" }, ...ways, key("Ctrl+Shift+L"), " leaves the terminal");
+  return h("p", "terminal-hint", ...ways, key("Ctrl+Shift+L"), " leaves the terminal");
 }

@@ -1,5 +1,7 @@
 /** The volume is made, found again however the last run has ended, and refused with a reason; on real loop devices. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
@@ -55,6 +57,34 @@ test("the worker makes subvolumes and deletes them; their limits hold, and stay 
   const groups = readdirSync("/sys/fs/btrfs").find((name) => existsSync(join("/sys/fs/btrfs", name, "devices", (mountAt(dir)?.source ?? "").slice(5))));
   const levels = join("/sys/fs/btrfs", groups ?? "", "qgroups/drop_subtree_threshold");
   if (existsSync(levels)) assert.equal(readFileSync(levels, "utf8").trim(), "8");
+});
+
+test("counts that an older kernel has kept of deleted subvolumes are forgotten, and a start while one is being deleted goes on", async () => {
+  const { dir } = await prepared();
+  const sandbox = join(dir, "sandbox");
+  await asWorker("btrfs", "subvolume", "create", sandbox);
+  await asWorker("sh", "-c", 'for i in $(seq 500); do head -c 9000 /dev/zero > "$1/$i"; done', "sh", sandbox);
+  await asWorker("btrfs", "subvolume", "delete", sandbox);
+  await prepared();
+  const ran: string[] = [];
+  const older = async (why: string, argv: readonly string[]): Promise<string> => {
+    if (argv[1] !== "qgroup") return administrator.run(why, argv);
+    ran.push(argv.join(" "));
+    return "Qgroupid    Referenced    Exclusive   Path\n--------    ----------    ---------   ----\n0/5 16.00KiB 16.00KiB   <toplevel>\n0/256 1.00KiB 1.00KiB   <stale>\n0/257 16.00KiB 16.00KiB   sandbox";
+  };
+  await prepareVolume(instance, { ...administrator, run: older });
+  assert.deepEqual(ran, [`btrfs qgroup show ${dir}`, `btrfs qgroup destroy 0/256 ${dir}`]);
+});
+
+test("while somebody uses it, it stays mounted", async () => {
+  const { dir } = await prepared();
+  const user = spawn("sleep", ["1000"], { cwd: dir });
+  await once(user, "spawn");
+  assert.equal(await unmount(dir), false);
+  assert.equal(mountAt(dir)?.type, "btrfs");
+  user.kill();
+  await once(user, "exit");
+  assert.ok(await unmount(dir));
 });
 
 test("it is found again: mounted as it is, unmounted, or with its folder gone", async () => {

@@ -14,7 +14,7 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
   const timeout = field({ label: "Timeout", unit: "s", attributes: { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "none" } });
   const folder = field({ label: "Working directory", attributes: { class: "input mono", placeholder: "default" } });
   const run = button({ label: "Run", icon: "play", kind: "primary", type: "submit" });
-  const runs = h("div", { class: "runs" });
+  const runs = h("div", "runs");
   const shorten = (): void => {
     while (runs.children.length > runsMax) runs.lastElementChild?.remove();
   };
@@ -49,7 +49,7 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
       finished();
     });
   };
-  const options = h("div", { class: "run-options" }, folder.element, timeout.element, run);
+  const options = h("div", "run-options", folder.element, timeout.element, run);
   const form = h("form", { class: "run-form card", novalidate: true }, command.element, options);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -60,7 +60,7 @@ export function consolePanel(id: string, signal: AbortSignal, finished: () => vo
     event.preventDefault();
     start();
   });
-  return { element: h("div", { class: "stack" }, h("h2", { class: "visually-hidden" }, "Console"), form, runs), shown: () => void fillOnce() };
+  return { element: h("div", "stack", h("h2", "visually-hidden", "Console"), form, runs), shown: () => void fillOnce() };
 }
 
 interface CommandBox {
@@ -104,7 +104,7 @@ function commandBox(): CommandBox {
   const label = h("label", { class: "visually-hidden", for: id }, "Command");
   const hint = h("p", { id: `${id}-hint`, class: "visually-hidden" }, "Enter runs it, Shift and Enter begins a new line.");
   return {
-    element: h("div", { class: "command-line" }, label, prompt, input, hint),
+    element: h("div", "command-line", label, prompt, input, hint),
     input,
     recall: (commands) => {
       earlier.unshift(...commands.filter((one, index) => one !== commands[index + 1]));

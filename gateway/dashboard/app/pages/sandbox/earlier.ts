@@ -22,7 +22,7 @@ export async function earlierRuns(id: string, most: number, signal: AbortSignal)
   const entries = (await read(id, most, signal)).filter(({ source }) => source !== "session");
   const shown = new Map<string, HTMLElement>();
   const runs = entries.map((entry) => {
-    const element = h("details", { class: "run card" });
+    const element = h("details", "run card");
     show(element, entry);
     if (entry.execution_id !== undefined) shown.set(entry.execution_id, element);
     return { element, command: entry.command };
@@ -54,18 +54,18 @@ async function follow(id: string, most: number, shown: ReadonlyMap<string, HTMLE
 function show(element: HTMLElement, entry: LogEntry): void {
   const { command, command_bytes, status, exit_code, execution_time_ms, timestamp, error } = entry;
   const outcome = outcomeOf(status, exit_code, error);
-  const took = h("span", { class: "run-time number" }, outcome.state === "running" || execution_time_ms === null ? "" : duration(execution_time_ms));
+  const took = h("span", "run-time number", outcome.state === "running" || execution_time_ms === null ? "" : duration(execution_time_ms));
   const foot = h(
     "div",
-    { class: "run-foot" },
-    h("span", { class: "run-status" }, h("span", {}, outcome.words), timeAgo(timestamp)),
+    "run-foot",
+    h("span", "run-status", h("span", {}, outcome.words), timeAgo(timestamp)),
     h(
       "div",
-      { class: "actions" },
+      "actions",
       copyButton(() => command, command_bytes === undefined ? "Copy command" : "Copy the beginning of the command"),
     ),
   );
-  fill(element, runHead(command, h("span", { class: "run-sign" }, mark(outcome)), took), outputOf(entry), foot);
+  fill(element, runHead(command, h("span", "run-sign", mark(outcome)), took), outputOf(entry), foot);
   element.classList.toggle("silent", !entry.stdout && !entry.stderr && !isRunning(entry));
 }
 
@@ -73,7 +73,7 @@ function show(element: HTMLElement, entry: LogEntry): void {
 function outputOf({ stdout, stderr, stdout_truncated, stderr_truncated }: LogEntry): HTMLElement {
   const isCut = stdout_truncated || stderr_truncated;
   const cut = h("p", { class: "output-cut", hidden: !isCut }, "Output is cut: the log keeps the first 4 KiB of each stream.");
-  const text = h("pre", { class: "output-text", tabindex: 0, "aria-label": "Output" }, stdout ? h("span", { class: "stdout" }, stdout) : null);
-  if (stderr) text.append(h("span", { class: "stderr" }, stderr));
-  return h("div", { class: "output" }, cut, text);
+  const text = h("pre", { class: "output-text", tabindex: 0, "aria-label": "Output" }, stdout ? h("span", "stdout", stdout) : null);
+  if (stderr) text.append(h("span", "stderr", stderr));
+  return h("div", "output", cut, text);
 }

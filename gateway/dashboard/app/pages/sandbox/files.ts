@@ -11,22 +11,17 @@ import { fill, h, uniqueId } from "../../dom.ts";
 import { bytes } from "../../format.ts";
 
 export function filesPanel(id: string, signal: AbortSignal): Panel {
-  const element = h(
-    "div",
-    { class: "stack" },
-    h("h2", { class: "visually-hidden" }, "Files"),
-    h("div", { class: "two-cards" }, uploadCard(id, signal), downloadCard(id, signal)),
-  );
+  const element = h("div", "stack", h("h2", "visually-hidden", "Files"), h("div", "two-cards", uploadCard(id, signal), downloadCard(id, signal)));
   return { element };
 }
 
 function uploadCard(id: string, signal: AbortSignal): HTMLElement {
   const inputId = uniqueId("file");
   const input = h("input", { id: inputId, type: "file", class: "file-input" });
-  const chosen = h("span", { class: "drop-words" }, "Choose a file or drop it here");
+  const chosen = h("span", "drop-words", "Choose a file or drop it here");
   const drop = h("label", { class: "drop", for: inputId }, icon("upload"), chosen);
   const path = field({ label: "Path in the sandbox", attributes: { class: "input mono", placeholder: "/work/data.csv" } });
-  const result = h("div", { class: "form-trouble" });
+  const result = h("div", "form-trouble");
   const progress = h("progress", { class: "progress", max: 1, value: 0, "aria-label": "Upload", hidden: true });
   const send = button({ label: "Upload", icon: "upload", kind: "primary", type: "submit" });
   let file: File | undefined;
@@ -53,13 +48,13 @@ function uploadCard(id: string, signal: AbortSignal): HTMLElement {
       progress.value = 0;
     }
   };
-  return formCard("Upload", [h("div", { class: "drop-frame" }, input, drop), path.element, progress, result, h("div", {}, send)], result, send, submit);
+  return formCard("Upload", [h("div", "drop-frame", input, drop), path.element, progress, result, h("div", {}, send)], result, send, submit);
 }
 
 function downloadCard(id: string, signal: AbortSignal): HTMLElement {
   const path = field({ label: "Path in the sandbox", attributes: { class: "input mono", placeholder: "/work/result.json" } });
   const archive = checkbox("A folder, as a tar archive");
-  const result = h("div", { class: "form-trouble" });
+  const result = h("div", "form-trouble");
   const send = button({ label: "Download", icon: "download", kind: "primary", type: "submit" });
   const submit = async (): Promise<void> => {
     path.complain(path.value.startsWith("/") ? "" : "Enter an absolute path.");

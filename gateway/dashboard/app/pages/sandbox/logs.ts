@@ -16,7 +16,7 @@ const entriesMax = 100;
 export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly changed: () => void } {
   const place = h("div", {}, skeleton());
   const total = h("span", { class: "quiet", role: "status" });
-  const list = h("div", { class: "log-list" });
+  const list = h("div", "log-list");
   let visible = false;
   const page = async (cursor?: string): Promise<void> => {
     const from = new Date(Date.now() - dayMs).toISOString();
@@ -44,9 +44,9 @@ export function logsPanel(id: string, signal: AbortSignal): Panel & { readonly c
     }
   };
   const refresh = button({ label: "Refresh", icon: "refresh", size: "small", onClick: (element) => void whileBusy(element, load) });
-  const head = h("div", { class: "section-head" }, h("div", {}, h("h2", {}, "Logs"), total), refresh);
+  const head = h("div", "section-head", h("div", {}, h("h2", {}, "Logs"), total), refresh);
   return {
-    element: h("div", { class: "stack" }, head, place),
+    element: h("div", "stack", head, place),
     shown: () => {
       visible = true;
       void load();
@@ -65,26 +65,26 @@ function entryRow(entry: LogEntry): HTMLElement {
   const failed = status === "completed" && exit_code !== 0;
   const head = h(
     "summary",
-    { class: "log-head" },
+    "log-head",
     icon("chevron"),
-    h("code", { class: "log-command" }, command),
+    h("code", "log-command", command),
     pill(failed ? "failed" : status),
-    h("span", { class: "log-exit number wide-only" }, exit_code === null || status === "running" ? "" : `exit ${exit_code}`),
-    h("span", { class: "log-time number wide-only" }, execution_time_ms === null ? "" : duration(execution_time_ms)),
+    h("span", "log-exit number wide-only", exit_code === null || status === "running" ? "" : `exit ${exit_code}`),
+    h("span", "log-time number wide-only", execution_time_ms === null ? "" : duration(execution_time_ms)),
     timeAgo(timestamp),
   );
   const facts = [source, working_dir, `exit code ${exit_code ?? "none"}`, request_id].filter(Boolean).join(" · ");
   return h(
     "details",
-    { class: "log-entry" },
+    "log-entry",
     head,
     h(
       "div",
-      { class: "log-body" },
+      "log-body",
       h("pre", { class: "log-text", tabindex: 0, "aria-label": "Command" }, command),
-      command_bytes === undefined ? null : h("p", { class: "quiet" }, `The beginning of a command of ${count(command_bytes)} bytes.`),
+      command_bytes === undefined ? null : h("p", "quiet", `The beginning of a command of ${count(command_bytes)} bytes.`),
       ...outputs(entry),
-      h("p", { class: "quiet" }, facts),
+      h("p", "quiet", facts),
     ),
   );
 }
@@ -99,5 +99,5 @@ function outputs({ stdout, stderr, stdout_truncated, stderr_truncated }: LogEntr
     .map(([name, text, cut]) =>
       h("div", {}, h("h3", {}, name, cut ? " (its beginning)" : ""), h("pre", { class: `log-text ${name}`, tabindex: 0, "aria-label": name }, text ?? "")),
     );
-  return blocks.length ? blocks : [h("p", { class: "quiet" }, "It printed nothing.")];
+  return blocks.length ? blocks : [h("p", "quiet", "It printed nothing.")];
 }

@@ -35,7 +35,7 @@ export class Output {
   #lineHeight = 0;
 
   constructor() {
-    this.element = h("div", { class: "output" }, this.#cut, this.#text);
+    this.element = h("div", "output", this.#cut, this.#text);
     this.#text.addEventListener("scroll", () => {
       const { scrollTop, scrollHeight, clientHeight } = this.#text;
       if (scrollHeight - clientHeight - scrollTop < nearEndPx) this.#follows = true;
@@ -100,7 +100,7 @@ export class Output {
   #block(): Block {
     const last = this.#last;
     if (last && last.size < (last.endsLine ? blockMax : lineMax)) return last;
-    this.#last = { element: h("div", { class: "output-block" }), size: 0, lines: 0, endsLine: true };
+    this.#last = { element: h("div", "output-block"), size: 0, lines: 0, endsLine: true };
     this.#text.append(this.#last.element);
     return this.#last;
   }

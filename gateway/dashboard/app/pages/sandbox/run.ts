@@ -24,13 +24,13 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
   const stop = new AbortController();
   const output = new Output();
   const startedAt = performance.now();
-  const elapsed = h("span", { class: "run-time number" });
+  const elapsed = h("span", "run-time number");
   const status = h("span", { class: "run-status", role: "status", "aria-live": "polite" });
   const stopButton = button({ label: "Stop", icon: "stop", size: "small", onClick: () => stop.abort() });
   const copyCommand = copyButton(() => execution.command, "Copy command");
-  const sign = h("span", { class: "run-sign" }, mark(running));
+  const sign = h("span", "run-sign", mark(running));
   const head = runHead(execution.command, sign, elapsed);
-  const foot = h("div", { class: "run-foot" }, status, h("div", { class: "actions" }, copyCommand, stopButton));
+  const foot = h("div", "run-foot", status, h("div", "actions", copyCommand, stopButton));
   const element = h("details", { class: "run card", open: true }, head, output.element, foot);
   const tick = (): string => (elapsed.textContent = duration(performance.now() - startedAt));
   const timer = setInterval(tick, tickMs);
@@ -68,7 +68,7 @@ export function startRun(id: string, execution: Execution, pageSignal: AbortSign
 
 /** The part of a command's entry that is visible while it is closed. */
 export function runHead(command: string, ...about: HTMLElement[]): HTMLElement {
-  return h("summary", { class: "run-head" }, icon("chevron"), h("code", { class: "run-command" }, command), ...about);
+  return h("summary", "run-head", icon("chevron"), h("code", "run-command", command), ...about);
 }
 
 function endOf(last: StreamLine | undefined): Outcome {
@@ -131,5 +131,5 @@ export function outcomeOf(status: string, exitCode: number | null, error?: strin
 export function mark({ state, exitCode }: Outcome): HTMLElement {
   const sign = signs[state];
   const shown = sign ? icon(sign) : h("span", { class: "dot", "aria-hidden": "true" });
-  return h("span", { class: `pill ${state} run-mark` }, shown, state, exitCode === undefined ? null : h("span", { class: "number" }, `exit ${exitCode}`));
+  return h("span", `pill ${state} run-mark`, shown, state, exitCode === undefined ? null : h("span", "number", `exit ${exitCode}`));
 }

@@ -21,8 +21,8 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   let samples: readonly UsageSample[] = [];
   let turns: Poll | undefined;
   let stop = new AbortController();
-  const figures = h("div", { class: "figures" });
-  const trouble = h("div", { class: "form-trouble" });
+  const figures = h("div", "figures");
+  const trouble = h("div", "form-trouble");
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
   const empty = "No samples in this period yet. One is taken every 10 seconds.";
   const cpu = chart({
@@ -85,9 +85,9 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
     fill(figures, ...figuresOf(current));
     draw();
   };
-  const head = h("div", { class: "section-head" }, h("h2", {}, "Usage"), range.element);
+  const head = h("div", "section-head", h("h2", {}, "Usage"), range.element);
   return {
-    element: h("div", { class: "stack" }, head, trouble, figures, h("div", { class: "charts" }, cpu.element, memory.element)),
+    element: h("div", "stack", head, trouble, figures, h("div", "charts", cpu.element, memory.element)),
     shown: () => {
       stop = new AbortController();
       const over = AbortSignal.any([signal, stop.signal]);
