@@ -8,7 +8,7 @@ import type { GatewayContext } from "../context.ts";
 import type { CallFacts, OpenFacts, OperationDocs } from "../docs/operation.ts";
 import { readJson } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Allowance } from "./rate.ts";
+import type { Allowance } from "./pipeline.ts";
 
 /** A promise only if there is something to wait for. */
 export type Answering = Promise<void> | void;

@@ -5,10 +5,10 @@ import type { SessionNotice } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/stream/session/frames.ts";
 import { type closeReasons, windowBytes } from "../../shared/stream/session/protocol.ts";
 import { Stream } from "../../shared/stream/stream.ts";
+import type { StreamListener } from "../../shared/stream/window.ts";
 import type { OutputRing } from "./ring.ts";
 import type { Session } from "./session.ts";
 
