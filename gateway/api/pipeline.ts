@@ -15,7 +15,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { rateLimited, type Verdict } from "../limit/rates.ts";
 import type { Admission } from "./admission.ts";
 import { audit } from "./audit.ts";
-import type { Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
+import type { Allowance, Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
 
 export interface Pipeline {
   readonly context: GatewayContext;
@@ -106,13 +106,6 @@ function answerError({ log }: GatewayContext, exchange: Exchange, thrown: unknow
   }
   exchange.sendError(error);
 }
-
-/**
- * The budget that a call counts against. `requests`: the tokens of the caller. `pages`: a separate allowance for browsers,
- * so that looking at settings is free. `lookups`: a separate allowance for all callers, for what a client looks up before
- * it carries out a command.
- */
-export type Allowance = "requests" | "pages" | "lookups";
 
 /** Of the allowances other than `requests`. */
 const ownPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };

@@ -10,7 +10,13 @@ import { type closeReasons, windowBytes } from "../../shared/stream/session/prot
 import { Stream } from "../../shared/stream/stream.ts";
 import type { StreamListener } from "../../shared/stream/window.ts";
 import type { OutputRing } from "./ring.ts";
-import type { Session } from "./session.ts";
+
+/** What arrives from the client. `closed` comes once, whichever side ended it. */
+interface Listener {
+  message(from: Attachment, message: ClientMessage): void;
+  input(from: Attachment, bytes: Uint8Array): void;
+  closed(from: Attachment): void;
+}
 
 /** Output that a client missed because it was no longer kept. */
 interface Gap {
@@ -20,14 +26,14 @@ interface Gap {
 
 export class Attachment implements StreamListener {
   readonly #stream: Stream;
-  readonly #session: Session;
+  readonly #session: Listener;
   #hasLeft = false;
   /** Offset of the next byte to send. */
   #cursor = 0;
   #acknowledged = 0;
   #gaps: Gap[] = [];
 
-  constructor(hub: StreamHub, target: StreamTarget, session: Session) {
+  constructor(hub: StreamHub, target: StreamTarget, session: Listener) {
     this.#session = session;
     this.#stream = Stream.answer(hub, target, { listener: this });
   }
