@@ -38,13 +38,13 @@ export async function concurrency({ installation, runs, signal, say }: Setting):
 }
 
 async function compare(contenders: readonly Contender[], clients: number, signal: AbortSignal): Promise<Row[]> {
-  const results = contenders.map(({ name }) => ({ name, latencies: [] as number[], wallMs: 0 }));
+  const results = contenders.map((contender) => ({ ...contender, latencies: [] as number[], wallMs: 0 }));
   for (let round = 0; round < rounds; round++) {
-    for (const [index, { calls, call }] of contenders.entries()) {
+    for (const result of results) {
       signal.throwIfAborted();
-      const { latencies, wallMs } = await inParallel(clients, calls(clients), call);
-      results[index]?.latencies.push(...latencies);
-      (results[index] as { wallMs: number }).wallMs += wallMs;
+      const { latencies, wallMs } = await inParallel(clients, result.calls(clients), result.call);
+      result.latencies.push(...latencies);
+      result.wallMs += wallMs;
     }
   }
   const task = clients === 1 ? "execute true by 1 client" : `execute true by ${clients} clients`;

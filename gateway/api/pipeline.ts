@@ -6,14 +6,16 @@
  * A call that fails one of the first three steps never reaches a worker. A call that waits for nothing is answered
  * synchronously, without a promise: promises would be most of the cost of a cheap call.
  */
+
+import type { Policy } from "../../shared/bus/contract/gateways.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { rateLimited, type Verdict } from "../limit/rates.ts";
 import type { Admission } from "./admission.ts";
 import { audit } from "./audit.ts";
-import { spend } from "./rate.ts";
-import type { Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
+import type { Allowance, Answering, AnyoneRoute, CallerRoute, CallRoute, Route } from "./route.ts";
 
 export interface Pipeline {
   readonly context: GatewayContext;
@@ -103,4 +105,37 @@ function answerError({ log }: GatewayContext, exchange: Exchange, thrown: unknow
     );
   }
   exchange.sendError(error);
+}
+
+/** Of the allowances other than `requests`. */
+const ownPolicy: Policy = { limit: 600, burst: 600, windowMs: 60_000 };
+
+/** Spends one of the caller's tokens and reports in headers what is left; synchronously unless another gateway must be asked. @throws {SandgateError} `rate_limited`. */
+function spend(context: GatewayContext, exchange: Exchange, caller: Caller, allowance: Allowance): Promise<void> | void {
+  const isOwn = allowance === "lookups" || (allowance === "pages" && caller.session !== undefined);
+  const policy = isOwn ? ownPolicy : caller.policy;
+  const verdict = context.rates.take(isOwn ? `${caller.limitKey}:${allowance}` : caller.limitKey, policy);
+  if (verdict instanceof Promise) return verdict.then((later) => apply(context, exchange, caller, policy, later));
+  apply(context, exchange, caller, policy, verdict);
+}
+
+function apply({ activity, keyUses }: GatewayContext, exchange: Exchange, caller: Caller, policy: Policy, verdict: Verdict): void {
+  exchange.rateLimit = { policy: policyHeader(policy), state: `"requests";r=${verdict.remaining};t=${Math.ceil(verdict.nextMs / 1_000)}` };
+  if (policy !== ownPolicy) {
+    activity.count(caller, verdict.granted);
+    keyUses.note(caller);
+  }
+  if (!verdict.granted) throw rateLimited(`the limit of ${policy.limit} requests a minute is reached`, verdict);
+}
+
+const policyHeaders = new WeakMap<Policy, string>();
+
+/** The `RateLimit-Policy` header of the IETF draft: quota, and window in seconds. */
+function policyHeader(policy: Policy): string {
+  let header = policyHeaders.get(policy);
+  if (header === undefined) {
+    header = `"requests";q=${policy.limit};w=${policy.windowMs / 1_000}`;
+    policyHeaders.set(policy, header);
+  }
+  return header;
 }

@@ -8,7 +8,6 @@ import type { GatewayContext } from "../context.ts";
 import type { CallFacts, OpenFacts, OperationDocs } from "../docs/operation.ts";
 import { readJson } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Allowance } from "./rate.ts";
 
 /** A promise only if there is something to wait for. */
 export type Answering = Promise<void> | void;
@@ -18,6 +17,13 @@ type Method = CallFacts["method"];
 export interface OpenRoute extends OpenFacts {
   readonly answer: (context: GatewayContext, exchange: Exchange) => Answering;
 }
+
+/**
+ * The budget that a call counts against. `requests`: the tokens of the caller. `pages`: a separate allowance for browsers,
+ * so that looking at settings is free. `lookups`: a separate allowance for all callers, for what a client looks up before
+ * it carries out a command.
+ */
+export type Allowance = "requests" | "pages" | "lookups";
 
 interface Limited extends CallFacts {
   /** The allowance that a call spends. */

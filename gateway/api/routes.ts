@@ -27,7 +27,7 @@ import { authSettings, changePassword, logIn, logOut, signUp } from "../handlers
 import { cloneSandbox } from "../handlers/clone.ts";
 import { execute, executeAsync } from "../handlers/execute.ts";
 import { download, stat, upload } from "../handlers/files.ts";
-import { asset, favicon, health, openApi, page, pagePaths, readiness, reference } from "../handlers/pages.ts";
+import { asset, fileOf, health, page, pagePaths, readiness } from "../handlers/pages.ts";
 import { restoreSnapshot } from "../handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, findSandboxes, getSandbox, listSandboxes } from "../handlers/sandboxes.ts";
 import { listSessions, makeSessionToken, openSession } from "../handlers/sessions.ts";
@@ -90,9 +90,9 @@ export const routes: readonly Route[] = [
   route("DELETE", "/v1/admin/sandboxes/:id", nothing, admin.deleteSandbox, deleteAnySandbox, forOperators),
   { access: "open", method: "GET", path: "/healthz", answer: health, docs: operations.health },
   { access: "open", method: "GET", path: "/readyz", answer: readiness, docs: operations.readiness },
-  { access: "open", method: "GET", path: "/openapi.json", answer: openApi, docs: operations.document },
-  { access: "open", method: "GET", path: "/docs", answer: reference, docs: operations.page },
-  { access: "open", method: "GET", path: "/favicon.svg", answer: favicon, docs: "page" },
+  { access: "open", method: "GET", path: "/openapi.json", answer: fileOf("document"), docs: operations.document },
+  { access: "open", method: "GET", path: "/docs", answer: fileOf("reference"), docs: operations.page },
+  { access: "open", method: "GET", path: "/favicon.svg", answer: fileOf("favicon"), docs: "page" },
   { access: "open", method: "GET", path: "/assets/*", answer: asset, docs: "page" },
   ...pagePaths.map((path): OpenRoute => ({ access: "open", method: "GET", path, answer: page, docs: "page" })),
 ];

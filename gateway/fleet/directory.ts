@@ -56,10 +56,11 @@ export class Directory<T extends Listed> {
     return entry;
   }
 
-  /** Takes over an entry from a worker's reply, unless the directory already has it or a newer version. */
-  note(entry: T): void {
+  /** Takes over an entry from a worker's reply, unless the directory already has it or a newer version. Returns the entry. */
+  note(entry: T): T {
     const known = this.mirror.get(entry.id);
     if (!known || known.status === "creating") this.mirror.note(entry);
+    return entry;
   }
 
   /** Forgets an entry that its worker reports as gone, before the directory does. */

@@ -19,20 +19,16 @@ export async function cloneSandbox(context: GatewayContext, { exchange, by, call
   const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
-  const answerWith = ({ sandbox, snapshot }: Made): Clone => {
-    context.sandboxes.note(sandbox);
-    exchange.audited = { made: [sandbox.id, snapshot.id] };
-    return { sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) };
-  };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { clone: { sandbox_id: id, snapshot_name, ...wanted } },
     run: (reservationId) =>
       // Reserves the place first: a snapshot that could not be used would pause the sandbox's processes for nothing.
-      withReservation(context, caller, reservationId, async () => answerWith(await clone(context, { by, caller, reservationId }, id, snapshot_name, wanted))),
-    recover: async (attemptId) => {
-      const found = await attempted(context, attemptId, wait);
-      return found && answerWith(found);
+      withReservation(context, caller, reservationId, () => clone(context, { by, caller, reservationId }, id, snapshot_name, wanted)),
+    recover: (attemptId) => attempted(context, attemptId, wait),
+    show: ({ sandbox, snapshot }) => {
+      exchange.audited = { made: [sandbox.id, snapshot.id] };
+      return { sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) };
     },
   });
 }

@@ -1,7 +1,7 @@
 /** execute and execute_async: a stream from the worker, collected until its end or passed on as it arrives. */
 
-import { messageChecker } from "../../shared/bus/checks.ts";
 import { commandCalls, type ExecutionEnd } from "../../shared/bus/contract/commands.ts";
+import { messageChecker } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { commandBytesMax, type ExecuteAsyncBody, type ExecuteBody } from "../../shared/schemas/executions.ts";
 import type { Stream } from "../../shared/stream/stream.ts";

@@ -1,7 +1,7 @@
 /** upload, download and stat. Bytes are passed through at the speed of the slower side. */
 
-import { messageChecker } from "../../shared/bus/checks.ts";
 import { fileCalls } from "../../shared/bus/contract/files.ts";
+import { messageChecker } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type DownloadQuery, type FileInfo, type StatQuery, type UploadQuery, type UploadResult, UploadTarget } from "../../shared/schemas/files.ts";
 import { checker } from "../../shared/schemas/validate.ts";

@@ -46,24 +46,18 @@ export function asset(context: GatewayContext, exchange: Exchange): void {
   sendAsset(exchange, file, assetHeaders);
 }
 
-export function favicon({ dashboard }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, dashboard.favicon);
-}
-
 /** Sends a file from memory, or 304 if the browser already has it. */
-export function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset, baseHeaders = publicHeaders): void {
+function sendAsset(exchange: Exchange, { body, contentType, etag }: Asset, baseHeaders = publicHeaders): void {
   const headers = { ...baseHeaders, etag };
   if (exchange.header("if-none-match").split(/, */).includes(etag)) exchange.send(304, "", "", headers);
   else exchange.send(200, contentType, body, headers);
 }
 
-export function openApi({ dashboard }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, dashboard.document);
-}
-
-export function reference({ dashboard }: GatewayContext, exchange: Exchange): void {
-  sendAsset(exchange, dashboard.reference);
-}
+/** Sends one of the files that have a path of their own. */
+export const fileOf =
+  (name: "favicon" | "document" | "reference") =>
+  ({ dashboard }: GatewayContext, exchange: Exchange): void =>
+    sendAsset(exchange, dashboard[name]);
 
 export function health(_context: GatewayContext, exchange: Exchange): void {
   const answer: Health = { status: "ok" };

@@ -36,22 +36,18 @@ export async function restoreSnapshot(context: GatewayContext, { exchange, by, c
   const { name, image, resources, env_vars, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
   const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, storage: resources?.storage, env_vars, wait };
-  const answerWith = (entry: SandboxEntry): SandboxInfo => {
-    context.sandboxes.note(entry);
-    exchange.audited = { made: [entry.id] };
-    return present(entry);
-  };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { restore: { snapshot_id: id, ...wanted } },
     run: async (reservationId) => {
       const snapshot = await context.snapshots.find(id, by.account_id);
       refuseNotReady(snapshot);
-      return withReservation(context, caller, reservationId, async () => answerWith(await restore(context, { by, caller, reservationId }, snapshot, wanted)));
+      return withReservation(context, caller, reservationId, () => restore(context, { by, caller, reservationId }, snapshot, wanted));
     },
-    recover: async (reservationId) => {
-      const entry = await context.sandboxes.settled(reservationId, wait ? context.workers.timeoutOf("restore") : 0);
-      return entry && answerWith(entry);
+    recover: (reservationId) => context.sandboxes.settled(reservationId, wait ? context.workers.timeoutOf("restore") : 0),
+    show: (entry) => {
+      exchange.audited = { made: [entry.id] };
+      return present(entry);
     },
   });
 }
@@ -75,7 +71,7 @@ export async function restore(
   const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
-    return await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call);
+    return context.sandboxes.note(await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call));
   } catch (error) {
     throw error instanceof NoResponder ? onlyItsOwn(snapshot.archived, "is gone or restarting") : error;
   }

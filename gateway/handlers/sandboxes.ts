@@ -58,21 +58,18 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     env_vars: body.env_vars ?? {},
     wait: body.wait_for_ready ?? true,
   };
-  const answerWith = (entry: SandboxEntry): SandboxInfo => {
-    context.sandboxes.note(entry);
-    exchange.audited = { target: entry.id };
-    return present(entry);
-  };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { create: wanted },
     run: (reservation_id) =>
-      withReservation(context, caller, reservation_id, async () =>
-        answerWith(await context.workers.place({ ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer })),
-      ),
-    recover: async (reservationId) => {
-      const entry = await context.sandboxes.settled(reservationId, wanted.wait ? context.workers.timeoutOf("create") : 0);
-      return entry && answerWith(entry);
+      withReservation(context, caller, reservation_id, async () => {
+        const call = { ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer };
+        return context.sandboxes.note(await context.workers.place(call));
+      }),
+    recover: (reservationId) => context.sandboxes.settled(reservationId, wanted.wait ? context.workers.timeoutOf("create") : 0),
+    show: (entry) => {
+      exchange.audited = { target: entry.id };
+      return present(entry);
     },
   });
 }
@@ -82,7 +79,7 @@ export function refuseBadImage({ config }: GatewayContext, image: string | undef
   if (image !== undefined) wantedImage(image, config);
 }
 
-/** Creates a sandbox with a reservation that lasts until it exists. @throws {SandgateError} also `sandbox_limit_reached`. */
+/** Creates a sandbox with a reservation that lasts until it exists and is noted. @throws {SandgateError} also `sandbox_limit_reached`. */
 export async function withReservation<T>({ reservations }: GatewayContext, caller: Caller, id: string, make: () => Promise<T>): Promise<T> {
   const reservation = await reservations.reserve(id, caller.limitKey, caller.limits.sandboxes);
   try {

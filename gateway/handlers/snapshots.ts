@@ -22,17 +22,14 @@ export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
 
 export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, SnapshotBody>): Promise<Answer<SnapshotInfo>> {
   const wanted = { name: body.name, quick: body.quick ?? false };
-  const answerWith = (entry: SnapshotEntry): SnapshotInfo => {
-    exchange.audited = { made: [entry.id] };
-    return presentSnapshot(entry);
-  };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { snapshot: { sandbox_id: id, ...wanted } },
-    run: async (attemptId) => answerWith(await takeSnapshot(context, by, { sandboxId: id, attemptId, ...wanted })),
-    recover: async (attemptId) => {
-      const entry = await attemptedSnapshot(context, attemptId);
-      return entry && answerWith(entry);
+    run: (attemptId) => takeSnapshot(context, by, { sandboxId: id, attemptId, ...wanted }),
+    recover: (attemptId) => attemptedSnapshot(context, attemptId),
+    show: (entry) => {
+      exchange.audited = { made: [entry.id] };
+      return presentSnapshot(entry);
     },
   });
 }
@@ -54,9 +51,7 @@ interface SnapshotWanted {
 export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId, attemptId, name, quick }: SnapshotWanted): Promise<SnapshotEntry> {
   const { worker_id } = await context.sandboxes.find(sandboxId, by.account_id);
   const call = { ...by, sandbox_id: sandboxId, name, quick, attempt_id: attemptId };
-  const entry = await context.workers.call(context.workers.worker(worker_id), "snapshot", call);
-  context.snapshots.note(entry);
-  return entry;
+  return context.snapshots.note(await context.workers.call(context.workers.worker(worker_id), "snapshot", call));
 }
 
 /**

@@ -6,13 +6,12 @@ import { type Logs, type LogsQuery, logsDefault, type SandboxUsage, type StatusQ
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
+import { iso } from "./views.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /** Workers share the bytes of a page; each gets at least this, for a few entries. */
 const shareBytesMin = 128 * 1024;
-
-const iso = (atMs: number): string => new Date(atMs).toISOString();
 
 export async function sandboxStatus(context: GatewayContext, { by, id, query }: Call<StatusQuery, unknown>): Promise<SandboxUsage> {
   const { fromMs, toMs } = period(query, dayMs);

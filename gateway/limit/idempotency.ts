@@ -35,14 +35,16 @@ type Kept = NonNullable<IdempotencyRecord["answer"]>;
 const kept = (made: unknown): Kept => ({ status: 201, body: JSON.stringify(made) });
 
 /** A call that can be repeated safely. */
-export interface Task<A> {
+export interface Task<M, A> {
   readonly accountId: string;
   /** The request, without the parts that differ between repetitions. */
   readonly wanted: object;
   /** Carries out the call. The created resource must carry the id of the attempt. */
-  run(attemptId: string): Promise<A>;
-  /** The answer of an unfinished attempt, if it created something after all. */
-  recover(attemptId: string): Promise<A | undefined>;
+  run(attemptId: string): Promise<M>;
+  /** What an unfinished attempt has created after all, if anything. */
+  recover(attemptId: string): Promise<M | undefined>;
+  /** The answer. */
+  show(made: M): A;
 }
 
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
@@ -72,9 +74,9 @@ export class Idempotency {
    *
    * @throws {SandgateError} `invalid_request` for a bad key, `idempotency_conflict` for a different call with the same key.
    */
-  async answer<A>(exchange: Exchange, task: Task<A>): Promise<Answer<A>> {
+  async answer<M, A>(exchange: Exchange, task: Task<M, A>): Promise<Answer<A>> {
     const key = exchange.header("idempotency-key");
-    if (!key) return task.run(newId("reservation"));
+    if (!key) return task.show(await task.run(newId("reservation")));
     if (!keyPattern.test(key)) throw new SandgateError("invalid_request", "the Idempotency-Key must be 1 to 255 printable ASCII characters");
     const name = digest(`${task.accountId}\n${key}`);
     const { answer, isReplay } = await this.#once(exchange, name, digest(canonical(task.wanted)), task);
@@ -82,7 +84,7 @@ export class Idempotency {
     return `${answer.body}\n` as JsonText<A>;
   }
 
-  async #once(exchange: Exchange, name: string, fingerprint: string, task: Task<unknown>): Promise<{ answer: Kept; isReplay: boolean }> {
+  async #once<M>(exchange: Exchange, name: string, fingerprint: string, task: Task<M, unknown>): Promise<{ answer: Kept; isReplay: boolean }> {
     for (;;) {
       const mine: IdempotencyRecord = { fingerprint, attempt_id: newId("reservation"), peer: this.#peers.peer };
       this.#working.add(mine.attempt_id);
@@ -104,9 +106,9 @@ export class Idempotency {
     }
   }
 
-  async #carryOut(name: string, record: IdempotencyRecord, task: Task<unknown>): Promise<Kept> {
+  async #carryOut<M>(name: string, record: IdempotencyRecord, task: Task<M, unknown>): Promise<Kept> {
     try {
-      const answer = kept(await task.run(record.attempt_id));
+      const answer = kept(task.show(await task.run(record.attempt_id)));
       await this.#bucket.put(name, { ...record, answer });
       return answer;
     } catch (thrown) {
@@ -119,11 +121,11 @@ export class Idempotency {
   }
 
   /** Continues an abandoned attempt; undefined when another call was faster. */
-  async #finish(
+  async #finish<M>(
     name: string,
     left: Versioned<IdempotencyRecord>,
     mine: IdempotencyRecord,
-    task: Task<unknown>,
+    task: Task<M, unknown>,
   ): Promise<{ answer: Kept; isReplay: boolean } | undefined> {
     const taken = { ...left.value, peer: mine.peer };
     this.#working.add(taken.attempt_id);
@@ -132,7 +134,7 @@ export class Idempotency {
       await pause(arrivalMs);
       const made = await task.recover(taken.attempt_id);
       if (!made) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
-      const answer = kept(made);
+      const answer = kept(task.show(made));
       await this.#bucket.put(name, { ...taken, answer });
       return { answer, isReplay: true };
     } finally {

@@ -3,15 +3,15 @@
  * passed through unparsed. The gateway keeps no session state, so the next connection may go to any gateway.
  */
 
-import { messageChecker } from "../../shared/bus/checks.ts";
 import { type SessionNotice, sessionCalls } from "../../shared/bus/contract/sessions.ts";
+import { messageChecker } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { ClientMessage } from "../../shared/schemas/sessions.ts";
-import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { decodeInput } from "../../shared/stream/session/frames.ts";
 import { closeCodeOf, closeReasons, firstMessageMs, frameBytesMax, inputBytesMax, laterControlBytesMax } from "../../shared/stream/session/protocol.ts";
 import { Stream } from "../../shared/stream/stream.ts";
+import type { StreamListener } from "../../shared/stream/window.ts";
 import { FramesLost } from "../../shared/stream/window.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";

@@ -1,6 +1,5 @@
 /** Calls as the contract declares them, over the bus. What arrives is checked: a request by who answers, a reply by who asked. */
 import type { Check } from "../schemas/validate.ts";
-import { messageChecker } from "./checks.ts";
 import {
   type Answerer,
   type Asked,
@@ -13,6 +12,7 @@ import {
   type VerbOf,
   verbsOf,
 } from "./contract/contract.ts";
+import { messageChecker } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { callSubject } from "./subjects.ts";
 

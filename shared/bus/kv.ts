@@ -3,10 +3,9 @@ import { JetStreamApiError, jetstreamManager, StorageType } from "@nats-io/jetst
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
-import { asDefect } from "./checks.ts";
 import { isApiError } from "./failures.ts";
 import { openStorage, setBytesMax } from "./jetstream.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { asDefect, decodeJson, encodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
 

@@ -5,7 +5,7 @@ import Type, { type Static } from "typebox";
 import { checker } from "../schemas/validate.ts";
 import { isApiError } from "./failures.ts";
 import { openStorage } from "./jetstream.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { decodeJson, encodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { layerStore, layerSubjects } from "./subjects.ts";
 

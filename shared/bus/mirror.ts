@@ -6,8 +6,8 @@ import type { Check } from "../schemas/validate.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { backoffMs, Condition, retry } from "../waiting.ts";
-import { decodeJson } from "./json.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
+import { decodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import type { Bucket } from "./subjects.ts";
 

@@ -6,7 +6,7 @@ import type { Logger } from "../util/log.ts";
 import { pause } from "../waiting.ts";
 import { type BusAccess, openConnection } from "./connect.ts";
 import { busLost, inTime, unanswered } from "./failures.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { decodeJson, encodeJson } from "./messages.ts";
 import { subjects } from "./subjects.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };

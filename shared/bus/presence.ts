@@ -7,10 +7,9 @@ import { SandgateError } from "../errors.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { answer, ask } from "./calls.ts";
-import { messageChecker } from "./checks.ts";
 import { NoResponder, PeerGone } from "./failures.ts";
 import { type Presence, Presence as PresenceSchema } from "./heartbeat.ts";
-import { decodeJson } from "./json.ts";
+import { decodeJson, messageChecker } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 

@@ -105,7 +105,6 @@ export class Connection {
     return this.json({ method: "POST", path, json, headers, repeatable: true, options: call, timeoutMs: slowTimeoutMs });
   }
 
-  /** @param scheme `ws:` for sessions, instead of `http:` */
   url(path: string, query: Query = {}): URL {
     const url = new URL(this.settings.baseUrl.href.replace(/\/$/, "") + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));

@@ -7,13 +7,7 @@ export class SandgateError extends Error {
 }
 
 /** What is known about the answer. */
-interface AnswerParts {
-  readonly status?: number | undefined;
-  readonly code?: string | undefined;
-  readonly reason?: ErrorReason | undefined;
-  readonly headers?: Headers | undefined;
-  readonly requestId?: string | undefined;
-}
+type AnswerParts = Partial<Pick<APIError, "status" | "code" | "reason" | "headers" | "requestId">>;
 
 /** A failed call. */
 export class APIError extends SandgateError {

@@ -1,9 +1,8 @@
 /** The streams of a process share one subscription. The hub passes each frame to the stream it belongs to. */
 
 import Type, { type Static } from "typebox";
-import { messageChecker } from "../bus/checks.ts";
 import { busLost } from "../bus/failures.ts";
-import { decodeJson } from "../bus/json.ts";
+import { decodeJson, messageChecker } from "../bus/messages.ts";
 import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";

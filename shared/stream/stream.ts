@@ -9,8 +9,7 @@ import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
 import type { FrameHeader, StreamEnd, StreamHub } from "./hub.ts";
-import { Inbox, type StreamListener } from "./inbox.ts";
-import { ReceiveWindow, SendWindow } from "./window.ts";
+import { Inbox, ReceiveWindow, SendWindow, type StreamListener } from "./window.ts";
 
 interface StreamOptions {
   /** Bytes that may wait here to be read, plus at most one frame. Absent if no bytes are read, or a listener receives them. */
@@ -95,22 +94,6 @@ export class Stream implements StreamEnd {
   /** Sends a message, numbered like data. Never throws. */
   say(message: unknown): void {
     this.#send({ message });
-  }
-
-  /**
-   * Sends everything from a source, reading it only while there is room. If the stream breaks, the source is drained, so that
-   * its writer can end.
-   *
-   * @param convert makes the payload for a piece; undefined to skip it
-   */
-  async pump(source: { next(): Promise<Buffer | undefined> }, convert = (piece: Buffer): Buffer | undefined => piece): Promise<void> {
-    for (;;) {
-      if (!this.#stop.signal.aborted) await this.room().catch(() => {});
-      const piece = await source.next();
-      if (!piece) return;
-      const bytes = convert(piece);
-      if (bytes && !this.#stop.signal.aborted) this.push(bytes);
-    }
   }
 
   /** Sends the last frame: everything has been sent. */

@@ -7,7 +7,7 @@ import { outOfMemory, type RunningCommand } from "../runtime/container/command.t
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
-import { OutputStream } from "./output.ts";
+import { OutputStream, pump } from "./output.ts";
 
 /** Exit codes as defined by the API. */
 const exitCodes = { timeout: 124, error: -1 } as const;
@@ -88,7 +88,7 @@ export class Execution implements Activity {
 
   async #pump(pipe: PipeReader, output: OutputStream): Promise<void> {
     const { stream } = this.#parts;
-    await stream.pump(pipe, (chunk) => output.take(chunk));
+    await pump(stream, pipe, (chunk) => output.take(chunk));
     const rest = output.flush();
     if (rest) stream.push(rest);
   }

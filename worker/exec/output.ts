@@ -1,5 +1,7 @@
 /** Turns a command's output into NDJSON lines for the client and a short preview for the log. */
 import { StringDecoder } from "node:string_decoder";
+import type { Stream } from "../../shared/stream/stream.ts";
+import type { PipeReader } from "../runtime/process/pipes.ts";
 
 /** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
@@ -59,5 +61,21 @@ export class Preview {
 
   get text(): string {
     return new StringDecoder("utf8").write(Buffer.concat(this.#chunks));
+  }
+}
+
+/**
+ * Sends everything from a source, reading it only while there is room. If the stream breaks, the source is drained, so that its
+ * writer can end.
+ *
+ * @param convert makes the payload for a piece; undefined to skip it
+ */
+export async function pump(stream: Stream, source: PipeReader, convert = (piece: Buffer): Buffer | undefined => piece): Promise<void> {
+  for (;;) {
+    if (!stream.signal.aborted) await stream.room().catch(() => {});
+    const piece = await source.next();
+    if (!piece) return;
+    const bytes = convert(piece);
+    if (bytes && !stream.signal.aborted) stream.push(bytes);
   }
 }

@@ -3,6 +3,7 @@
 import { stoppedBy } from "../../shared/abort.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
+import { pump } from "../exec/output.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -76,7 +77,7 @@ async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<str
 }
 
 async function sendAll(tool: RunningCommand, stream: Stream, path: string): Promise<object> {
-  const run = () => Promise.all([tool.exited, textOf(tool.stderr), stream.pump(tool.stdout)]);
+  const run = () => Promise.all([tool.exited, textOf(tool.stderr), pump(stream, tool.stdout)]);
   const [exitCode, stderr] = await stream.whileOpen(() => void tool.kill(), run);
   // tar exits with 1 when a file changed while being read, which is no reason to withhold the archive.
   if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });

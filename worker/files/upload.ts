@@ -2,8 +2,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { stoppedBy } from "../../shared/abort.ts";
-import { messageChecker } from "../../shared/bus/checks.ts";
 import { fileCalls, type UploadDone } from "../../shared/bus/contract/files.ts";
+import { messageChecker } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { UploadTarget } from "../../shared/schemas/files.ts";
 import type { Stream } from "../../shared/stream/stream.ts";

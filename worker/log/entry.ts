@@ -2,7 +2,6 @@
 
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
-import { beginningOf } from "../../shared/util/beginning.ts";
 import type { Preview } from "../exec/output.ts";
 
 /** Who asked, for what. */
@@ -80,3 +79,12 @@ export function storedBytesOf({ command, working_dir = "", error = "", stdout, s
 
 /** The bytes that an entry takes in a message. */
 export const messageBytesOf = (entry: LogEntry): number => Buffer.byteLength(JSON.stringify(entry));
+
+const encoder = new TextEncoder();
+
+/** The longest prefix of whole characters that fits into `bytesMax` bytes of UTF-8. */
+export function beginningOf(text: string, bytesMax: number): string {
+  // A UTF-16 code unit takes at most three bytes of UTF-8; characters of four bytes are two units.
+  if (text.length * 3 <= bytesMax) return text;
+  return text.slice(0, encoder.encodeInto(text, new Uint8Array(bytesMax)).read);
+}

@@ -5,12 +5,18 @@ import type { SessionNotice } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import type { StreamListener } from "../../shared/stream/inbox.ts";
 import { outputHeader, outputPayloadMax } from "../../shared/stream/session/frames.ts";
 import { type closeReasons, windowBytes } from "../../shared/stream/session/protocol.ts";
 import { Stream } from "../../shared/stream/stream.ts";
+import type { StreamListener } from "../../shared/stream/window.ts";
 import type { OutputRing } from "./ring.ts";
-import type { Session } from "./session.ts";
+
+/** What arrives from the client. `closed` comes once, whichever side ended it. */
+interface Listener {
+  message(from: Attachment, message: ClientMessage): void;
+  input(from: Attachment, bytes: Uint8Array): void;
+  closed(from: Attachment): void;
+}
 
 /** Output that a client missed because it was no longer kept. */
 interface Gap {
@@ -20,14 +26,14 @@ interface Gap {
 
 export class Attachment implements StreamListener {
   readonly #stream: Stream;
-  readonly #session: Session;
+  readonly #session: Listener;
   #hasLeft = false;
   /** Offset of the next byte to send. */
   #cursor = 0;
   #acknowledged = 0;
   #gaps: Gap[] = [];
 
-  constructor(hub: StreamHub, target: StreamTarget, session: Session) {
+  constructor(hub: StreamHub, target: StreamTarget, session: Listener) {
     this.#session = session;
     this.#stream = Stream.answer(hub, target, { listener: this });
   }

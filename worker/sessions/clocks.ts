@@ -1,6 +1,13 @@
 /** The time limits of a session: how long it may run, be idle, and be without a client. */
 import { StallClock } from "../../shared/waiting.ts";
-import type { Session } from "./session.ts";
+import type { Stop } from "./end.ts";
+
+interface Listener {
+  /** A limit was reached while the command runs. */
+  stop(stop: Stop): void;
+  /** No client was attached for `detachMs`. */
+  alone(detachMs: number): void;
+}
 
 export interface Times {
   readonly detachMs: number;
@@ -11,12 +18,12 @@ export interface Times {
 
 export class SessionClocks {
   readonly #times: Times;
-  readonly #session: Session;
+  readonly #session: Listener;
   readonly #idle: StallClock;
   #timeout: NodeJS.Timeout | undefined;
   #detached: NodeJS.Timeout | undefined;
 
-  constructor(times: Times, session: Session) {
+  constructor(times: Times, session: Listener) {
     this.#times = times;
     this.#session = session;
     const { idleMs } = times;

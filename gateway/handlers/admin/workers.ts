@@ -19,7 +19,7 @@ export function listWorkers(context: GatewayContext): Workers {
 /** Lets a worker take new sandboxes no more, or again. What it has goes on. @throws {SandgateError} `not_found`. */
 export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, DrainBody>): Promise<DrainedWorker> {
   const on = body.on ?? true;
-  if (!isPresent(context, id)) throw errors.notFound("worker", id);
+  if (!context.workers.has(id)) throw errors.notFound("worker", id);
   await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on });
   return { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" };
 }
@@ -31,7 +31,7 @@ export async function drainWorker(context: GatewayContext, { by, id, body }: Cal
  */
 export async function forgetWorker(context: GatewayContext, { id }: Call<unknown, unknown>): Promise<ForgottenWorker> {
   const refuseIfPresent = (): void => {
-    if (isPresent(context, id)) throw new SandgateError("conflict", "This worker is there; stop it first.");
+    if (context.workers.has(id)) throw new SandgateError("conflict", "This worker is there; stop it first.");
   };
   refuseIfPresent();
   const count = await context.sandboxes.forgetWorker(id, refuseIfPresent);
@@ -52,8 +52,4 @@ function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_
     load_per_cpu,
     not_enforced: host.filter(({ name, ok }) => name.endsWith("_limit") && !ok).map(({ name }) => name),
   };
-}
-
-function isPresent({ workers }: GatewayContext, id: string): boolean {
-  return workers.workers().some(({ worker }) => worker.id === id);
 }

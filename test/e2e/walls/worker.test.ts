@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { verbsOf } from "../../../shared/bus/contract/contract.ts";
-import { encodeJson } from "../../../shared/bus/json.ts";
+import { encodeJson } from "../../../shared/bus/messages.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import {
   bucketStream,

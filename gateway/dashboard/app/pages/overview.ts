@@ -48,20 +48,14 @@ function overview(refresh: () => void): { readonly element: HTMLElement; show(us
   const element = h("div", "stack", steps.element, figures, h("div", "charts", requests.element, sandboxes.element), keys.element);
   const show = (usage: AccountUsage): void => {
     const to = Date.parse(usage.timestamp);
-    const points = (pick: (minute: AccountUsage["history"][number]) => Omit<Point, "at">): Point[] =>
-      usage.history.map((minute) => ({ at: Date.parse(minute.timestamp), ...pick(minute) }));
     steps.show(usage);
     fill(figures, ...figuresOf(usage));
-    requests.show(
-      points(({ requests: all, refused }) => ({ value: Math.max(0, all - refused), extra: refused })),
-      to - hourMs,
-      to,
-    );
-    sandboxes.show(
-      points(({ sandboxes: value }) => ({ value })),
-      to - hourMs,
-      to,
-    );
+    const draw = (drawing: typeof requests, pick: (minute: AccountUsage["history"][number]) => Omit<Point, "at">): void => {
+      const points = usage.history.map((minute) => ({ at: Date.parse(minute.timestamp), ...pick(minute) }));
+      drawing.show(points, to - hourMs, to);
+    };
+    draw(requests, ({ requests: all, refused }) => ({ value: Math.max(0, all - refused), extra: refused }));
+    draw(sandboxes, ({ sandboxes: value }) => ({ value }));
     keys.show(usage.keys);
   };
   return { element, show };

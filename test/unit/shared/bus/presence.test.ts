@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { Presence } from "../../../../shared/bus/heartbeat.ts";
-import { encodeJson } from "../../../../shared/bus/json.ts";
+import { encodeJson } from "../../../../shared/bus/messages.ts";
 import { callSubject, peers as names, subjects } from "../../../../shared/bus/subjects.ts";
 import { startNats, type TestNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";

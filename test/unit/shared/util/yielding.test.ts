@@ -1,8 +1,8 @@
 /** Long work in slices, and texts that are cut. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { beginningOf } from "../../../../shared/util/beginning.ts";
 import { yielding } from "../../../../shared/util/yielding.ts";
+import { beginningOf } from "../../../../worker/log/entry.ts";
 import { Turns } from "../../../helpers/turns.ts";
 
 /** Numbers of which each takes its time. */

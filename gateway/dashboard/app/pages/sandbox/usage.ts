@@ -6,7 +6,7 @@ import { errorNotice, figure, meter } from "../../components/bits.ts";
 import { choice } from "../../components/field.ts";
 import type { Panel } from "../../components/tabs.ts";
 import { fill, h } from "../../dom.ts";
-import { clockTime, count, mebibytes } from "../../format.ts";
+import { clockTime, count, mebibytes, plural } from "../../format.ts";
 import { type Poll, poll } from "../../poll.ts";
 
 const everyMs = 10_000;
@@ -25,31 +25,13 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
   const trouble = h("div", "form-trouble");
   const clockOf = (at: number): string => clockTime(new Date(at).toISOString());
   const empty = "No samples in this period yet. One is taken every 10 seconds.";
-  const cpu = chart({
-    empty,
-    title: "CPU",
-    kind: "line",
-    least: 100,
-    scale: (value) => `${value}%`,
-    ends: clockOf,
-    read: ({ at, value }) => `${clockOf(at)}  ${percent(value)}`,
-  });
-  const memory = chart({
-    empty,
-    title: "Memory",
-    kind: "line",
-    least: 16,
-    scale: (value) => `${value} MB`,
-    ends: clockOf,
-    read: ({ at, value }) => `${clockOf(at)}  ${mebibytes(value)}`,
-  });
+  const line = (title: string, least: number, unit: string, words: (value: number) => string) =>
+    chart({ empty, title, kind: "line", least, scale: (value) => value + unit, ends: clockOf, read: ({ at, value }) => `${clockOf(at)}  ${words(value)}` });
+  const cpu = line("CPU", 100, "%", percent);
+  const memory = line("Memory", 16, " MB", mebibytes);
   const range = choice<Hours>(
     "Period",
-    [
-      ["1", "1 hour"],
-      ["6", "6 hours"],
-      ["24", "24 hours"],
-    ],
+    (["1", "6", "24"] as const).map((one) => [one, plural(Number(one), "hour")]),
     hours,
     (chosen) => {
       hours = chosen;
@@ -61,16 +43,9 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
     const to = Date.now();
     const from = to - Number(hours) * hourMs;
     const within = samples.filter(({ timestamp }) => Date.parse(timestamp) >= from);
-    cpu.show(
-      thinned(within, ({ cpu_percent }) => cpu_percent),
-      from,
-      to,
-    );
-    memory.show(
-      thinned(within, ({ memory_mb }) => memory_mb),
-      from,
-      to,
-    );
+    const show = (drawing: typeof cpu, pick: (sample: UsageSample) => number): void => drawing.show(thinned(within, pick), from, to);
+    show(cpu, ({ cpu_percent }) => cpu_percent);
+    show(memory, ({ memory_mb }) => memory_mb);
   };
   const load = async (): Promise<void> => {
     const asked = hours;
@@ -91,16 +66,8 @@ export function usagePanel(id: string, signal: AbortSignal): Panel {
     shown: () => {
       stop = new AbortController();
       const over = AbortSignal.any([signal, stop.signal]);
-      turns = poll({
-        everyMs,
-        signal: over,
-        work: load,
-        failed: (error) =>
-          fill(
-            trouble,
-            errorNotice(error, () => turns?.now()),
-          ),
-      });
+      const again = (): void => turns?.now();
+      turns = poll({ everyMs, signal: over, work: load, failed: (error) => fill(trouble, errorNotice(error, again)) });
     },
     hidden: () => stop.abort(),
   };

@@ -1,7 +1,21 @@
-/** Checks of what comes from another part or out of the storage. */
+/** The JSON of messages and records, and checks of what comes from another part or out of the storage. */
 import type { Static, TSchema } from "typebox";
 import { SandgateError } from "../errors.ts";
 import { type Check, checker } from "../schemas/validate.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export const encodeJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
+
+/** @throws {SandgateError} `internal_error`: a payload that is none is a defect of its sender. */
+export function decodeJson(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(data));
+  } catch (cause) {
+    throw new SandgateError("internal_error", "a message on the bus was not valid JSON", { cause });
+  }
+}
 
 const compiled = new WeakMap<TSchema, Check<unknown>>();
 
