@@ -34,6 +34,12 @@ export function natsTests(stack: Stack): void {
       await stack.nats.start();
     }
     await stack.ready();
+    // Each connection of the worker comes back by itself.
+    await until("the worker stores again", async () => {
+      const { status, body } = await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
+      if (status === 201) await api.delete(body.id);
+      return status === 201;
+    });
   }
 
   /** Stores a key of the admin account, as another gateway would. */
