@@ -40,10 +40,8 @@ export async function restore(context: WorkerContext, call: Request<"restore">):
 export async function deleteSnapshot({ snapshots, reserve, replicator, collectLayers, log }: WorkerContext, call: Request<"deleteSnapshot">): Promise<object> {
   const record = snapshots.owned(call.snapshot_id, call.account_id);
   if (record.status === "creating") throw new SandgateError("conflict", "the snapshot is still being taken");
-  await reserve.spend(async () => {
-    await snapshots.remove(record.id);
-    await collectLayers();
-  });
+  await reserve.spend(() => snapshots.remove(record.id));
+  await collectLayers().catch((err) => log.error({ err, snapshot: record.id }, "unused layers could not be removed"));
   await replicator.forget(call.snapshot_id);
   log.info({ event: "snapshot_deleted", snapshot: call.snapshot_id, request_id: call.request_id }, "a snapshot was deleted");
   return {};

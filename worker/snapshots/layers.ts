@@ -91,12 +91,19 @@ export class Layers {
     const before = inUse();
     for (const [id, storage] of [...this.#whole].filter(([each]) => !before.has(each))) {
       if (inUse().has(id) || !this.#whole.delete(id)) continue;
-      // Renamed first, so that a partly removed layer is never taken for a whole one. The name differs from that of a new fetch.
-      const layer = join(layersFolder(storage), id);
-      const trash = `${layer}.${this.#removed++}${partialSuffix}`;
-      await rename(layer, trash);
-      await storage.remove(trash);
+      await this.#remove(storage, join(layersFolder(storage), id)).catch((error: unknown) => {
+        this.#whole.set(id, storage);
+        throw error;
+      });
     }
+  }
+
+  async #remove(storage: FileStorage, layer: string): Promise<void> {
+    if (storage.copies) return storage.remove(layer);
+    // Renamed first, so that a partly removed layer is never taken for a whole one. The name differs from that of a new fetch.
+    const trash = `${layer}.${this.#removed++}${partialSuffix}`;
+    await rename(layer, trash);
+    await this.#discard(storage, trash);
   }
 
   async #once(id: string, make: (dir: string) => Promise<void>): Promise<void> {

@@ -17,7 +17,10 @@ export interface FileStorage {
   contentOf(layer: string): string;
   /** Has the kernel limit what a folder may take, if it can. A copy has the limit of the original at first. */
   limit(dir: string, bytes: number): Promise<void>;
-  /** Removes the folder of a sandbox or a layer; does nothing if it does not exist. Its space may come back later. */
+  /**
+   * Removes the folder of a sandbox or a layer; does nothing if it does not exist. If `copies`, it is gone in one step even on a
+   * full disk, and its space comes back later.
+   */
   remove(dir: string): Promise<void>;
 }
 

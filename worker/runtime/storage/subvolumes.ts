@@ -15,9 +15,6 @@ import { type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
 
 const timeoutMs = 600_000;
 
-/** A subvolume that is read-only cannot be removed. What had begun to be removed may not be one any more. */
-const removeScript = `btrfs property set -ts "$1" ro false && exec btrfs subvolume delete "$1"`;
-
 /** What counts towards a limit: what is stored, and what is reserved for data and metadata not written yet. */
 const counted = ["referenced", "rsv_data", "rsv_meta_pertrans", "rsv_meta_prealloc"];
 
@@ -59,32 +56,33 @@ export class Subvolumes implements FileStorage {
     await btrfs("copy the files of the sandbox", ["subvolume", "snapshot", dir, to]);
   }
 
-  /** Makes a copy of a sandbox a layer, which has no limit and does not change any more. @param change a last change of its files */
-  async seal(layer: string, change: () => Promise<void>): Promise<void> {
-    await this.limit(layer, Number.MAX_SAFE_INTEGER);
-    await change();
-    await btrfs("protect a snapshot", ["property", "set", "-ts", layer, "ro", "true"]);
-  }
-
   async limit(dir: string, bytes: number): Promise<void> {
-    if (this.limits) await this.#helper?.setQuota(idOf(dir), bytes);
+    if (!this.limits) return;
+    // To set it again would take a little space, which there may not be.
+    if (this.#count(dir, ["max_referenced"]) !== bytes) await this.#helper?.setQuota(idOf(dir), bytes);
   }
 
   /** What the folder of a sandbox or a layer takes, or undefined when it could not be measured. Counts files only where the kernel counts nothing. */
   async use(dir: string): Promise<DiskUse | undefined> {
     if (!existsSync(this.#counters)) return layerUse(this.contentOf(dir));
-    try {
-      const group = join(this.#counters, `0_${idOf(dir)}`);
-      return { bytes: counted.reduce((sum, name) => sum + Number(readFileSync(join(group, name), "utf8")), 0), files: 0 };
-    } catch {
-      return undefined; // It has just been removed.
-    }
+    const bytes = this.#count(dir, counted);
+    return bytes === undefined ? undefined : { bytes, files: 0 };
   }
 
   async remove(dir: string): Promise<void> {
     if (!existsSync(dir)) return;
-    const result = await run("sh", ["-c", removeScript, "sh", dir], { timeoutMs });
+    const result = await run("btrfs", ["subvolume", "delete", dir], { timeoutMs });
     if (result.exitCode !== 0 && existsSync(dir)) throw failure("remove files", result.stderr);
+  }
+
+  /** The sum of what the kernel shows of a subvolume; undefined when it has just been removed. */
+  #count(dir: string, names: readonly string[]): number | undefined {
+    try {
+      const id = idOf(dir);
+      return names.reduce((sum, name) => sum + Number(readFileSync(join(this.#counters, `0_${id}`, name), "utf8")), 0);
+    } catch {
+      return undefined;
+    }
   }
 }
 
