@@ -24,7 +24,7 @@ import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
 import { PrivilegedHelper } from "./runtime/privileged/helper.ts";
 import { Folders } from "./runtime/storage/folders.ts";
-import { Storages } from "./runtime/storage/storage.ts";
+import { Storages } from "./runtime/storage/storages.ts";
 import { Subvolumes } from "./runtime/storage/subvolumes.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";

@@ -9,7 +9,8 @@ import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesyst
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
-import { type FileStorage, rootsFolder, type Storages } from "../runtime/storage/storage.ts";
+import { type FileStorage, rootsFolder } from "../runtime/storage/storage.ts";
+import type { Storages } from "../runtime/storage/storages.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
 import type { Layers } from "../snapshots/layers.ts";
 import type { RootSource } from "../store/records.ts";

@@ -5,7 +5,8 @@ import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
-import { type FileStorage, layersFolder, partialSuffix, type Storages } from "../runtime/storage/storage.ts";
+import { type FileStorage, layersFolder, partialSuffix } from "../runtime/storage/storage.ts";
+import type { Storages } from "../runtime/storage/storages.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
 

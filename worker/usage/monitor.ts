@@ -7,7 +7,7 @@ import type { Container } from "../runtime/container/container.ts";
 import { type DiskUse, layerUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace, signal } from "../runtime/process/proc.ts";
-import type { Storages } from "../runtime/storage/storage.ts";
+import type { Storages } from "../runtime/storage/storages.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Writer } from "./disk-floor.ts";

@@ -6,6 +6,7 @@ import { SandgateError } from "../../../shared/errors.ts";
 import { isOutOfDisk, run } from "../process/run.ts";
 
 const mountTimeoutMs = 30_000;
+const mountTriesMax = 20;
 
 /** The folder of one root file system. Its parts have the same names as in Podman's own. */
 export interface Root {
@@ -51,6 +52,9 @@ export async function mountRoot(root: Root, { lowers, scratch, make = [] }: Moun
  * layer's owner, mode, times to the nanosecond and extended attributes, except those by which an overlay marks its own
  * folders. The writable folder is created in one step, so that one left incomplete by a dying worker is never taken for the
  * real one. Without room for its own files, the kernel mounts an overlay all the same, but read-only.
+ *
+ * Podman mounts its storage over itself, and some of its commands unmount that again. An overlay that is being mounted on an
+ * image in there then fails (EINVAL), and succeeds when tried again.
  */
 const mountScript = `set -e
 options=$1
@@ -65,7 +69,12 @@ if [ ! -d root/diff ]; then
 fi
 [ ! -e root/work ] || rm -rf root/work
 mkdir -p -m 755 root/work root/merged
-mount --types overlay overlay --options "$options" root/merged
+tries=0
+until mount --types overlay overlay --options "$options" root/merged; do
+  tries=$((tries + 1))
+  [ $tries -lt ${mountTriesMax} ] || exit 1
+  sleep 0.05
+done
 [ -w root/merged ] && exit
 umount root/merged
 echo "no space left on device for the overlay's own files" >&2

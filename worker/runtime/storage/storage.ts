@@ -1,6 +1,5 @@
-/** Where the files of sandboxes and the layers of snapshots lie. */
+/** What each kind of place for the files of sandboxes and the layers of snapshots can do. */
 import { join } from "node:path";
-import type { Subvolumes } from "./subvolumes.ts";
 
 export interface FileStorage {
   /** The folder that holds everything. */
@@ -30,22 +29,3 @@ export const partialSuffix = ".partial";
 /** The folders of a storage for sandboxes and for layers. */
 export const rootsFolder = ({ dir }: Pick<FileStorage, "dir">): string => join(dir, "roots");
 export const layersFolder = ({ dir }: Pick<FileStorage, "dir">): string => join(dir, "layers");
-
-/** All storages of a worker. With a volume, plain folders only hold what was made before there was one. */
-export class Storages {
-  /** Where new files go. */
-  readonly first: FileStorage;
-  readonly all: readonly FileStorage[];
-  readonly #volume: Subvolumes | undefined;
-
-  constructor(folders: FileStorage, volume: Subvolumes | undefined) {
-    this.first = volume ?? folders;
-    this.all = volume ? [volume, folders] : [folders];
-    this.#volume = volume;
-  }
-
-  /** The volume, if this path is in it. */
-  volumeOf(path: string | undefined): Subvolumes | undefined {
-    return this.#volume && path?.startsWith(`${this.#volume.dir}/`) ? this.#volume : undefined;
-  }
-}
