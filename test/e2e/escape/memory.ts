@@ -81,24 +81,26 @@ export async function memoryTopics(api: Api, how: string): Promise<void> {
   }
 
   test(`status counts files in memory, ${how}`, async () => {
-    const before = await memoryOf(greedy);
-    await api.execute(greedy, "head -c 40M /dev/zero > /dev/shm/file");
-    await until("the file counts", async () => (await memoryOf(greedy)) >= before + 40);
-    await api.execute(greedy, "rm /dev/shm/file");
-    await until("it does not any more", async () => (await memoryOf(greedy)) < before + 20);
+    const id = await sandboxes.make();
+    const before = await memoryOf(id);
+    await api.execute(id, "head -c 40M /dev/zero > /dev/shm/file");
+    await until("the file counts", async () => (await memoryOf(id)) >= before + 40);
+    await api.execute(id, "rm /dev/shm/file");
+    await until("it does not any more", async () => (await memoryOf(id)) < before + 20);
   });
 
   test(`status counts a segment and a memfd of a command that runs, ${how}`, async () => {
-    const before = await memoryOf(greedy);
+    const id = await sandboxes.make();
+    const before = await memoryOf(id);
     const mark = new Mark();
     // Where nobody can bound segments, there are none.
     const program = "segment(50) or memfd(50)\nfd = memfd(50)\ntime.sleep(100)";
-    const running = api.execute(greedy, python(program), { timeout: 110, env: mark.env });
-    await until("both count", async () => (await memoryOf(greedy)) >= before + 100);
-    await api.execute(greedy, "pkill python3");
+    const running = api.execute(id, python(program), { timeout: 110, env: mark.env });
+    await until("both count", async () => (await memoryOf(id)) >= before + 100);
+    await api.execute(id, "pkill python3");
     await running;
     await mark.gone();
-    await until("they do not any more", async () => (await memoryOf(greedy)) < before + 50);
+    await until("they do not any more", async () => (await memoryOf(id)) < before + 50);
   });
 
   test(`pages that a parent shares with its children count once, ${how}`, async () => {
