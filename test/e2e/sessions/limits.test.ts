@@ -1,10 +1,12 @@
 /** Bounds on live sessions that an operator sets. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { windowBytes } from "../../../shared/stream/session/protocol.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { attach, connect, Refused, type SessionClient, start } from "../../helpers/sessions.ts";
 import { startStack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
 
 const perSandbox = 3;
 const perAccount = 5;
@@ -92,6 +94,7 @@ test("a session that is killed ends though its client takes no more output; it c
   client.isAcking = false;
   client.send({ type: "start", command: "yes" });
   await client.ready();
+  await until("there is more output than it may take", () => client.next === windowBytes);
   client.send({ type: "kill" });
   const listed = async (): Promise<string[]> => {
     const { body } = await api.call<{ data: { session_id: string; status: string }[] }>("GET", `/v1/sandboxes/${id}/sessions`);
