@@ -7,6 +7,7 @@ import type { Setting } from "./setting.ts";
 export const createTask = "create";
 const deleteTask = "delete";
 const containerName = "sandgate-bench-peer";
+const imageLabel = "sandgate.image=";
 
 type Metric = "create" | "delete";
 
@@ -37,14 +38,17 @@ function podman({ agent }: Installation, command: readonly string[]): Contender<
 }
 
 /**
- * The command line with which Podman created the sandbox, for a container to compare with. The worker's label is kept, so
- * that the container is found when the installation is removed.
+ * The command line with which Podman created the sandbox's container, for one to compare with that Podman makes from the image by
+ * itself. The worker's label is kept, so that the container is found when the installation is removed.
  */
-export async function createCommand({ agent }: Installation, { containerId }: Sandbox): Promise<string[]> {
+export async function createCommand({ agent }: Installation, { containerId }: Sandbox, name = containerName): Promise<string[]> {
   const { stdout } = await agent.run(["podman", "inspect", "--format", "{{json .Config.CreateCommand}}", containerId]);
   const command = JSON.parse(stdout) as string[];
-  return command.map((word, index) => {
-    if (command[index - 1] === "--name") return containerName;
-    return word.startsWith("sandgate.sandbox=") ? `sandgate.sandbox=${containerName}` : word;
+  const image = command.find((word) => word.startsWith(imageLabel))?.slice(imageLabel.length) ?? "";
+  return command.flatMap((word, index) => {
+    if (word === "--rootfs") return [];
+    if (command[index - 1] === "--rootfs") return [image];
+    if (command[index - 1] === "--name") return [name];
+    return [word.startsWith("sandgate.sandbox=") ? `sandgate.sandbox=${name}` : word];
   });
 }

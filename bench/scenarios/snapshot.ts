@@ -43,8 +43,12 @@ export const largeSnapshot = (setting: Setting): Promise<Row[]> => compare(setti
 async function compare({ installation, runs, signal, say }: Setting, { name, MB }: Size): Promise<Row[]> {
   return installation.withSandbox(async (sandbox) => {
     // Random bytes, which neither a file system nor an archive can compress.
-    await installation.execute(sandbox.id, `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`, writeTimeoutS);
-    const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, sandbox, await createCommand(installation, sandbox))];
+    const change = `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`;
+    await installation.execute(sandbox.id, change, writeTimeoutS);
+    const { agent } = installation;
+    const source = (await agent.run(await createCommand(installation, sandbox, "sandgate-bench-source"))).stdout.trim();
+    await agent.run(["podman", "exec", source, "sh", "-c", change]);
+    const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, source, await createCommand(installation, sandbox))];
     const count = MB > 1_000 ? 3 : Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
     const samples = await takeTurns(contenders, {
       count,
@@ -52,6 +56,7 @@ async function compare({ installation, runs, signal, say }: Setting, { name, MB 
       signal,
       onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`),
     });
+    await agent.run(["podman", "rm", "-f", "-t", "0", source]);
     const pair = (task: string, metric: Metric, peer: string): Row[] => [
       rowOf(task, own, samples[own]?.[metric] ?? []),
       rowOf(task, peer, samples.podman?.[metric] ?? []),
@@ -91,13 +96,14 @@ function pauseOf(lines: readonly string[], snapshotId: string): number {
   return line ? (JSON.parse(line) as { pause_ms: number }).pause_ms : Number.NaN;
 }
 
-function podman({ agent }: Installation, { containerId }: Sandbox, command: readonly string[]): Contender<Metric> {
+/** @param source a container with the same changes as the sandbox */
+function podman({ agent }: Installation, source: string, command: readonly string[]): Contender<Metric> {
   const fromPeer = command.map((word, index) => (index === command.length - 2 ? peerImage : word));
   return {
     name: "podman",
     measure: async () => {
       // A rootless container without a cgroup of its own cannot be paused; the copy is the same.
-      const committed = await agent.run(["podman", "commit", "--quiet", "--pause=false", containerId, peerImage]);
+      const committed = await agent.run(["podman", "commit", "--quiet", "--pause=false", source, peerImage]);
       const started = await agent.run(fromPeer);
       await agent.run(["podman", "rm", "-f", "-t", "0", started.stdout.trim()]);
       await agent.run(["podman", "rmi", "--force", peerImage]);
