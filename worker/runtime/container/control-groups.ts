@@ -61,7 +61,8 @@ export class ControlGroups {
     const group = make(this.#version, this.#folders, name, limits);
     for (const entrance of group.entrances) moveTo(entrance, initPid);
     const { cpu } = this.#folders;
-    if (this.#version === "v1" && cpu) for (const pid of [...monitorOf(initPid), ...networkPids]) moveTo(join(cpu, name, "cgroup.procs"), pid);
+    if (this.#version === "v1" && cpu)
+      for (const thread of [...monitorOf(initPid), ...networkPids].flatMap(threadsOf)) moveTo(join(cpu, name, "tasks"), thread);
     return group;
   }
 
@@ -123,6 +124,15 @@ function enableBelow(dir: string): void {
 function monitorOf(initPid: number): number[] {
   const parent = parentOf(initPid);
   return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
+}
+
+/** Moved one by one, they wait for nobody: moving a whole process has the kernel wait for all CPUs. */
+function threadsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return []; // It is gone.
+  }
 }
 
 function foldersIn(dir: string): string[] {
