@@ -8,7 +8,7 @@ import { distinctFolders, type GroupFolders, groupFoldersOf } from "../../shared
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
-import { identify } from "../supervisor/processes.ts";
+import { identify, processIds } from "../supervisor/processes.ts";
 import type { Administrator } from "./administrator.ts";
 
 /** Exists where systemd is the first process. */
@@ -53,8 +53,7 @@ export async function removeControlGroups({ uid }: Account, administrator: Admin
   await administrator.run("remove control groups that nothing uses", remove).catch(unlessItFailed);
 }
 
-const hasProcesses = (uid: number): boolean =>
-  readdirSync("/proc").some((pid) => /^\d+$/.test(pid) && statSync(join("/proc", pid), { throwIfNoEntry: false })?.uid === uid && identify(Number(pid)));
+const hasProcesses = (uid: number): boolean => processIds().some((pid) => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid && identify(pid));
 
 /** In many containers these file systems are read-only, even for root. */
 function unlessItFailed(error: unknown): void {

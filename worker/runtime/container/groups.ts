@@ -1,8 +1,9 @@
 /** The control group of a sandbox: what the kernel counts in it, and what it does to all of its processes at once. */
-import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Controller, GroupFolders } from "../../../shared/util/control-groups.ts";
+import { isWritable } from "../host/cgroups.ts";
 
 /** What a sandbox may use. */
 export interface GroupLimits {
@@ -216,13 +217,4 @@ function numberIn(dir: string | undefined, name: string): number | undefined {
 function field(text: string, name: string): number | undefined {
   const value = new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1];
   return value === undefined ? undefined : Number(value);
-}
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -40,7 +40,8 @@ function userManagerControllers(): string[] {
   }
 }
 
-function isWritable(path: string): boolean {
+/** Whether this user may write to a file of a group, if there is one. */
+export function isWritable(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
     return true;
