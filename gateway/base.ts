@@ -6,18 +6,18 @@ import { peers as names } from "../shared/bus/subjects.ts";
 import type { Config } from "../shared/config.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { newId } from "../shared/util/ids.ts";
-import type { Lifecycle } from "../shared/util/lifecycle.ts";
 import type { Logger } from "../shared/util/log.ts";
+import type { Shutdown } from "../shared/util/shutdown.ts";
 
 export type Base = Readonly<Awaited<ReturnType<typeof openBase>>>;
 
 /** Connects to the bus, without announcing this gateway yet. */
-export async function openBase(config: Config, log: Logger, lifecycle: Lifecycle) {
+export async function openBase(config: Config, log: Logger, shutdown: Shutdown) {
   /** The id of this process. */
   const id = newId("gateway");
   const peer = names.gateway(id);
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));
-  lifecycle.onStop("bus", () => bus.close());
+  shutdown.onStop("bus", () => bus.close());
   const peers = new PeerWatch(bus, peer, log);
-  return { config, log, lifecycle, id, bus, peers, hub: new StreamHub(bus, peers, log) };
+  return { config, log, shutdown, id, bus, peers, hub: new StreamHub(bus, peers, log) };
 }

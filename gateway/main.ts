@@ -2,9 +2,9 @@
 import { flushCompileCache } from "node:module";
 import { ConfigError, loadConfig } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
-import { Lifecycle, stopOnRequest } from "../shared/util/lifecycle.ts";
 import { createLogger } from "../shared/util/log.ts";
 import { settleMemory } from "../shared/util/settle.ts";
+import { Shutdown, stopOnRequest } from "../shared/util/shutdown.ts";
 import { pause } from "../shared/waiting.ts";
 import { openAccounts } from "./accounts/accounts.ts";
 import { RevokedKeys } from "./accounts/revoked-keys.ts";
@@ -28,13 +28,13 @@ async function main(): Promise<void> {
   const config = loadConfig();
   const log = createLogger("gateway", config.logLevel);
   watchUncaught(log, (code) => process.exit(code));
-  const lifecycle = new Lifecycle(log);
-  stopOnRequest(lifecycle, (code) => process.exit(code));
+  const shutdown = new Shutdown(log);
+  stopOnRequest(shutdown, (code) => process.exit(code));
 
   const loading = loadDashboard();
   // The `await` below reports a failure.
   loading.catch(() => {});
-  const base = await openBase(config, log, lifecycle);
+  const base = await openBase(config, log, shutdown);
   const fleet = await openFleet(base);
   const limits = await openLimits(base, fleet.sandboxes);
   const accounts = await openAccounts(base);
@@ -60,10 +60,10 @@ async function main(): Promise<void> {
 
 /** Announces this gateway and meets the others, which answer the first heartbeat at once. They must be known before this one counts calls. */
 async function join(context: GatewayContext): Promise<void> {
-  const { bus, peers, ownership, lifecycle } = context;
+  const { bus, peers, ownership, shutdown } = context;
   servePeers(bus, context);
   peers.start(() => ({ gateway: true }));
-  lifecycle.onStop("presence", () => {
+  shutdown.onStop("presence", () => {
     ownership.leave();
     peers.leave();
   });
@@ -72,11 +72,11 @@ async function join(context: GatewayContext): Promise<void> {
 }
 
 /** Clean-up tasks, each done by one gateway for all. */
-function tidyUp({ config, log, lifecycle, ownership, records, storage: { sandboxes, snapshots, layers } }: GatewayContext): void {
+function tidyUp({ config, log, shutdown, ownership, records, storage: { sandboxes, snapshots, layers } }: GatewayContext): void {
   const isMine = (work: string) => () => ownership.ownerOf(work) === ownership.self;
   new RevokedKeys(records, config.revokedKeysMs, isMine("revoked-keys"), log).start();
   const buckets = [sandboxes, snapshots, records.accounts, records.keys, records.keyUse, records.logins];
-  lifecycle.onStop("sweep", startSweeping({ isMine: isMine("sweep"), layers, log, snapshots, buckets }));
+  shutdown.onStop("sweep", startSweeping({ isMine: isMine("sweep"), layers, log, snapshots, buckets }));
 }
 
 main().catch((error: unknown) => {

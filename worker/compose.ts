@@ -12,8 +12,8 @@ import type { Config } from "../shared/config.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { newId } from "../shared/util/ids.ts";
-import type { Lifecycle } from "../shared/util/lifecycle.ts";
 import type { Logger } from "../shared/util/log.ts";
+import type { Shutdown } from "../shared/util/shutdown.ts";
 import { Counters } from "./counters.ts";
 import { Images } from "./images/images.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
@@ -50,7 +50,7 @@ const archiveWaitMsMax = 500;
 export interface Ground {
   readonly config: Config;
   readonly log: Logger;
-  readonly shutdown: Lifecycle;
+  readonly shutdown: Shutdown;
   readonly workerId: string;
   /** The worker's own folder. */
   readonly dataDir: string;

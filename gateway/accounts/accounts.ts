@@ -13,9 +13,9 @@ import { openRecords, type Records } from "./records.ts";
 export type Accounts = Readonly<Awaited<ReturnType<typeof openAccounts>>>;
 
 /** Loads accounts and keys into memory, and creates the first account. */
-export async function openAccounts({ config, bus, log, lifecycle }: Base) {
+export async function openAccounts({ config, bus, log, shutdown }: Base) {
   const records = await openRecords(bus, config, log);
-  lifecycle.onStop("records", () => records.stop());
+  shutdown.onStop("records", () => records.stop());
   await bootstrap(config, records, log);
   const sessions = new BrowserSessions(records, config, log);
   return {

@@ -19,12 +19,12 @@ const endMs = 1_000;
 
 /** Starts listening. @returns the port. @throws {Error} when it cannot listen on an address. */
 export async function serve(context: GatewayContext): Promise<number> {
-  const { config, log, lifecycle, hub, sockets } = context;
+  const { config, log, shutdown, hub, sockets } = context;
   const admission = new Admission(config.requestsMax);
   endWithTheirRights(context, admission);
   const hosts = new Hosts(config);
   const metrics = new Metrics({ ...context, inProgress: () => admission.inProgress });
-  lifecycle.onStop("metrics", await metrics.listen(config, hosts));
+  shutdown.onStop("metrics", await metrics.listen(config, hosts));
   const pipeline: Pipeline = { context, admission };
   const server = await listen(config.host, config.port, {
     routes,
@@ -37,12 +37,12 @@ export async function serve(context: GatewayContext): Promise<number> {
     observe: (exchange) => metrics.observe(exchange),
     ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
-  lifecycle.onStop("server", () => server.close());
-  lifecycle.onStop("drain", () => {
+  shutdown.onStop("server", () => server.close());
+  shutdown.onStop("drain", () => {
     sockets.drain();
     return drain(admission, hub, config);
   });
-  lifecycle.onStop("listener", () => server.stopListening());
+  shutdown.onStop("listener", () => server.stopListening());
   return server.port;
 }
 

@@ -13,12 +13,12 @@ import { SnapshotDirectory } from "./snapshots.ts";
 export type Fleet = Readonly<Awaited<ReturnType<typeof openFleet>>>;
 
 /** Loads the directory into memory. */
-export async function openFleet({ config, bus, peers, log, lifecycle }: Base) {
+export async function openFleet({ config, bus, peers, log, shutdown }: Base) {
   await makeLayerStore(bus, config.snapshotArchiveBytesMax);
   const sandboxes = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
-  lifecycle.onStop("sandboxes", () => sandboxes.stop());
+  shutdown.onStop("sandboxes", () => sandboxes.stop());
   const snapshots = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
-  lifecycle.onStop("snapshots", () => snapshots.stop());
+  shutdown.onStop("snapshots", () => snapshots.stop());
   const layers = await LayerCollector.open(bus);
   return {
     workers: new Dispatcher(bus, peers, config),

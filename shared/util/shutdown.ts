@@ -3,7 +3,7 @@ import type { Logger } from "./log.ts";
 
 type Closer = () => Promise<void> | void;
 
-export class Lifecycle {
+export class Shutdown {
   readonly #log: Logger;
   readonly #closers: { name: string; close: Closer }[] = [];
   /** Closers that were registered during the shutdown and are running. */
@@ -53,8 +53,8 @@ export class Lifecycle {
  * Stops on SIGTERM and SIGINT, and when the supervisor, which holds the other end of standard input, is gone.
  * A process started from a terminal or by systemd has no such pipe and reacts to the signals only.
  */
-export function stopOnRequest(lifecycle: Lifecycle, exit: (code: number) => void): void {
-  const stop = (reason: string) => void lifecycle.stop(reason).then(exit);
+export function stopOnRequest(shutdown: Shutdown, exit: (code: number) => void): void {
+  const stop = (reason: string) => void shutdown.stop(reason).then(exit);
   // Not `once`: when the last listener is removed, execa's clean-up handles the signal and ends the process.
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
