@@ -32,7 +32,7 @@ import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
-import { imagesNeeded, Layers, layersInUse } from "./snapshots/layers.ts";
+import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import { StallWatch } from "./stall.ts";
@@ -144,7 +144,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
     ...{ layers, archive, images, replicator },
     roots: new Roots({ storages, images, layers, archive, mounted, scratch: join(config.runtimeDir, workerId, "mounting"), signal }),
     /** Removes the layers of this worker that no snapshot and no sandbox needs. */
-    collectLayers: (): Promise<void> => layers.collect(() => layersInUse(snapshots, sandboxes)),
+    collectLayers: (): Promise<void> => layers.collect(() => layerUsers(snapshots, sandboxes)),
   };
 }
 

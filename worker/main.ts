@@ -23,6 +23,7 @@ import { retryDeletions } from "./sandboxes/deletions.ts";
 import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
+import { watchSizes } from "./snapshots/sizes.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
   await takeUp(context);
   buses.storage.onRestored(() => catchUp(context).then(() => reconcileSnapshots(context)));
   shutdown.onStop("deletions", retryDeletions(context));
+  shutdown.onStop("sizes", watchSizes(context));
   await work.usage.start();
   shutdown.onStop("usage", () => work.usage.stop());
   serve(buses.bus, context);

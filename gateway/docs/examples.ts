@@ -45,6 +45,8 @@ export const snapshot: SnapshotInfo = {
   created_at: times.now,
   consistency: "application",
   size_bytes: 3_145_728,
+  exclusive_bytes: 16_384,
+  shared_bytes: 3_129_344,
   memory: false,
 };
 

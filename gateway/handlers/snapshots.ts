@@ -17,7 +17,9 @@ const pollMs = 100;
 /** A snapshot as responses show it. */
 export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
   const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, memory } = entry;
-  return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, size_bytes, memory };
+  const { exclusive_bytes = null, shared_bytes = null } = entry;
+  const sizes = { size_bytes, exclusive_bytes, shared_bytes };
+  return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, ...sizes, memory };
 }
 
 export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, SnapshotBody>): Promise<Answer<SnapshotInfo>> {

@@ -70,6 +70,9 @@ export const SnapshotEntry = Type.Object({
   consistency: Type.Union([Type.Literal("application"), Type.Literal("crash")]),
   /** Of its own layer. */
   size_bytes: Count,
+  /** What its layers take on its worker's disk: alone, and together with sandboxes and other snapshots. Absent if the worker cannot tell. */
+  exclusive_bytes: Type.Optional(Count),
+  shared_bytes: Type.Optional(Count),
   memory: Type.Boolean(),
   /** How long the processes of the sandbox stood still. */
   pause_ms: Type.Number(),

@@ -1,7 +1,7 @@
 /** Snapshots, and the sandboxes made from them. */
 import Type, { type Static } from "typebox";
 import { snapshotStates } from "../state/snapshot.ts";
-import { component, count, flag, message, Name, oneOf, pageOf, text, time } from "./fields.ts";
+import { component, count, flag, message, Name, oneOf, orNull, pageOf, text, time } from "./fields.ts";
 import { CloneResources, CreateBody, ImageName, SandboxInfo, wait_for_ready } from "./sandboxes.ts";
 
 export const SnapshotBody = Type.Object({
@@ -36,6 +36,12 @@ export const SnapshotInfo = component(
       description: "`application`: the processes were frozen while the snapshot was taken; `crash`: they were not.",
     }),
     size_bytes: count("Size in bytes of the files that the sandbox had changed."),
+    exclusive_bytes: orNull(Type.Integer({ minimum: 0 }), {
+      description: "Disk space on its worker that nothing else uses: what deleting the snapshot frees. Some seconds old; null if the worker cannot tell.",
+    }),
+    shared_bytes: orNull(Type.Integer({ minimum: 0 }), {
+      description: "Disk space on its worker that the snapshot shares with sandboxes and other snapshots. Some seconds old; null if the worker cannot tell.",
+    }),
     memory: flag("Whether the snapshot includes processes and their memory."),
   },
   "A snapshot as the API shows it.",

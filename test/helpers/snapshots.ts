@@ -17,6 +17,8 @@ export interface Snapshot {
   readonly created_at: string;
   readonly consistency: string;
   readonly size_bytes: number;
+  readonly exclusive_bytes: number | null;
+  readonly shared_bytes: number | null;
   readonly memory: boolean;
 }
 
@@ -40,7 +42,8 @@ export const snapshotId = /^snap_[0-9a-z]{26}$/;
 
 /** The members that every snapshot in a response has, with their types, and no other. */
 export function expectSnapshot(snapshot: Snapshot): void {
-  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at, consistency, size_bytes, memory, ...rest } = snapshot;
+  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at, consistency, memory, ...others } = snapshot;
+  const { size_bytes, exclusive_bytes, shared_bytes, ...rest } = others;
   assert.match(id, snapshotId);
   assert.match(name, /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/);
   assert.match(source_sandbox_id, sandboxId);
@@ -49,6 +52,7 @@ export function expectSnapshot(snapshot: Snapshot): void {
   assert.match(created_at, isoTime);
   assert.ok(["application", "crash"].includes(consistency));
   assert.ok(Number.isInteger(size_bytes) && size_bytes >= 0, `size_bytes ${size_bytes}`);
+  for (const bytes of [exclusive_bytes, shared_bytes]) assert.ok(bytes === null || (Number.isInteger(bytes) && bytes >= 0), `${bytes}`);
   assert.equal(typeof memory, "boolean");
   assert.deepEqual(rest, {});
 }

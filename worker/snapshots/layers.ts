@@ -1,11 +1,12 @@
 /** The layers of this worker: folders that never change once complete, and are removed when nothing refers to them. */
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
+import type { Layer } from "../../shared/bus/entries.ts";
 import { layersOf } from "../../shared/bus/snapshot-layers.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { SingleFlight } from "../../shared/util/mutex.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
-import { type FileStorage, layersFolder, partialSuffix } from "../runtime/storage/storage.ts";
+import { type DiskSharing, type FileStorage, layersFolder, partialSuffix } from "../runtime/storage/storage.ts";
 import type { Storages } from "../runtime/storage/storages.ts";
 import type { Sandboxes } from "../sandboxes/registry.ts";
 import type { Snapshots } from "./registry.ts";
@@ -52,6 +53,16 @@ export class Layers {
     return first.copies && this.#whole.get(id) === first ? join(layersFolder(first), id) : undefined;
   }
 
+  /**
+   * What a layer of this worker takes on disk, and how much of that nothing but it refers to. In plain folders, where nothing is
+   * shared below the level of layers, that is all of its size. Undefined if that is unknown.
+   */
+  sharing({ id, size_bytes }: Layer): DiskSharing | undefined {
+    const storage = this.#whole.get(id);
+    if (!storage?.copies) return storage && { bytes: size_bytes, exclusiveBytes: size_bytes };
+    return storage.sharing(join(layersFolder(storage), id));
+  }
+
   /** Creates a layer, unless it exists: `fill` creates a folder, which becomes the layer when complete. */
   async make(id: string, fill: (dir: string) => Promise<void>): Promise<void> {
     const { first } = this.#storages;
@@ -88,7 +99,7 @@ export class Layers {
    *
    * @param inUse is asked again before each removal, because a sandbox may be restored meanwhile.
    */
-  async collect(inUse: () => ReadonlySet<string>): Promise<void> {
+  async collect(inUse: () => Pick<ReadonlySet<string>, "has">): Promise<void> {
     const before = inUse();
     for (const [id, storage] of [...this.#whole].filter(([each]) => !before.has(each))) {
       if (inUse().has(id) || !this.#whole.delete(id)) continue;
@@ -125,11 +136,13 @@ export class Layers {
   }
 }
 
-/** The layers that snapshots and sandboxes of this worker need. */
-export function layersInUse(snapshots: Snapshots, sandboxes: Sandboxes): Set<string> {
+/** The layers that snapshots and sandboxes of this worker need, with how many of them do. */
+export function layerUsers(snapshots: Snapshots, sandboxes: Sandboxes): Map<string, number> {
   const ofSnapshots = [...snapshots.all()].flatMap(({ manifest }) => layersOf(manifest));
   const ofSandboxes = [...sandboxes.all()].flatMap(({ record: { root } }) => (root ? [...layersOf(root), ...(root.fetched ? [root.fetched] : [])] : []));
-  return new Set([...ofSnapshots, ...ofSandboxes].map(({ id }) => id));
+  const users = new Map<string, number>();
+  for (const { id } of [...ofSnapshots, ...ofSandboxes]) users.set(id, (users.get(id) ?? 0) + 1);
+  return users;
 }
 
 /**

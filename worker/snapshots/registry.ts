@@ -8,6 +8,9 @@ import { faultPoint } from "../faults.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { Store } from "../store/store.ts";
 
+/** What a snapshot takes on disk, as far as it is known. */
+export type Sizes = Pick<SnapshotEntry, "exclusive_bytes" | "shared_bytes">;
+
 export class Snapshots {
   readonly #records = new Map<string, SnapshotEntry>();
   /** Snapshots being taken now, which reconciliation must leave alone. */
@@ -72,6 +75,13 @@ export class Snapshots {
     if (!archived || record.status !== "ready") return;
     await this.#keep({ ...record, archived });
     await this.#directory.change(id, (entry) => ({ ...entry, archived }));
+  }
+
+  /** Tells everybody what the snapshot takes now. Not recorded, since it can be read again. @throws {SandgateError} `unavailable`. */
+  async noteSizes(id: string, sizes: Sizes): Promise<void> {
+    await this.#directory.change(id, (entry) => ({ ...entry, ...sizes }));
+    const record = this.#records.get(id);
+    if (record) this.#records.set(id, { ...record, ...sizes });
   }
 
   /** Removes the record of a snapshot that was never completed. */

@@ -10,6 +10,8 @@ import type { Consistency } from "../runtime/container/snapshot-driver.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { unknownBase } from "../store/records.ts";
 import { type CapturedContainer, captureLayer } from "./capture.ts";
+import { layerUsers } from "./layers.ts";
+import { sizesOf } from "./sizes.ts";
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
 export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
@@ -27,11 +29,13 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     const captured = await captureLayer(context, sandbox, container, { layerId, consistency });
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
+    const manifest = { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] };
     const whole = await snapshots.complete(record.id, {
       size_bytes: captured.sizeBytes,
+      ...sizesOf(context, { manifest }, layerUsers(snapshots, context.sandboxes)),
       memory: captured.memory,
       pause_ms: Math.round(captured.pauseMs * 10) / 10,
-      manifest: { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] },
+      manifest,
     });
     faultPoint("snapshot.published");
     if (whole.archived === "pending") context.replicator.add(whole);

@@ -49,8 +49,11 @@ async function list(options: CommonOptions & { quiet?: true }): Promise<void> {
     if (options.quiet) for (const { id } of data) out.line(id);
     else
       out.table(
-        ["ID", "NAME", "SOURCE", "CONSISTENCY", "SIZE", "CREATED"],
-        data.map((one) => [one.id, one.name, one.source_sandbox_name, one.consistency, bytesText(one.size_bytes), ago(one.created_at)]),
+        ["ID", "NAME", "SOURCE", "CONSISTENCY", "SIZE", "EXCLUSIVE", "SHARED", "CREATED"],
+        data.map((one) => {
+          const sizes = [one.size_bytes, one.exclusive_bytes, one.shared_bytes].map((bytes) => (bytes === null ? null : bytesText(bytes)));
+          return [one.id, one.name, one.source_sandbox_name, one.consistency, ...sizes, ago(one.created_at)];
+        }),
       );
   });
 }

@@ -180,7 +180,7 @@ test("snapshot, clone, restore and snapshots", async () => {
   const quick = await cli.json<SnapshotInfo>("snapshot", "copy", "--quick");
   assert.equal(quick.consistency, "crash");
   const table = await cli.done("snapshots");
-  assert.match(table, /^ID +NAME +SOURCE +CONSISTENCY +SIZE +CREATED\n/);
+  assert.match(table, /^ID +NAME +SOURCE +CONSISTENCY +SIZE +EXCLUSIVE +SHARED +CREATED\n/);
   assert.match(table, new RegExp(`^${id} +before +box +application +\\d.* just now$`, "m"));
   assert.equal((await cli.json<PageOf<SnapshotInfo>>("snapshots")).data.length, 3);
   assert.equal(await cli.done("snapshots", "rm", "before"), id);
@@ -188,7 +188,7 @@ test("snapshot, clone, restore and snapshots", async () => {
   assert.equal(await cli.done("rm", restored, "--snapshot", "last"), restored);
   assert.ok((await cli.json<PageOf<SnapshotInfo>>("snapshots")).data.some(({ name }) => name === "last"));
   assert.equal((await cli.json<{ deleted_count: number }>("snapshots", "rm", "--all", "-f")).deleted_count, 3);
-  assert.equal(await cli.done("snapshots"), "ID  NAME  SOURCE  CONSISTENCY  SIZE  CREATED");
+  assert.equal(await cli.done("snapshots"), "ID  NAME  SOURCE  CONSISTENCY  SIZE  EXCLUSIVE  SHARED  CREATED");
 });
 
 test("what cannot be done for one is told and done for the others; --force does not mind what is gone", async () => {

@@ -9,6 +9,7 @@ import { plain } from "../../helpers/resilience.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { assertSameFiles, describeSandbox, differences, makeEveryKind, runPython } from "../../helpers/trees.ts";
+import { until } from "../../helpers/until.ts";
 
 const otherImage = `localhost/sandgate-test/other-${process.pid}:latest`;
 
@@ -32,6 +33,28 @@ export async function contentTests(name: string, settings: Readonly<Record<strin
     if (!isOnVolume(stack.worker)) assert.ok(ofRestored.size_bytes < snapshot.size_bytes, "the clone's snapshot has nothing but what its source changed");
     await Promise.all([restored.id, clone.id].map((id) => api.delete(id)));
     for (const { id } of [snapshot, ofRestored]) expectOk(await calls.delete(id));
+  });
+
+  test("the list says what deleting a snapshot frees, and what it shares", async () => {
+    const bytes = 20_000_000;
+    const id = await api.create();
+    await api.execute(id, `head -c ${bytes} /dev/urandom > /root/large`);
+    const first = await calls.take(id);
+    const isNearly = (found: number | null, wanted: number): boolean => found !== null && found >= wanted && found < wanted + bytes / 4;
+    const untilTakes = (exclusive: number, shared: number): Promise<unknown> =>
+      until(`${exclusive} bytes are its own and ${shared} are shared`, async () => {
+        const { exclusive_bytes, shared_bytes } = (await calls.list()).data.find((one) => one.id === first.id) ?? assert.fail();
+        return isNearly(exclusive_bytes, exclusive) && isNearly(shared_bytes, shared);
+      });
+    // A copy is nobody else's; files that nobody has copied are still those of the sandbox.
+    await (isOnVolume(stack.worker) ? untilTakes(0, bytes) : untilTakes(bytes, 0));
+    const restored = await calls.restored(first.id);
+    const second = await calls.take(restored.id);
+    await untilTakes(0, bytes);
+    await Promise.all([id, restored.id].map((each) => api.delete(each)));
+    expectOk(await calls.delete(second.id));
+    await untilTakes(bytes, 0);
+    expectOk(await calls.delete(first.id));
   });
 
   test("so it is after a quick snapshot", async () => {

@@ -26,6 +26,8 @@ export class Folders implements FileStorage {
 
   async limit(): Promise<void> {}
 
+  sharing(): undefined {}
+
   remove(dir: string): Promise<void> {
     return removeTree(dir);
   }

@@ -1,6 +1,11 @@
 /** What each kind of place for the files of sandboxes and the layers of snapshots can do. */
 import { join } from "node:path";
 
+export interface DiskSharing {
+  readonly bytes: number;
+  readonly exclusiveBytes: number;
+}
+
 export interface FileStorage {
   /** The folder that holds everything. */
   readonly dir: string;
@@ -16,6 +21,11 @@ export interface FileStorage {
   contentOf(layer: string): string;
   /** Has the kernel limit what a folder may take, if it can. A copy has the limit of the original at first. */
   limit(dir: string, bytes: number): Promise<void>;
+  /**
+   * What a layer takes, and how much of that nothing else on the disk refers to, when the file system last wrote its state;
+   * undefined where the kernel does not count it.
+   */
+  sharing(dir: string): DiskSharing | undefined;
   /**
    * Removes the folder of a sandbox or a layer; does nothing if it does not exist. If `copies`, it is gone in one step even on a
    * full disk, and its space comes back later.

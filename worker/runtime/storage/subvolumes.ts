@@ -11,7 +11,7 @@ import { type DiskUse, layerUse } from "../filesystem/disk.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import { isOutOfDisk, run } from "../process/run.ts";
 import { countersOf } from "./counters.ts";
-import { type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
+import { type DiskSharing, type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
 
 const timeoutMs = 600_000;
 
@@ -67,6 +67,11 @@ export class Subvolumes implements FileStorage {
     if (!existsSync(this.#counters)) return layerUse(this.contentOf(dir));
     const bytes = this.#count(dir, counted);
     return bytes === undefined ? undefined : { bytes, files: 0 };
+  }
+
+  sharing(dir: string): DiskSharing | undefined {
+    const [bytes, exclusiveBytes] = [this.#count(dir, ["referenced"]), this.#count(dir, ["exclusive"])];
+    return bytes === undefined || exclusiveBytes === undefined ? undefined : { bytes, exclusiveBytes };
   }
 
   async remove(dir: string): Promise<void> {

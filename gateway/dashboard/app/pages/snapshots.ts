@@ -79,7 +79,7 @@ function columns(remove: (snapshot: SnapshotInfo) => void): readonly Column<Show
     { title: "Name", cell: nameCell },
     { title: "Taken of", cell: sourceCell, wide: true },
     { title: "Consistency", cell: consistencyCell, wide: true },
-    { title: "Size", cell: ({ size_bytes }) => h("span", "number", bytes(size_bytes)), wide: true, align: "end" },
+    { title: "Size", cell: sizeCell, wide: true, align: "end" },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), align: "end" },
     { title: "", cell: (snapshot) => actions(snapshot, remove), align: "end" },
   ];
@@ -107,6 +107,14 @@ function sourceCell({ source_sandbox_id: id, source_sandbox_name: name, has_sour
   const source = has_source ? sandboxLink({ id, name }) : h("span", { class: "quiet", title: `${name} has been deleted` }, name);
   source.classList.add("clip");
   return h("div", "two-lines", source);
+}
+
+/** The size of the files, and below it how much disk space would come back. */
+function sizeCell({ size_bytes, exclusive_bytes }: SnapshotInfo): HTMLElement {
+  const size = h("span", "number", bytes(size_bytes));
+  if (exclusive_bytes === null) return size;
+  const explanation = "Disk space that nothing else uses: deleting the snapshot frees it";
+  return h("div", "two-lines", size, h("span", { class: "quiet number", title: explanation }, `${bytes(exclusive_bytes)} alone`));
 }
 
 function consistencyCell({ consistency }: SnapshotInfo): HTMLElement {
