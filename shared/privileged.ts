@@ -12,8 +12,8 @@ interface Range {
 export const verbs = {
   /** Limits the bytes that a subvolume of the data volume refers to. Ids below 256 are the file system's own, and 2^48 and above those of groups. */
   "quota.set": { subvolume: { min: 256, max: 2 ** 48 - 1 }, bytes: { min: 1, max: Number.MAX_SAFE_INTEGER } },
-  /** Makes the data volume larger, by a step that the helper chooses. */
-  "volume.grow": {},
+  /** Makes the data volume larger, by at least this much as far as its limits allow. */
+  "volume.grow": { bytes: { min: 1, max: Number.MAX_SAFE_INTEGER } },
 } as const satisfies Record<string, Record<string, Range>>;
 
 export type Verb = keyof typeof verbs;

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   const records = await openRecords(ground, disk, buses.storage);
   const runtime = await openRuntime(ground);
   const stored = await openStorages(ground);
-  if (stored.helper) disk.disks.growBy(() => stored.helper?.growVolume() ?? Promise.resolve());
+  if (stored.helper) disk.disks.growBy((moreBytes) => stored.helper?.growVolume(moreBytes) ?? Promise.resolve());
   const stopping = new AbortController();
   const files = await openFiles(ground, buses.bulk, records, runtime, stored, stopping.signal);
   const phase = new Phase();

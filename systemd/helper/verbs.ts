@@ -30,12 +30,12 @@ export const verbs: Verbs = {
     deviceOf(dir);
     await command("btrfs", "qgroup", "limit", String(bytes), `0/${subvolume}`, dir);
   },
-  "volume.grow": async ({ dir, image }) => {
+  "volume.grow": async ({ dir, image }, { bytes: moreBytes }) => {
     if (!image) throw new Refusal("exhausted", "the volume is the operator's and does not grow by itself (SANDGATE_VOLUME)");
     const { file, bytesMax, floorBytes } = image;
     const device = deviceOf(dir);
     const [bytes, { blocks, size }, disk] = [await fileSystemBytes(dir), await stat(file), await statfs(dirname(file))];
-    const next = nextSize({ bytes, allocatedBytes: blocks * blockBytes, bytesMax }, { freeBytes: disk.bavail * disk.bsize, floorBytes });
+    const next = nextSize({ bytes, allocatedBytes: blocks * blockBytes, bytesMax }, { freeBytes: disk.bavail * disk.bsize, floorBytes }, moreBytes);
     if (next === "largest") throw new Refusal("exhausted", "the volume has its largest size (SANDGATE_VOLUME_BYTES_MAX)");
     if (next === "disk") throw new Refusal("exhausted", "the disk has no room for a larger volume (SANDGATE_DISK_FLOOR_BYTES)");
     // A growth that was interrupted may have left the file larger than its file system.

@@ -32,9 +32,13 @@ export function firstSize(bytesMax: number, { freeBytes, floorBytes }: Disk): nu
   return bytes >= firstBytesMin ? bytes : undefined;
 }
 
-/** The next size of a volume, or what keeps it from growing: its setting, or the disk. */
-export function nextSize({ bytes, allocatedBytes, bytesMax }: Size, { freeBytes, floorBytes }: Disk): number | "largest" | "disk" {
-  const stepBytes = Math.min(stepBytesMax, Math.max(stepBytesMin, bytes / 4));
+/**
+ * The next size of a volume, or what keeps it from growing: its setting, or the disk.
+ *
+ * @param moreBytes what it is to grow by at least
+ */
+export function nextSize({ bytes, allocatedBytes, bytesMax }: Size, { freeBytes, floorBytes }: Disk, moreBytes: number): number | "largest" | "disk" {
+  const stepBytes = Math.max(moreBytes, Math.min(stepBytesMax, Math.max(stepBytesMin, bytes / 4)));
   const promisedBytes = Math.max(0, bytes - allocatedBytes);
   const roomBytes = freeBytes - floorBytes - promisedBytes;
   if (bytesMax - bytes < usefulBytes) return "largest";

@@ -29,7 +29,7 @@ export async function makeSandbox(context: WorkerContext, call: Request<"create"
   const prepared = root.layers.length > 0 ? undefined : context.pool.take(call);
   const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, root);
   void made.then(done, () => {}); // A failure is in the record and the log.
-  if (call.wait) await made;
+  await Promise.all([context.usage.makeRoom(), call.wait ? made : undefined]);
   return sandbox;
 }
 

@@ -4,7 +4,7 @@ import type { Logger } from "../../shared/util/log.ts";
 import { type DiskUse, type FreeSpace, freeSpace } from "../runtime/filesystem/disk.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
-import { VolumeGrowth } from "./volume-growth.ts";
+import { type Grow, VolumeGrowth } from "./volume-growth.ts";
 
 /** The share of the floor that applies within a volume whose growth keeps to the floor of the disk below it. */
 const imageFloorShare = 1 / 8;
@@ -40,14 +40,24 @@ export class Disks {
   }
 
   /** From now on, the volume is made larger before it is full. */
-  growBy(grow: () => Promise<void>): void {
+  growBy(grow: Grow): void {
     this.#growth.growBy(grow);
   }
 
-  /** Reads the free space of all disks. */
-  async refresh(): Promise<void> {
+  /** Reads the free space of all disks. @param promisedBytes what sandboxes may write to the volume; it begins to grow if that is too much */
+  async refresh(promisedBytes: number): Promise<void> {
     for (const disk of this.#all) disk.free = await freeSpace(disk.dir);
-    if (this.#volume) this.#growth.consider(this.#volume.free.bytes);
+    if (this.#volume) void this.#growth.keepAhead(this.#volume.free.bytes, promisedBytes);
+  }
+
+  /** Resolves when sandboxes can write this much to the volume, or it cannot be made larger now. */
+  async makeRoom(promisedBytes: number): Promise<void> {
+    const volume = this.#volume;
+    // A step that had begun before may be too small.
+    for (let step = 0; volume && step < 2 && volume.free.bytes < volume.floorBytes + promisedBytes; step++) {
+      await this.#growth.keepAhead(volume.free.bytes, promisedBytes);
+      volume.free = await freeSpace(volume.dir);
+    }
   }
 
   /** The free space of the fullest disk at the last refresh; that of a volume only if it cannot grow. */

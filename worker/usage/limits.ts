@@ -20,6 +20,14 @@ export interface LimitFacts {
 /** The most files that a sandbox may have. */
 export const filesMaxOf = ({ record }: Pick<LiveSandbox, "record">): number => (record.storage * GB) / bytesPerFile;
 
+/**
+ * What all sandboxes may write. Files that they have count as well, since all of them can be replaced before the file system
+ * gives up the earlier ones.
+ */
+export function promisedBytes(sandboxes: { all(): Iterable<Pick<LiveSandbox, "record">> }): number {
+  return [...sandboxes.all()].reduce((sum, { record }) => sum + record.storage * GB, 0);
+}
+
 /** The reason why the sandbox's commands must end, or undefined. Memory is checked separately by `memoryExcess`. */
 export function excessOf(sandbox: LiveSandbox, facts: LimitFacts): string | undefined {
   const { record } = sandbox;

@@ -14,7 +14,7 @@ import type { Writer } from "./disk-floor.ts";
 import type { Disks } from "./disks.ts";
 import { HoldingsWatch } from "./holdings-watch.ts";
 import { hostMemory, loadPerCpu } from "./host-use.ts";
-import { excessOf, keepsMoreThan, memoryExcess } from "./limits.ts";
+import { excessOf, keepsMoreThan, memoryExcess, promisedBytes } from "./limits.ts";
 import { readCounters } from "./measure.ts";
 import { noUse, Track, type Usage } from "./track.ts";
 
@@ -104,6 +104,11 @@ export class UsageMonitor {
     return this.#disks.shortage(more);
   }
 
+  /** Resolves when all sandboxes can write what they were promised, or when the volume cannot be made larger now. */
+  makeRoom(): Promise<void> {
+    return this.#disks.makeRoom(promisedBytes(this.#sandboxes));
+  }
+
   /** Measures the writable layer now; concurrent callers share one measurement. */
   async measureDisk(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
@@ -150,7 +155,7 @@ export class UsageMonitor {
 
   async #look(): Promise<void> {
     const memory = hostMemory();
-    await this.#disks.refresh();
+    await this.#disks.refresh(promisedBytes(this.#sandboxes));
     this.host = {
       memoryFreeBytes: memory.availableBytes,
       diskFreeBytes: this.#disks.freeBytes,

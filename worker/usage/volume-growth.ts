@@ -1,17 +1,21 @@
-/** Makes the volume larger before it is full. */
-import { inBackground } from "../../shared/util/background.ts";
+/** Makes the volume larger ahead of its writers: a program can fill it faster than anybody could look. */
 import type { Logger } from "../../shared/util/log.ts";
 
-/** What is kept free above the floor, so that writers do not reach it while the volume grows. */
-const headroomBytes = 1024 ** 3;
+/** What is kept free beyond what has been promised, for snapshots of files that are replaced. */
+const spareBytes = 1024 ** 3;
+/** What is asked for beyond that, so that not every new sandbox needs a step. */
+const aheadBytes = 8 * 1024 ** 3;
 /** The pause after a refusal: the disk may have room again. */
 const refusedMs = 30_000;
+
+/** Makes the volume larger by at least this much if it can; rejects when it cannot be larger now. */
+export type Grow = (moreBytes: number) => Promise<void>;
 
 export class VolumeGrowth {
   readonly #floorBytes: number;
   readonly #log: Logger;
-  #grow: (() => Promise<void>) | undefined;
-  #isGrowing = false;
+  #grow: Grow | undefined;
+  #growing: Promise<void> | undefined;
   #refusedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(floorBytes: number, log: Logger) {
@@ -19,8 +23,7 @@ export class VolumeGrowth {
     this.#log = log;
   }
 
-  /** @param grow makes it larger by a step; rejects when it cannot be larger now */
-  growBy(grow: () => Promise<void>): void {
+  growBy(grow: Grow): void {
     this.#grow = grow;
   }
 
@@ -29,22 +32,29 @@ export class VolumeGrowth {
     return Number.isFinite(this.#refusedAtMs);
   }
 
-  /** Begins to make it larger when there is too little free; call it periodically. */
-  consider(freeBytes: number): void {
-    const grow = this.#grow;
-    const isDue = freeBytes < this.#floorBytes + headroomBytes && performance.now() - this.#refusedAtMs > refusedMs;
-    if (!grow || this.#isGrowing || !isDue) return;
-    this.#isGrowing = true;
-    inBackground(this.#log, "the volume could not be made larger", async () => {
-      try {
-        await grow();
-        this.#refusedAtMs = Number.NEGATIVE_INFINITY;
-      } catch (error) {
-        this.#refusedAtMs = performance.now();
-        this.#log.debug({ err: error }, "the volume is not made larger now");
-      } finally {
-        this.#isGrowing = false;
-      }
+  /**
+   * Makes it larger when too little is free, one step at a time.
+   *
+   * @param promisedBytes what sandboxes may write
+   * @returns when the step is over, or when there is none. Never rejects.
+   */
+  async keepAhead(freeBytes: number, promisedBytes: number): Promise<void> {
+    const moreBytes = this.#floorBytes + spareBytes + promisedBytes - freeBytes;
+    const isResting = performance.now() - this.#refusedAtMs < refusedMs;
+    if (!this.#grow || moreBytes <= 0 || isResting) return;
+    this.#growing ??= this.#step(this.#grow, Math.ceil(moreBytes + aheadBytes)).finally(() => {
+      this.#growing = undefined;
     });
+    await this.#growing;
+  }
+
+  async #step(grow: Grow, moreBytes: number): Promise<void> {
+    try {
+      await grow(moreBytes);
+      this.#refusedAtMs = Number.NEGATIVE_INFINITY;
+    } catch (error) {
+      this.#refusedAtMs = performance.now();
+      this.#log.debug({ err: error }, "the volume is not made larger now");
+    }
   }
 }

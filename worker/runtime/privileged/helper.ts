@@ -40,13 +40,13 @@ export class PrivilegedHelper {
   }
 
   /**
-   * Makes the data volume larger, by a step that the helper chooses.
+   * Makes the data volume larger, by at least this much unless it would then be too large.
    *
    * @throws {SandgateError} `insufficient_storage` if it has its largest size or the disk below it has no room for more;
    *   `unavailable` if there is no helper any more, otherwise `internal_error`
    */
-  async growVolume(): Promise<void> {
-    await this.#ask("volume.grow", {});
+  async growVolume(bytes: number): Promise<void> {
+    await this.#ask("volume.grow", { bytes });
   }
 
   /** Fails the requests that wait for replies. */

@@ -122,8 +122,10 @@ test("what is not exactly as declared ends the connection and does nothing", asy
     { ...valid, path: "/" },
     { ...valid, dir: "/etc", bytes: 1 },
     { id: 1, verb: "quota.set", subvolume: id },
-    { id: 1, verb: "volume.grow", bytes: 2 ** 50 },
-    { verb: "volume.grow" },
+    { id: 1, verb: "volume.grow" },
+    ...[0, -1, 0.5, 2 ** 53, "1G", null].map((bytes) => ({ id: 1, verb: "volume.grow", bytes })),
+    { id: 1, verb: "volume.grow", bytes: 1, file: 1 },
+    { verb: "volume.grow", bytes: 1 },
     ...[5, 0, 255, -1, 1.5, 2 ** 48, 2 ** 53, "256", `0/${id}`, `${id} /`, [id], null, true, { toString: 256 }].map((subvolume) => ({ ...valid, subvolume })),
     ...[0, -1, 0.5, 2 ** 53, "none", "1G", [MiB], null].map((bytes) => ({ ...valid, bytes })),
     ...[-1, "1", null, {}].map((each) => ({ ...valid, id: each })),
@@ -144,7 +146,7 @@ test("a request that never ends takes no memory, and ends the connection when it
   for (let sent = 0; sent < 16 * MiB; sent += 64 * 1024) if (!connection.write("x".repeat(64 * 1024))) await once(connection, "drain");
   connection.write("\n");
   await once(connection, "end");
-  assert.ok(await isEnded(`{"id":1,"verb":"volume.grow"${" ".repeat(requestBytesMax)}}\n`));
+  assert.ok(await isEnded(`{"id":1,"verb":"volume.grow","bytes":1${" ".repeat(requestBytesMax)}}\n`));
 });
 
 test("more requests than may wait end the connection, also when their replies are never read", async () => {
@@ -160,34 +162,34 @@ test("more requests than may wait end the connection, also when their replies ar
   await once(ours.resume(), "end");
 });
 
-test("the volume grows while it is used, by what the helper chooses, and no further than its setting", async () => {
+test("the volume grows while it is used, by a step at least, and no further than its setting", async () => {
   const small = { ...volume, image: { ...image, bytesMax: 6 * GiB } };
   const { path, id } = await subvolume(volume);
   const helper = await client(small);
   await helper.setQuota(id, 5 * GiB);
   // A growth that was interrupted has left the file larger.
   truncateSync(image.file, 5 * GiB);
-  await helper.growVolume();
+  await helper.growVolume(1);
   assert.deepEqual([await fileSystemBytes(volume.dir), statSync(image.file).size], [5 * GiB, 5 * GiB]);
   await asWorker("fallocate", "--length", String(4.5 * GiB), `${path}/large`);
-  await Promise.allSettled(Array.from({ length: 10 }, () => helper.growVolume()));
+  await Promise.allSettled(Array.from({ length: 10 }, () => helper.growVolume(1)));
   assert.deepEqual([await fileSystemBytes(volume.dir), statSync(image.file).size], [6 * GiB, 6 * GiB]);
-  await assert.rejects(helper.growVolume(), failsWith("insufficient_storage", /largest size/));
+  await assert.rejects(helper.growVolume(1), failsWith("insufficient_storage", /largest size/));
   await asWorker("rm", `${path}/large`);
 });
 
 test("it does not grow where the disk has no room above its floor, nor when it is the operator's", async () => {
   const floored = { ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } };
   const before = statSync(image.file).size;
-  await assert.rejects((await client(floored)).growVolume(), failsWith("insufficient_storage", /the disk has no room/));
-  await assert.rejects((await client({ dir: volume.dir })).growVolume(), failsWith("insufficient_storage", /operator/));
+  await assert.rejects((await client(floored)).growVolume(1), failsWith("insufficient_storage", /the disk has no room/));
+  await assert.rejects((await client({ dir: volume.dir })).growVolume(1), failsWith("insufficient_storage", /operator/));
   assert.equal(statSync(image.file).size, before);
 });
 
 test("nothing is done in the folder below when the volume is not mounted", async () => {
   assert.ok(await unmount(other.dir));
   await assert.rejects((await client(other)).setQuota(256, MiB), failsWith("internal_error", /not mounted/));
-  await assert.rejects((await client(other)).growVolume(), failsWith("internal_error", /not mounted/));
+  await assert.rejects((await client(other)).growVolume(1), failsWith("internal_error", /not mounted/));
   assert.ok(existsSync(other.dir));
 });
 
@@ -197,7 +199,7 @@ test("requests fail when the helper has gone, and those that would break the rul
   const waiting = helper.setQuota(256, MiB);
   theirs.destroy();
   await assert.rejects(waiting, failsWith("unavailable", /lost the helper/));
-  await assert.rejects(helper.growVolume(), failsWith("unavailable", /lost the helper/));
+  await assert.rejects(helper.growVolume(1), failsWith("unavailable", /lost the helper/));
   const { id } = await subvolume(volume);
   const sound = await client();
   await assert.rejects(sound.setQuota(5, MiB));
@@ -213,7 +215,7 @@ test("a start without the rights of root has a helper in a process of its own, f
   const helper = new PrivilegedHelper(ours);
   await helper.setQuota(id, 3 * MiB);
   assert.equal(await limitOf(path), String(3 * MiB));
-  await assert.rejects(helper.growVolume(), failsWith("insufficient_storage", /the disk has no room/));
+  await assert.rejects(helper.growVolume(1), failsWith("insufficient_storage", /the disk has no room/));
   const isRunning = (): boolean => processIds().some((pid) => commandLineOf(pid).includes(volume.dir));
   assert.ok(isRunning());
   helper.close();

@@ -1,12 +1,13 @@
 /** How large volumes are made. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { firstSize, nextSize } from "../../../../systemd/volume/growth.ts";
+import { type Disk, firstSize, nextSize as nextSizeBy, type Size } from "../../../../systemd/volume/growth.ts";
 
 const MiB = 1024 ** 2;
 const GiB = 1024 ** 3;
 const large = 1024 * GiB;
 const disk = (freeBytes: number) => ({ freeBytes, floorBytes: 1 * GiB });
+const nextSize = (size: Size, on: Disk, moreBytes = 1) => nextSizeBy(size, on, moreBytes);
 const volume = (bytes: number, bytesMax = large) => ({ bytes, allocatedBytes: bytes, bytesMax });
 
 test("a new volume is small, never larger than its setting, and leaves the floor of the disk free", () => {
@@ -24,6 +25,13 @@ test("it grows by a quarter, at least by 1 GiB, at most by 32 GiB", () => {
   assert.equal(nextSize(volume(2 * GiB), disk(500 * GiB)), 3 * GiB);
   assert.equal(nextSize(volume(40 * GiB), disk(500 * GiB)), 50 * GiB);
   assert.equal(nextSize(volume(400 * GiB), disk(500 * GiB)), 432 * GiB);
+});
+
+test("it grows by what is asked for if that is more, within the same bounds", () => {
+  assert.equal(nextSize(volume(2 * GiB), disk(500 * GiB), 300 * GiB), 302 * GiB);
+  assert.equal(nextSize(volume(2 * GiB, 100 * GiB), disk(500 * GiB), 300 * GiB), 100 * GiB);
+  assert.equal(nextSize(volume(2 * GiB), disk(50 * GiB), 300 * GiB), 51 * GiB);
+  assert.equal(nextSize(volume(2 * GiB), disk(500 * GiB), Number.MAX_SAFE_INTEGER), 501 * GiB);
 });
 
 test("it ends at its largest size", () => {

@@ -7,25 +7,27 @@ import { VolumeGrowth } from "../../../../worker/usage/volume-growth.ts";
 const GiB = 1024 ** 3;
 const floorBytes = GiB;
 const log = createLogger("worker", "silent");
-const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test("it grows before its floor is reached, one step at a time", async () => {
+test("it grows before sandboxes could fill it with what they may write, one step at a time", async () => {
   const growth = new VolumeGrowth(floorBytes, log);
-  const steps: PromiseWithResolvers<void>[] = [];
-  growth.consider(0);
-  growth.growBy(() => {
-    const step = Promise.withResolvers<void>();
-    steps.push(step);
+  const asked: number[] = [];
+  let step = Promise.withResolvers<void>();
+  await growth.keepAhead(0, 0);
+  growth.growBy((moreBytes) => {
+    asked.push(moreBytes);
     return step.promise;
   });
-  growth.consider(2 * GiB);
-  assert.equal(steps.length, 0);
-  for (let look = 0; look < 3; look++) growth.consider(2 * GiB - 1);
-  assert.equal(steps.length, 1);
-  steps[0]?.resolve();
-  await later();
-  growth.consider(GiB);
-  assert.equal(steps.length, 2);
+  await growth.keepAhead(12 * GiB, 10 * GiB);
+  assert.deepEqual(asked, []);
+  const waiting = [1, 2, 3].map(() => growth.keepAhead(12 * GiB - 1, 10 * GiB));
+  assert.equal(asked.length, 1);
+  step.resolve();
+  await Promise.all(waiting);
+  step = Promise.withResolvers();
+  step.resolve();
+  await growth.keepAhead(10 * GiB, 100 * GiB);
+  assert.equal(asked.length, 2);
+  assert.ok(asked[1] !== undefined && asked[1] >= 92 * GiB, "one step is enough");
   assert.equal(growth.isRefused, false);
 });
 
@@ -36,10 +38,7 @@ test("after a refusal it rests", async () => {
     tries++;
     return Promise.reject(new Error("no room"));
   });
-  for (let look = 0; look < 3; look++) {
-    growth.consider(0);
-    await later();
-  }
+  for (let look = 0; look < 3; look++) await growth.keepAhead(0, 0);
   assert.equal(tries, 1);
   assert.equal(growth.isRefused, true);
 });
