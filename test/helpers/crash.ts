@@ -12,8 +12,17 @@ import type { TestProcess } from "./process.ts";
 import { listOf, plain, usable, withSettings } from "./resilience.ts";
 import { type Snapshot, SnapshotCalls } from "./snapshots.ts";
 import { type Stack, startStack } from "./stack.ts";
-import { assertSameFiles, describeSandbox, makeEveryKind } from "./trees.ts";
+import { assertSameFiles, describeSandbox, makeEveryKind, pythonCommand } from "./trees.ts";
 import { until } from "./until.ts";
+
+/** Counts in a file, by one process: a loop of a shell would start two programs each time. */
+const beat = `
+import itertools, os, time
+file = os.open("/dev/shm/beat", os.O_WRONLY | os.O_CREAT)
+for n in itertools.count():
+    os.pwrite(file, b"%020d" % n, 0)
+    time.sleep(0.02)
+`;
 
 /** A stack with one sandbox, in which a program runs, and one snapshot of it. */
 export class CrashRig {
@@ -47,7 +56,7 @@ export class CrashRig {
       await makeEveryKind(api, source);
       const files = await describeSandbox(api, source);
       const kept = await calls.take(source, { name: "kept" });
-      await api.execute(source, "while :; do date +%s%N > /dev/shm/beat; sleep 0.02; done >/dev/null 2>&1 &");
+      await api.execute(source, `${pythonCommand(beat)} >/dev/null 2>&1 & until [ -s /dev/shm/beat ]; do sleep 0.02; done`);
       return new CrashRig({ stack, api, calls, source, kept, files, faults });
     } catch (error) {
       await stack[Symbol.asyncDispose]();
@@ -90,7 +99,7 @@ export class CrashRig {
 
   /** Starts a snapshot call and suspends its copy. Resolves with the pid of the copying program. */
   async startHeldSnapshot(): Promise<number> {
-    await this.api.execute(this.source, "head -c 500M /dev/zero | tr '\\0' x > /root/ballast", { timeout: 280 });
+    await this.api.execute(this.source, "yes | head -c 500M > /root/ballast", { timeout: 280 });
     let ended = false;
     void this.calls
       .snapshot(this.source, { name: "cut" })
@@ -107,23 +116,19 @@ export class CrashRig {
     throw new Error("the snapshot was over before its copy was seen");
   }
 
-  /** Asserts that the program of the source runs and nothing is paused. */
-  async #assertRunsOn(): Promise<void> {
+  /** Asserts that the program of the source runs and nothing is paused, that only the given snapshots and sandboxes exist, and that the host has nothing else. */
+  async assertAgreement(snapshots: readonly string[], sandboxes: readonly string[]): Promise<void> {
     const before = await this.#beat();
     await until("the source's program runs", async () => (await this.#beat()) !== before);
-    assert.deepEqual(await stoppedProcesses(this.stack), []);
-  }
-
-  /** Asserts that the source still runs, that only the given snapshots and sandboxes exist, and that the host has nothing else. */
-  async assertAgreement(snapshots: readonly string[], sandboxes: readonly string[]): Promise<void> {
-    await this.#assertRunsOn();
     const all = [this.source, ...sandboxes].sort();
     assert.deepEqual(
       (await listOf(this.api)).map(({ id, status }) => `${id} ${status}`).sort(),
       all.map((id) => `${id} running`),
     );
     assert.deepEqual((await this.calls.list()).data.map(({ id }) => id).sort(), [...snapshots].sort());
-    assert.deepEqual((await this.stack.containers()).map(({ sandboxId }) => sandboxId).sort(), all);
+    const containers = await this.stack.containers();
+    assert.deepEqual(containers.map(({ sandboxId }) => sandboxId).sort(), all);
+    assert.deepEqual(stoppedProcesses(containers), []);
     await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: all });
   }
 

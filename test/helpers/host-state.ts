@@ -31,13 +31,9 @@ const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) :
 /** Whether the worker's sandboxes are on a volume, where a snapshot is the whole of its files. */
 export const isOnVolume = ({ spec }: TestProcess): boolean => Boolean(spec.env.SANDGATE_VOLUME_DIR);
 
-/** Paused processes of the stack's sandboxes. */
-export async function stoppedProcesses(stack: Stack): Promise<string[]> {
-  const spaces = new Set<string>();
-  for (const { id } of await stack.containers()) {
-    const pid = (await stack.podman("inspect", "--format", "{{.State.Pid}}", id)).trim();
-    spaces.add(pidNamespaceOf(pid));
-  }
+/** Paused processes of sandboxes, given by their containers. */
+export function stoppedProcesses(containers: Awaited<ReturnType<Stack["containers"]>>): string[] {
+  const spaces = new Set(containers.map(({ pid }) => pidNamespaceOf(String(pid))));
   return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && isStopped(pid) && spaces.has(pidNamespaceOf(pid)));
 }
 

@@ -87,19 +87,14 @@ export class Stack implements AsyncDisposable {
     return run(inPodmanNamespace(this.instance, ["podman", ...args]), { env: accountEnvironment(this.instance), cwd: "/" });
   }
 
-  /** The containers of this stack's workers, all states. */
-  async containers(): Promise<{ id: string; sandboxId: string; running: boolean }[]> {
+  /** The containers of this stack's workers, all states; `pid` is that of its first program, 0 when it does not run. */
+  async containers(): Promise<{ id: string; sandboxId: string; running: boolean; pid: number }[]> {
     const lists = await Promise.all(
       this.#workerIds.map(async (id) =>
         JSON.parse((await this.podman("ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${id}`, "--format", "json")) || "[]"),
       ),
     );
-    return lists.flat().map(({ Id, State, Labels }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running" }));
-  }
-
-  /** Containers that keep images for a worker. */
-  async #holders(workerId: string): Promise<string[]> {
-    return (await this.podman("ps", "--all", "--quiet", "--filter", `label=sandgate.holder=${workerId}`)).split("\n").filter(Boolean);
+    return lists.flat().map(({ Id, State, Labels, Pid }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running", pid: Pid }));
   }
 
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */
@@ -116,8 +111,8 @@ export class Stack implements AsyncDisposable {
     await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
     await this.nats.kill9();
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
-    for (const { id } of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
-    for (const id of this.#workerIds) await this.podman("rm", "--force", ...(await this.#holders(id)), "--ignore", "none");
+    const labels = this.#workerIds.flatMap((id) => [`sandgate.worker=${id}`, `sandgate.holder=${id}`]);
+    for (const label of labels) await this.podman("rm", "--force", "--time", "0", "--filter", `label=${label}`);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
     for (const volume of this.#volumes) await volume[Symbol.asyncDispose]();

@@ -10,27 +10,32 @@ left_out = {b"/proc", b"/sys", b"/dev", b"/run", b"/etc/hosts", b"/etc/hostname"
 first_names, lines = {}, []
 zeros = bytes(1 << 20)
 of_image = (b"/usr/bin/", b"/usr/lib/", b"/usr/sbin/", b"/usr/share/")
-def sha256(path):
-    """Of each block that is not all zeros, with its place: the size says the rest, and gigabytes of holes cost little.
-    Of what the image alone has, its beginning: that shows whether it is that file, and most of the bytes are there."""
+def sha256(path, size):
+    """Of each block that is not all zeros, with its place: the size says the rest, and gigabytes of holes cost nothing."""
     digest, at = hashlib.sha256(), 0
     with open(path, "rb") as file:
-        if path.startswith(of_image): return hashlib.sha256(file.read(4096)).hexdigest()
-        while block := file.read(len(zeros)):
-            if block != zeros:
+        while at < size:
+            try: at = os.lseek(file.fileno(), at, os.SEEK_DATA) // len(zeros) * len(zeros)
+            except OSError: break # Nothing but a hole is left.
+            block = os.pread(file.fileno(), len(zeros), at)
+            if block != zeros[:len(block)]:
                 digest.update(b"%d:" % at)
                 digest.update(block)
-            at += len(block)
+            at += len(zeros)
     return digest.hexdigest()
 def describe(path):
     st = os.lstat(path)
     kind = stat.S_IFMT(st.st_mode)
-    parts = [path, oct(st.st_mode), st.st_uid, st.st_gid, st.st_mtime_ns, sorted((name, os.getxattr(path, name, follow_symlinks=False)) for name in os.listxattr(path, follow_symlinks=False))]
+    parts = [path, oct(st.st_mode), st.st_uid, st.st_gid, st.st_mtime_ns]
+    # What only the image has is in no snapshot: size and time show that it is that file.
+    is_read = not path.startswith(of_image)
+    if is_read: parts.append(sorted((name, os.getxattr(path, name, follow_symlinks=False)) for name in os.listxattr(path, follow_symlinks=False)))
     if kind != stat.S_IFDIR and st.st_nlink > 1: parts += [st.st_nlink, first_names.setdefault((st.st_dev, st.st_ino), path)]
     if kind == stat.S_IFLNK: parts.append(os.readlink(path))
     if kind == stat.S_IFREG:
         allocated = st.st_blocks * 512
-        parts += [st.st_size, sha256(path), "holes of %d/4 MiB" % round(4 * (st.st_size - allocated) / (1 << 20)) if allocated < st.st_size else "whole"]
+        parts.append(st.st_size)
+        if is_read: parts += [sha256(path, st.st_size), "holes of %d/4 MiB" % round(4 * (st.st_size - allocated) / (1 << 20)) if allocated < st.st_size else "whole"]
     lines.append(repr(parts))
     if kind == stat.S_IFDIR:
         for name in sorted(os.listdir(path)):

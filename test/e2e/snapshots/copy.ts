@@ -22,7 +22,7 @@ export function copyTests(rig: CrashRig): void {
     const pid = await rig.startHeldSnapshot();
     await rig.stack.worker.stop();
     await until("the copying program is gone", () => !existsSync(`/proc/${pid}`));
-    assert.deepEqual(await stoppedProcesses(rig.stack), []);
+    assert.deepEqual(stoppedProcesses(await rig.stack.containers()), []);
     await rig.stack.worker.start();
     await usable(rig.api, rig.source);
     await rig.assertAgreement([rig.kept.id], []);
