@@ -6,11 +6,13 @@ import type { FaultPoint } from "../../../worker/faults.ts";
 import type { CrashRig } from "../../helpers/crash.ts";
 import { expectOk } from "../../helpers/expect.ts";
 
-export function snapshotCrashTests(rig: CrashRig): void {
-  const unpublished: readonly FaultPoint[] = ["snapshot.begun", "snapshot.frozen", "snapshot.copied", "snapshot.layer"];
-  const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];
+/** While files are copied: what is left of them then depends on where they are. */
+export const copyPoints: readonly FaultPoint[] = ["snapshot.frozen", "snapshot.copied", "snapshot.layer"];
+const published: readonly FaultPoint[] = ["snapshot.recorded", "snapshot.published"];
+export const snapshotPoints: readonly FaultPoint[] = ["snapshot.begun", ...copyPoints, ...published];
 
-  for (const point of [...unpublished, ...published]) {
+export function snapshotCrashTests(rig: CrashRig, points: readonly FaultPoint[]): void {
+  for (const point of points) {
     test(`the worker dies at ${point}: the source runs on, the snapshot is whole or not there, the call can be repeated`, async () => {
       const key = { "idempotency-key": newId("request") };
       await rig.dyingAt(point, () => rig.calls.snapshot(rig.source, { name: "cut" }, key));
@@ -25,7 +27,9 @@ export function snapshotCrashTests(rig: CrashRig): void {
       await rig.assertAgreement([rig.kept.id], []);
     });
   }
+}
 
+export function quickSnapshotCrashTest(rig: CrashRig): void {
   test("the worker dies in a quick snapshot: nothing is left of it", async () => {
     await rig.dyingAt("snapshot.copied", () => rig.calls.snapshot(rig.source, { quick: true }));
     await rig.assertAgreement([rig.kept.id], []);

@@ -2,31 +2,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newId } from "../../../shared/util/ids.ts";
+import type { FaultPoint } from "../../../worker/faults.ts";
 import type { CrashRig } from "../../helpers/crash.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";
 import { listOf, usable } from "../../helpers/resilience.ts";
 import { until } from "../../helpers/until.ts";
 
-export function restoreCrashTests(rig: CrashRig): void {
-  for (const point of ["create.mounted", "create.started"] as const) {
+export const createPoints: readonly FaultPoint[] = ["create.mounted", "create.started"];
+export const deletePoints: readonly FaultPoint[] = ["delete.marked", "delete.withdrawn"];
+
+/** What does not depend on where the files of restored sandboxes are. */
+export function creationCrashTests(rig: CrashRig): void {
+  for (const point of createPoints) {
     test(`the worker dies at ${point} of a sandbox from an image: nothing of it is left, the call can be repeated`, async () => {
       const key = { "idempotency-key": newId("request") };
       const create = () => rig.api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }, key);
       await rig.dyingAt(point, create);
       await rig.assertAgreement([rig.kept.id], []);
       const { id } = expectOk(await create(), 201);
-      await rig.assertAgreement([rig.kept.id], [id]);
-      await rig.api.delete(id);
-      await rig.assertAgreement([rig.kept.id], []);
-    });
-
-    test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {
-      const key = { "idempotency-key": newId("request") };
-      await rig.dyingAt(point, () => rig.calls.restore(rig.kept.id, {}, key));
-      await rig.assertAgreement([rig.kept.id], []);
-      const { id } = expectOk(await rig.calls.restore(rig.kept.id, {}, key), 201);
-      await rig.assertFiles(id);
       await rig.assertAgreement([rig.kept.id], [id]);
       await rig.api.delete(id);
       await rig.assertAgreement([rig.kept.id], []);
@@ -44,8 +38,25 @@ export function restoreCrashTests(rig: CrashRig): void {
       await rig.api.delete(id);
     });
   }
+}
 
-  for (const point of ["delete.marked", "delete.withdrawn"] as const) {
+export function restoreCrashTests(rig: CrashRig, points: readonly FaultPoint[]): void {
+  for (const point of points) {
+    test(`the worker dies at ${point}: nothing of the sandbox is left, the call can be repeated`, async () => {
+      const key = { "idempotency-key": newId("request") };
+      await rig.dyingAt(point, () => rig.calls.restore(rig.kept.id, {}, key));
+      await rig.assertAgreement([rig.kept.id], []);
+      const { id } = expectOk(await rig.calls.restore(rig.kept.id, {}, key), 201);
+      await rig.assertFiles(id);
+      await rig.assertAgreement([rig.kept.id], [id]);
+      await rig.api.delete(id);
+      await rig.assertAgreement([rig.kept.id], []);
+    });
+  }
+}
+
+export function deletionCrashTests(rig: CrashRig, points: readonly FaultPoint[]): void {
+  for (const point of points) {
     test(`the worker dies at ${point}: the snapshot is gone after its return, others and sandboxes made from it stay`, async () => {
       const doomed = await rig.calls.take(rig.source);
       const { id } = await rig.calls.restored(doomed.id);
@@ -66,7 +77,9 @@ export function restoreCrashTests(rig: CrashRig): void {
     await rig.dyingAt("remove.container", () => rig.api.call("DELETE", `/v1/sandboxes/${id}/delete`));
     await rig.assertAgreement([rig.kept.id], []);
   });
+}
 
+export function killedDeletionTest(rig: CrashRig): void {
   test("kill -9 of the worker while a restored sandbox is deleted: nothing of it is left", async () => {
     const { id } = await rig.calls.restored(rig.kept.id);
     const cut = rig.api.call("DELETE", `/v1/sandboxes/${id}/delete`).catch(() => undefined);
