@@ -15,14 +15,14 @@ export function processTests(stack: Stack): void {
   const calls = new SnapshotCalls(api);
 
   /** Files that take a while to be copied. */
-  const ballast = "for n in 1 2 3 4; do head -c 40M /dev/zero | tr '\\0' $n > /root/ballast-$n; done";
+  const ballast = "for n in 1 2 3 4; do yes $n | head -c 40M > /root/ballast-$n; done";
 
   /** Counts how often its child, which never stops by itself, is reported as stopped. */
   const watcher = `
-import os, signal, sys
+import os, signal, sys, time
 child = os.fork()
 if child == 0:
-    while not os.path.exists("/root/end"): os.getppid()
+    while not os.path.exists("/root/end"): time.sleep(0.001)
     os._exit(7)
 print("watching", flush=True)
 stops = 0
@@ -36,7 +36,7 @@ print(stops, os.WEXITSTATUS(status))
 
   test("no parent sees its child as stopped, no shell its job as suspended, and what was stopped stays so", async () => {
     const id = await api.create();
-    const shell = "set -m; until [ -e /root/end ]; do sleep 0.002; done; jobs -s | wc -l; echo end";
+    const shell = "set -m; until [ -e /root/end ]; do sleep 0.01; done; jobs -s | wc -l; echo end";
     const commands = [`bash -c '${shell}'`, `bash -ic '${shell}' 2>/dev/null`, pythonCommand(watcher), pythonCommand(watcher)];
     const streams = await Promise.all(commands.map((command) => api.stream(id, command, { timeout: seconds })));
     const results = streams.map((stream) => collect(stream));
