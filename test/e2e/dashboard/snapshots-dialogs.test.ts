@@ -103,7 +103,7 @@ test("a dialog that is closed before its work is done tells in a message how it 
 
 test("what is wrong is said in the dialog", async () => {
   const { id } = await make("mistaken");
-  await execute(id, "head -c 1100M /dev/zero | tr '\\0' x > /root/big");
+  await execute(id, "fallocate -l 1100M /root/big");
   await snapshot(id, "big-one");
   const page = await browser.open(`/sandboxes/${id}`, { member });
   await press(page, "Snapshot");

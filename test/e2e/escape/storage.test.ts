@@ -29,7 +29,7 @@ const attacks: Record<string, string> = {
   "holds a file without a name by a mapping alone": python(
     "import ctypes\nfd = unnamed(1200)\nlibc = ctypes.CDLL(None)\nlibc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\nlibc.mmap(None, 1200 << 20, 1, 1, fd, 0)\nos.close(fd)\ntime.sleep(100)",
   ),
-  "fills a file that is mounted from the host": "head -c 1100M /dev/zero > /etc/hosts; sleep 100",
+  "fills a file that is mounted from the host": "fallocate -l 1100M /etc/hosts; sleep 100",
   "makes more empty files than its storage allows": python(
     'os.mkdir("/root/many")\nfor i in range(70000): os.close(os.open("/root/many/%d" % i, os.O_CREAT | os.O_WRONLY))\ntime.sleep(100)',
   ),
@@ -55,7 +55,8 @@ test("on a volume, fills a file that is mounted from the host", async () => {
 /** What the kernel refuses; nobody is ended for it. */
 const refused: Record<string, string> = {
   "fallocates more than its storage in a file without a name": python("fd = unnamed(1200)"),
-  "writes more than its storage in many files at once": "for i in $(seq 20); do head -c 100M /dev/zero > /root/file-$i & done; wait",
+  "writes more than its storage in many files at once":
+    "fallocate -l 900M /root/file; for i in $(seq 20); do head -c 100M /dev/zero > /root/file-$i & done; wait",
   "makes names of files until its storage is full": python(
     'os.makedirs("/root/many")\nfd = unnamed(960)\nfor i in range(10**7):\n  name = "/root/many/%0200d" % i\n  os.symlink("x" * 3000, name)',
   ),

@@ -157,8 +157,7 @@ with open("/root/big", "wb") as file:
 
   test("a snapshot outlives its source, and a storage that is too small for it is refused", async () => {
     const doomed = await api.create({ resources: { cpus: 1, memory: 128, storage: 3 } });
-    await api.execute(doomed, "fallocate -l 1200M /root/large 2>/dev/null || head -c 1200M /dev/zero > /root/large; echo kept > /root/kept", { timeout: 120 });
-    await api.execute(doomed, "truncate -s 0 /root/large; head -c 1100M /dev/zero | tr '\\0' x > /root/large", { timeout: 120 });
+    await api.execute(doomed, "yes | head -c 1100M > /root/large; echo kept > /root/kept", { timeout: 120 });
     const snapshot = await calls.take(doomed);
     await api.delete(doomed);
     expectError(await calls.restore(snapshot.id, { resources: { storage: 1 } }), "unprocessable", /storage/);

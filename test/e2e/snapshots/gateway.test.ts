@@ -18,7 +18,7 @@ const doomed = new SnapshotCalls(new Api({ url: first, apiKey: stack.apiKey }));
 const calls = new SnapshotCalls(api);
 const source = await api.create({ name: "source" });
 // Large enough that taking it is not over before the gateway dies.
-await api.execute(source, "head -c 400000000 /dev/zero | tr '\\0' x > /root/large", { timeout: 120 });
+await api.execute(source, "yes | head -c 400000000 > /root/large", { timeout: 120 });
 
 const counts = async (): Promise<number[]> => {
   const { pagination } = (await api.call<{ pagination: { total_items: number } }>("GET", "/v1/sandboxes/list")).body;

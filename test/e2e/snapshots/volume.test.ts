@@ -21,7 +21,8 @@ const small = { resources: { cpus: 1, memory: 256, storage: 1 } };
 
 const diskOf = async (id: string): Promise<number> =>
   (await api.call<{ current: { disk_mb: number } }>("GET", `/v1/sandboxes/${id}/status`)).body.current.disk_mb;
-const fill = "head -c 1100M /dev/zero > /root/large; echo $?; echo on; rm -f /root/other; echo x > /root/other";
+/** Most of it without writing, which is what takes time. */
+const fill = "fallocate -l 1000M /root/large; head -c 100M /dev/zero >> /root/large; echo $?; echo on; rm -f /root/other; echo x > /root/other";
 
 test("the tests run on a volume", () => {
   assert.ok(isOnVolume(stack.worker));
@@ -41,7 +42,7 @@ test("a program that writes more than the sandbox's storage gets an error, goes 
 
 test("a deleted open file counts, and so do the names of empty files", async () => {
   const id = await api.create(small);
-  const hold = "exec 3> /root/gone; rm /root/gone; head -c 1100M /dev/zero >&3";
+  const hold = "fallocate -l 1000M /root/gone; exec 3>> /root/gone; rm /root/gone; head -c 100M /dev/zero >&3";
   const held = await api.execute(id, hold, { timeout: 100 });
   assert.match(held.stderr, /Disk quota exceeded/);
   await until("it does not count any more", async () => (await diskOf(id)) < 50);

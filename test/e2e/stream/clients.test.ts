@@ -93,7 +93,7 @@ test("clients that hang up at any moment of a start leave nothing running", asyn
   await until("the places are free", async () => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status === 200);
 });
 
-test("hundreds of executions, failed starts and hang-ups leave no open file and no file behind", async () => {
+test("200 executions, failed starts and hang-ups leave no open file and no file behind", async () => {
   const round = async (): Promise<void> => {
     await Promise.all(Array.from({ length: 10 }, (_, n) => api.execute(id, `echo ${n}`)));
     await Promise.all(Array.from({ length: 5 }, () => api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true", working_dir: "/none" })));
@@ -106,13 +106,13 @@ test("hundreds of executions, failed starts and hang-ups leave no open file and 
   await round();
   await round();
   const before = [openFiles(worker), openFiles(gateway)] as const;
-  for (let i = 0; i < 10; i++) await round();
+  for (let i = 0; i < 6; i++) await round();
   await until("the open files are as many as before", () => openFiles(worker) <= before[0] + 3 && openFiles(gateway) <= before[1] + 12);
   await until("no file of a start is left", () => startFiles().length === 0);
 });
 
-test("worker and gateway stay small while a fast reader takes four times what they may grow by and a slow one holds its command back", async () => {
-  await readAll(await openStream("yes warm-up | head -c 100M", {}));
+test("worker and gateway stay small while a fast reader takes twice what they may grow by and a slow one holds its command back", async () => {
+  await readAll(await openStream("yes warm-up | head -c 30M", {}));
   await sleep(1_000);
   const parts = [stack.worker, stack.gateway].map((part) => ({ part, idleBytes: residentBytes(part.pid) }));
   const watch = setInterval(() => {
@@ -121,8 +121,8 @@ test("worker and gateway stay small while a fast reader takes four times what th
   const peak = new Map<string, number>();
   const mark = new Mark();
   try {
-    const { bytes, last } = await readAll(await openStream("yes abcdefghijklmnopqrstuvwxyz0123456789 | head -c 400M", {}));
-    assert.ok(bytes > 4 * growthBytesMax);
+    const { bytes, last } = await readAll(await openStream("yes abcdefghijklmnopqrstuvwxyz0123456789 | head -c 210M", {}));
+    assert.ok(bytes > 2 * growthBytesMax);
     assert.deepEqual(last, { exit_code: 0 });
     const slow = await openStream("yes | head -c 5G", mark.env);
     await readSlowly(slow, 15_000);

@@ -233,7 +233,7 @@ test("a layer that loses pieces while it is stored is never created", async () =
 });
 
 for (const [name, randomMiB, sparseMiB] of [
-  ["150 MiB of noise", 150, 0],
+  ["110 MiB of noise", 110, 0],
   ["a file of 400 MiB with holes", 20, 400],
 ] as const) {
   test(`${name} goes through store and fetch in little memory`, async () => {
