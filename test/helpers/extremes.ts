@@ -89,8 +89,8 @@ function mapsOf(value: Described, count: number): unknown[] {
   ];
 }
 
-/** All values that the field refuses, and of those it accepts the given number of largest ones and the smallest one. */
-function chosen(name: string, schema: TSchema, known: Known, takenMax = 3): { taken: unknown[]; refused: unknown[] } {
+/** All values that the field refuses, and of those it accepts the given number of largest ones; if none is given, three and the smallest one. */
+function chosen(name: string, schema: TSchema, known: Known, takenMax?: number): { taken: unknown[]; refused: unknown[] } {
   const check = Compile(schema);
   const values = [...extremesOf(schema, known), ...wrongKinds].filter((value) => value !== "");
   const taken = values
@@ -98,8 +98,11 @@ function chosen(name: string, schema: TSchema, known: Known, takenMax = 3): { ta
     .map((value) => ({ value, bytes: Buffer.byteLength(JSON.stringify(value)) }))
     .sort((one, other) => other.bytes - one.bytes)
     .map(({ value }) => value);
-  const few = taken.length > takenMax ? [...taken.slice(0, takenMax), taken.at(-1)] : taken;
-  return { taken: [...few, ...(known[name] ?? [])], refused: values.filter((value) => !check.Check(value)) };
+  const few = taken.length > 3 ? [...taken.slice(0, 3), taken.at(-1)] : taken;
+  return {
+    taken: [...(takenMax === undefined ? few : taken.slice(0, takenMax)), ...(known[name] ?? [])],
+    refused: values.filter((value) => !check.Check(value)),
+  };
 }
 
 const propertiesOf = (schema: TSchema): Readonly<Record<string, Described>> => (schema as Described).properties ?? {};

@@ -36,10 +36,9 @@ const framing: readonly string[] = ["content-length", "transfer-encoding"];
 const slots = new Semaphore(callsAtOnce);
 const callRoutes = routes.filter((route): route is CallRoute => route.access !== "open");
 
-/** Ids of everything that there is, one of each kind. */
-
-// An image that is not here is not looked for elsewhere.
-const stack = await fixture(startStack({ name: "largest", settings: { SANDGATE_IMAGE_PULL: "false" } }));
+// An image that is not here is not looked for elsewhere, and what is archived is no call's.
+const settings = { SANDGATE_IMAGE_PULL: "false", SANDGATE_SNAPSHOT_ARCHIVE: "false" };
+const stack = await fixture(startStack({ name: "largest", settings }));
 const accounts = await fixture(Accounts.open(stack));
 const [attacker, operator] = [await accounts.make("attacker"), await accounts.make("operator")];
 const victim = await accounts.make("victim");
@@ -48,6 +47,7 @@ const sandbox = await attacker.api.create();
 const { body: snapshot } = await attacker.api.call<{ id: string }>("POST", `/v1/sandboxes/${sandbox}/snapshot`, {});
 const { body: workers } = await new Api(stack).call<{ data: { id: string }[] }>("GET", "/v1/admin/workers");
 const worker_id = workers.data[0]?.id ?? "";
+/** Ids of everything that there is, one of each kind. */
 const ids = [sandbox, snapshot.id, victim.id, await accounts.idOfKey(victim.api.apiKey), worker_id];
 const known = {
   image: ["default"],
