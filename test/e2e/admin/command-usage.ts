@@ -48,7 +48,7 @@ export function commandUsageTests(world: AdminWorld): void {
       ],
     ];
     for (const [args, words] of ways) {
-      const { exitCode, stdout, stderr } = await admin.runWith({ SANDGATE_DATA_DIR: "/none" }, ...args);
+      const { exitCode, stdout, stderr } = await admin.launch({ SANDGATE_DATA_DIR: "/none" }, ...args);
       assert.deepEqual([exitCode, stderr], [0, ""]);
       for (const word of words) assert.ok(stdout.includes(word), word);
     }
@@ -94,7 +94,7 @@ export function commandUsageTests(world: AdminWorld): void {
       [{ SANDGATE_DATA_DIR: dataDir }, []],
     ];
     for (const [variables, args] of ways) {
-      const { exitCode, stderr } = await admin.runWith(variables, "workers", ...args);
+      const { exitCode, stderr } = await admin.launch(variables, "workers", ...args);
       assert.equal(exitCode, 0, stderr);
     }
     for (const [variables, message] of [
