@@ -114,7 +114,10 @@ export class Stack implements AsyncDisposable {
     const labels = this.#workerIds.flatMap((id) => [`sandgate.worker=${id}`, `sandgate.holder=${id}`]);
     for (const label of labels) await this.podman("rm", "--force", "--time", "0", "--filter", `label=${label}`);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
-    for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
+    await until("nothing runs in the groups of its sandboxes", () => {
+      for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
+      return true;
+    });
     for (const volume of this.#volumes) await volume[Symbol.asyncDispose]();
     await until("podman has left its home", () => {
       rmSync(this.dataDir, { recursive: true, force: true });
