@@ -2,11 +2,11 @@
 import { stat, statfs, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Fault, FieldsOf, Verb } from "../../shared/privileged.ts";
+import { mountAt } from "../../shared/util/mounts.ts";
 import { messageOf } from "../base/failure.ts";
 import { run } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { nextSize } from "../volume/growth.ts";
-import { mountAt } from "../volume/mounts.ts";
 import { fileSystemBytes, type Volume } from "../volume/volume.ts";
 
 const blockBytes = 512; // the unit of stat(2)

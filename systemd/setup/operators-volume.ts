@@ -2,10 +2,10 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
+import { type Mount, mountAt } from "../../shared/util/mounts.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
-import { type Mount, mountAt } from "../volume/mounts.ts";
 import type { Volume } from "../volume/volume.ts";
 
 const options = ["user_subvol_rm_allowed", "nosuid", "nodev"];
@@ -24,7 +24,7 @@ function faultOf(mount: Mount | undefined): string | undefined {
   if (!mount) return "nothing is mounted there";
   if (mount.type !== "btrfs") return `it is a file system of type ${mount.type}; btrfs is needed`;
   if (mount.root !== "/") return `it is the subvolume ${mount.root} of a file system; a whole one is needed`;
-  const missing = options.filter((option) => !mount.options.includes(option));
+  const missing = options.filter((option) => ![...mount.options, ...mount.systemOptions].includes(option));
   return missing.length > 0 ? `mount it with the options ${missing.join(",")}` : undefined;
 }
 

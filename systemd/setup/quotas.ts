@@ -1,8 +1,8 @@
 /** The limits of subvolumes: turned on, and kept exact. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { mountAt } from "../../shared/util/mounts.ts";
 import { CommandError } from "../base/run.ts";
-import { mountAt } from "../volume/mounts.ts";
 import type { Administrator } from "./administrator.ts";
 
 const fileSystems = "/sys/fs/btrfs";

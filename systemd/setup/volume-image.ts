@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import { mountAt } from "../../shared/util/mounts.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
 import { CommandError } from "../base/run.ts";
 import { firstSize } from "../volume/growth.ts";
-import { mountAt } from "../volume/mounts.ts";
 import type { NoVolume, VolumeImage } from "../volume/volume.ts";
 import type { Administrator } from "./administrator.ts";
 

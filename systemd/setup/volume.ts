@@ -2,10 +2,10 @@
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Config } from "../../shared/config.ts";
+import { mountAt } from "../../shared/util/mounts.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
-import { mountAt } from "../volume/mounts.ts";
 import { showInPodman } from "../volume/podman-namespace.ts";
 import { isVolume, type NoVolume, type Volume } from "../volume/volume.ts";
 import type { Administrator } from "./administrator.ts";

@@ -6,9 +6,9 @@
  * it needs before it enters, and from there on makes one system call.
  */
 import { arch } from "node:process";
+import { mountAt } from "../../shared/util/mounts.ts";
 import type { Account, Instance } from "../base/instance.ts";
 import { findPause } from "../supervisor/pause.ts";
-import { mountAt } from "./mounts.ts";
 
 /** The number of setns(2); those of newer calls are the same on all machines. */
 const setns = arch === "arm64" ? "268" : "308";

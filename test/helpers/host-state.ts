@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { parseMounts } from "../../shared/util/mounts.ts";
 import type { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";
 import { until } from "./until.ts";
@@ -20,9 +21,7 @@ export function hostState({ spec, pid }: TestProcess): HostState {
   const { SANDGATE_VOLUME_DIR: volume, SANDGATE_WORKER_ID: id = "" } = spec.env;
   const dirs = [join(dataDir, "worker"), ...(volume ? [join(volume, id)] : [])];
   const all = (folder: string): string[] => dirs.flatMap((dir) => namesIn(join(dir, folder))).sort();
-  const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8")
-    .split("\n")
-    .flatMap((line) => line.split(" ")[4] ?? []);
+  const mounts = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8")).map(({ point }) => point);
   return { layers: all("layers"), roots: all("roots"), mounts: mounts.filter((path) => dirs.some((dir) => path.startsWith(`${dir}/`))) };
 }
 

@@ -67,7 +67,6 @@ type Paths = Pick<Instance["paths"], "volume" | "volumeImage">;
 /** Unmounts the volume of an installation that has been stopped, in whatever way, and waits until its loop device is free. */
 export async function releaseVolume({ volume, volumeImage }: Paths): Promise<void> {
   await unmount(volume);
-  // Where Podman's namespace has it mounted as well, the kernel unmounts it with its folder.
   rmSync(volume, { recursive: true, force: true });
   await until(`the loop device of ${volumeImage} is free`, () => !loopFiles().some((file) => dirname(file) === dirname(volumeImage)));
 }

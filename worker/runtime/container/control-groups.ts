@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { commandLineOf, hostUserId, parentOf, pidNamespaceOf } from "../process/proc.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
@@ -95,13 +96,12 @@ export class ControlGroups {
 /** Whether a group can be made, limited and removed in these hierarchies. */
 function works({ version, folders }: GroupFolders): boolean {
   const name = `probe-${process.pid}`;
-  try {
+  const made = attempt(() => {
     make(version, folders, name, probed);
     for (const dir of distinctFolders(folders)) rmdirSync(join(dir, name));
     return true;
-  } catch {
-    return false;
-  }
+  });
+  return made ?? false;
 }
 
 function make(version: GroupFolders["version"], folders: GroupFolders["folders"], name: string, limits: GroupLimits): SandboxGroup {
@@ -127,31 +127,15 @@ function monitorOf(initPid: number): number[] {
 }
 
 /** Moved one by one, they wait for nobody: moving a whole process has the kernel wait for all CPUs. */
-function threadsOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).map(Number);
-  } catch {
-    return []; // It is gone.
-  }
-}
+const threadsOf = (pid: number): number[] => attempt(() => readdirSync(`/proc/${pid}/task`).map(Number)) ?? [];
 
 function foldersIn(dir: string): string[] {
   if (!existsSync(dir)) return [];
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-function removeIfEmpty(dir: string): void {
-  try {
-    rmdirSync(dir);
-  } catch {
-    // Something runs in it, or it is gone.
-  }
-}
+/** Something may run in it, or it is gone. */
+const removeIfEmpty = (dir: string): void => attempt(() => rmdirSync(dir));
 
-function moveTo(entrance: string, pid: number): void {
-  try {
-    writeFileSync(entrance, String(pid));
-  } catch {
-    // It is gone, or belongs to another user.
-  }
-}
+/** The process may be gone, or belong to another user. */
+const moveTo = (entrance: string, pid: number): void => attempt(() => writeFileSync(entrance, String(pid)));

@@ -1,8 +1,9 @@
 /** The root file systems of sandboxes, which the worker assembles itself: a writable folder over snapshot layers and an image. */
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rm, symlink } from "node:fs/promises";
+import { mkdir, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
+import { mountAt } from "../../../shared/util/mounts.ts";
 import { isOutOfDisk, run } from "../process/run.ts";
 
 const mountTimeoutMs = 30_000;
@@ -31,7 +32,7 @@ export interface MountOptions {
  * @throws {SandgateError} `insufficient_storage`, `internal_error`, also when a root that should exist is not there.
  */
 export async function mountRoot(root: Root, { lowers, scratch, make = [] }: MountOptions): Promise<void> {
-  if (make.length === 0 && (await isMounted(root))) return;
+  if (make.length === 0 && isMounted(root)) return;
   if (make.length === 0 && !existsSync(writableOf(root))) throw unmountable("they are not there any more");
   // The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers.
   const links = join(scratch, basename(root.dir));
@@ -88,13 +89,10 @@ function unmountable(why: string): SandgateError {
 
 /** Unmounts a root, if it is mounted. */
 export async function unmountRoot(root: Root): Promise<void> {
-  if (!(await isMounted(root))) return;
+  if (!isMounted(root)) return;
   // A process that is about to end may still be in it.
   const result = await run("umount", ["--lazy", mergedOf(root)], { timeoutMs: mountTimeoutMs });
   if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause: new Error(result.stderr) });
 }
 
-async function isMounted(root: Root): Promise<boolean> {
-  const mounts = await readFile("/proc/self/mountinfo", "utf8");
-  return mounts.includes(` ${mergedOf(root).replaceAll(" ", "\\040")} `);
-}
+const isMounted = (root: Root): boolean => mountAt(mergedOf(root)) !== undefined;

@@ -1,4 +1,7 @@
 /** Parses the /proc files that describe memory. */
+import { parseMounts } from "../../../shared/util/mounts.ts";
+
+const kernels = /^(proc|sysfs|devpts|mqueue|cgroup2?|devtmpfs)$/;
 
 /** Sizes by name, in bytes, from `status`, `smaps_rollup` and similar files with lines like `Name:   123 kB`. */
 export function sizesOf(text: string): ReadonlyMap<string, number> {
@@ -12,12 +15,7 @@ export function residentBytes(status: ReadonlyMap<string, number>): number {
 
 /** Mount points from `mountinfo` where a process can write, other than its root. Device and kernel file systems are left out. */
 export function writableMounts(mountinfo: string): string[] {
-  return mountinfo.split("\n").flatMap((line) => {
-    const [mount = "", system = ""] = line.split(" - ");
-    const [, , , , mountPoint = "", options = ""] = mount.split(" ");
-    const isCandidate = options.split(",").includes("rw") && mountPoint !== "/" && !/^(proc|sysfs|devpts|mqueue|cgroup2?|devtmpfs) /.test(system);
-    return isCandidate ? [mountPoint.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))] : [];
-  });
+  return parseMounts(mountinfo).flatMap(({ point, type, options }) => (options.includes("rw") && point !== "/" && !kernels.test(type) ? [point] : []));
 }
 
 /** One mapping of a process. Only `smaps` tells its pages. */

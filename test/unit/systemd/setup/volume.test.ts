@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
+import { mountAt } from "../../../../shared/util/mounts.ts";
 import { asAccount } from "../../../../systemd/base/as-account.ts";
 import { StartFailure } from "../../../../systemd/base/failure.ts";
 import type { Instance } from "../../../../systemd/base/instance.ts";
@@ -12,12 +13,12 @@ import { run } from "../../../../systemd/base/run.ts";
 import { Terminal } from "../../../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../../../systemd/setup/administrator.ts";
 import { prepareVolume } from "../../../../systemd/setup/volume.ts";
-import { mountAt } from "../../../../systemd/volume/mounts.ts";
 import { unmount } from "../../../../systemd/volume/unmount.ts";
 import { fileSystemBytes, isVolume, type Volume } from "../../../../systemd/volume/volume.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
 import { testInstance } from "../../../helpers/prepare.ts";
+import { until } from "../../../helpers/until.ts";
 import { freeVolume, loopFiles, releaseVolume } from "../../../helpers/volume.ts";
 
 const GiB = 1024 ** 3;
@@ -39,7 +40,8 @@ test("it is made, mounted with what the worker needs, and belongs to the worker;
   const { uid } = instance.account;
   const mount = mountAt(dir);
   assert.equal(mount?.type, "btrfs");
-  for (const option of ["user_subvol_rm_allowed", "noatime", "nosuid", "nodev", "discard=async"]) assert.ok(mount?.options.includes(option), option);
+  const options = [...(mount?.options ?? []), ...(mount?.systemOptions ?? [])];
+  for (const option of ["user_subvol_rm_allowed", "noatime", "nosuid", "nodev", "discard=async"]) assert.ok(options.includes(option), option);
   assert.deepEqual([statSync(dir).uid, statSync(dir).mode & 0o7777], [uid, 0o700]);
   const { uid: owner, mode, size, blocks } = statSync(instance.paths.volumeImage);
   assert.deepEqual([owner, mode & 0o7777, size], [0, 0o600, 4 * GiB]);
@@ -85,6 +87,39 @@ test("while somebody uses it, it stays mounted", async () => {
   user.kill();
   await once(user, "exit");
   assert.ok(await unmount(dir));
+});
+
+test("a program with a copy of our mounts does not keep it, and one that uses it there keeps it for the next start only", async () => {
+  const { dir } = await prepared();
+  await asWorker("touch", join(dir, "kept"));
+  const elsewhere = async (cwd: string): Promise<AsyncDisposable> => {
+    const program = spawn("unshare", ["--mount", "sh", "-c", "echo begun; exec sleep 1000"], { cwd, stdio: ["ignore", "pipe", "inherit"] });
+    await once(program.stdout, "data");
+    return {
+      [Symbol.asyncDispose]: async () => {
+        program.kill();
+        await once(program, "exit");
+      },
+    };
+  };
+  const isHeld = (): boolean => loopFiles().includes(instance.paths.volumeImage);
+  {
+    await using _copy = await elsewhere("/");
+    assert.ok(await unmount(dir));
+    await until("its loop device is free", () => !isHeld());
+  }
+  await prepared();
+  {
+    await using _user = await elsewhere(dir);
+    // In our own namespace, nobody uses it.
+    assert.ok(await unmount(dir));
+    assert.ok(isHeld());
+    await prepared();
+    assert.ok(existsSync(join(dir, "kept")));
+    assert.equal(loopFiles().filter((file) => file === instance.paths.volumeImage).length, 1);
+  }
+  assert.ok(await unmount(dir));
+  await until("its loop device is free", () => !isHeld());
 });
 
 test("it is found again: mounted as it is, unmounted, or with its folder gone", async () => {

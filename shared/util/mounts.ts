@@ -9,8 +9,9 @@ export interface Mount {
   readonly point: string;
   readonly type: string;
   readonly source: string;
-  /** Those of the mount and of the file system. */
   readonly options: readonly string[];
+  /** Those of the file system, which all of its mounts share. */
+  readonly systemOptions: readonly string[];
 }
 
 /** What is mounted at a folder, as a process sees it: the last mount hides those below it. @param dir without links */
@@ -24,7 +25,9 @@ export function parseMounts(mountinfo: string): Mount[] {
     const [, , device, root, point, options] = mount.split(" ");
     const [type, source, more = ""] = system.split(" ");
     if (!device || !root || !point || !options || !type || !source) return [];
-    return [{ device, root: unescaped(root), point: unescaped(point), type, source: unescaped(source), options: [...options.split(","), ...more.split(",")] }];
+    return [
+      { device, root: unescaped(root), point: unescaped(point), type, source: unescaped(source), options: options.split(","), systemOptions: more.split(",") },
+    ];
   });
 }
 

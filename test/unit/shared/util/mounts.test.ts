@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mountAt, parseMounts } from "../../../../systemd/volume/mounts.ts";
+import { mountAt, parseMounts } from "../../../../shared/util/mounts.ts";
 
 test("a mount has its options and those of its file system, and names with spaces", () => {
   const [mount] = parseMounts("186 27 0:70 /@sandboxes /srv/my\\040data rw,nosuid,noatime shared:7 master:1 - btrfs /dev/loop1 rw,discard=async,subvolid=5\n");
@@ -10,7 +10,8 @@ test("a mount has its options and those of its file system, and names with space
     point: "/srv/my data",
     type: "btrfs",
     source: "/dev/loop1",
-    options: ["rw", "nosuid", "noatime", "rw", "discard=async", "subvolid=5"],
+    options: ["rw", "nosuid", "noatime"],
+    systemOptions: ["rw", "discard=async", "subvolid=5"],
   });
 });
 
