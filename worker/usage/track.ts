@@ -1,4 +1,5 @@
 /** What the last looks found out about one sandbox's use. */
+import type { Container } from "../runtime/container/container.ts";
 import { cpuSecondsBetween, type Reading } from "./measure.ts";
 
 export interface Usage {
@@ -26,6 +27,17 @@ const averagedMs = 5_000;
 
 /** A process that takes longer than this to die counts like any other. */
 const dyingMsMax = 5_000;
+
+/** The track of each run of a container; a restarted container gets a new one. */
+export class Tracks {
+  readonly #tracks = new WeakMap<Container, Track>();
+
+  of(container: Container): Track {
+    const track = this.#tracks.get(container) ?? new Track();
+    this.#tracks.set(container, track);
+    return track;
+  }
+}
 
 export class Track {
   usage = noUse;

@@ -2,8 +2,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { attempt } from "../../../shared/util/attempt.ts";
 import type { Controller, GroupFolders } from "../../../shared/util/control-groups.ts";
 import { isWritable } from "../host/cgroups.ts";
+import { MemoryStat } from "./memory-stat.ts";
 
 /** What a sandbox may use. */
 export interface GroupLimits {
@@ -70,10 +72,12 @@ const weightOf = (version: GroupFolders["version"], cpus: number, isBusy: boolea
 /** A group of ours in the hierarchies of cgroup v1, one folder in each. */
 export class GroupV1 implements SandboxGroup {
   readonly #folders: Partial<Record<Controller, string>>;
+  readonly #stat: MemoryStat;
   readonly freezer: Freezer | undefined;
 
   constructor(folders: Partial<Record<Controller, string>>) {
     this.#folders = folders;
+    this.#stat = new MemoryStat(() => read(folders.memory, "memory.stat"));
     const { freezer: dir } = folders;
     const file = dir && join(dir, "freezer.state");
     this.freezer = file ? new Freezer(file, ["FROZEN", "THAWED"], () => read(dir, "freezer.state").trim() === "FROZEN") : undefined;
@@ -103,9 +107,10 @@ export class GroupV1 implements SandboxGroup {
 
   usage(): GroupUsage {
     const { memory, cpuacct } = this.#folders;
-    const stat = read(memory, "memory.stat");
+    const used = numberIn(memory, "memory.usage_in_bytes");
+    const stat = this.#stat.text(used);
     const shared = field(stat, "total_shmem");
-    const memoryBytes = withoutCache(numberIn(memory, "memory.usage_in_bytes"), field(stat, "total_cache"), shared);
+    const memoryBytes = withoutCache(used, field(stat, "total_cache"), shared);
     const nanoseconds = numberIn(cpuacct, "cpuacct.usage");
     return { memoryBytes, sharedBytes: shared ?? 0, cpuSeconds: nanoseconds === undefined ? undefined : nanoseconds / 1e9 };
   }
@@ -127,12 +132,14 @@ export class GroupV1 implements SandboxGroup {
 /** A group in cgroup v2: ours, or the one that Podman has made for the container and that this account may change. */
 export class GroupV2 implements SandboxGroup {
   readonly #dir: string;
+  readonly #stat: MemoryStat;
   readonly entrances: readonly string[];
   readonly freezer: Freezer | undefined;
 
   /** @param isOurs whether commands must enter it themselves. */
   constructor(dir: string, isOurs: boolean) {
     this.#dir = dir;
+    this.#stat = new MemoryStat(() => read(dir, "memory.stat"));
     this.entrances = isOurs ? [join(dir, "cgroup.procs")] : [];
     const file = join(dir, "cgroup.freeze");
     this.freezer = isWritable(file) ? new Freezer(file, ["1", "0"], () => field(read(dir, "cgroup.events"), "frozen") === 1) : undefined;
@@ -156,11 +163,12 @@ export class GroupV2 implements SandboxGroup {
   }
 
   usage(): GroupUsage {
-    const stat = read(this.#dir, "memory.stat");
+    const used = numberIn(this.#dir, "memory.current");
+    const stat = this.#stat.text(used);
     const shared = field(stat, "shmem");
     const micros = field(read(this.#dir, "cpu.stat"), "usage_usec");
     return {
-      memoryBytes: withoutCache(numberIn(this.#dir, "memory.current"), field(stat, "file"), shared),
+      memoryBytes: withoutCache(used, field(stat, "file"), shared),
       sharedBytes: shared ?? 0,
       cpuSeconds: micros === undefined ? undefined : micros / 1e6,
     };
@@ -200,13 +208,8 @@ function withoutCache(used: number | undefined, cached = 0, shared = 0): number 
   return used === undefined ? undefined : Math.max(shared, used - (cached - shared));
 }
 
-function read(dir: string | undefined, name: string): string {
-  try {
-    return dir === undefined ? "" : readFileSync(join(dir, name), "utf8");
-  } catch {
-    return ""; // No such controller, or the group is gone.
-  }
-}
+/** Empty where there is no such controller, or where the group is gone. */
+const read = (dir: string | undefined, name: string): string => (dir === undefined ? undefined : attempt(() => readFileSync(join(dir, name), "utf8"))) ?? "";
 
 function numberIn(dir: string | undefined, name: string): number | undefined {
   const text = read(dir, name);

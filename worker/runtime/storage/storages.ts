@@ -15,6 +15,16 @@ export class Storages {
     this.#volume = volume;
   }
 
+  /** Tidies up after deletions; call it periodically. */
+  async forgetDeleted(): Promise<void> {
+    await this.#volume?.forgetDeleted();
+  }
+
+  /** Whether the kernel limits what is stored below this path. */
+  limits(path: string | undefined): boolean {
+    return this.volumeOf(path)?.limits ?? false;
+  }
+
   /** The volume, if this path is in it. */
   volumeOf(path: string | undefined): Subvolumes | undefined {
     return this.#volume && path?.startsWith(`${this.#volume.dir}/`) ? this.#volume : undefined;
