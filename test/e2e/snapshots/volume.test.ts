@@ -1,7 +1,10 @@
 /** Sandboxes on a volume: limits of the kernel, snapshots of full sandboxes, and sandboxes that were made before there was a volume. */
 import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { initPath } from "../../../worker/runtime/container/first-process.ts";
+import { Store } from "../../../worker/store/store.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
@@ -104,6 +107,45 @@ test("without the volume its sandboxes are errors, not empty, and with it they a
     await api.delete(each);
   }
   expectOk(await calls.delete(snapshot.id));
+});
+
+/** Replaces a stopped worker's sandbox by one as early versions had Podman make it from an image, and its record by theirs. */
+async function remakeByPodman(id: string): Promise<void> {
+  const { SANDGATE_WORKER_ID: worker = "", SANDGATE_DATA_DIR: dataDir = "" } = stack.worker.spec.env;
+  const { id: container = "" } = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? {};
+  const format = '{{index .Config.Labels "sandgate.image"}} {{range .Mounts}}{{if eq .Type "bind"}}--volume={{.Source}}:{{.Destination}}:ro {{end}}{{end}}';
+  const [image = "", ...volumes] = (await stack.podman("inspect", "--format", format, container)).trim().split(" ");
+  await stack.podman("rm", "--force", "--time", "0", container);
+  const labels = [`--label=sandgate.worker=${worker}`, `--label=sandgate.sandbox=${id}`];
+  const options = ["--pull=never", "--network=none", "--cap-drop=all", "--cap-add=CHOWN,DAC_OVERRIDE,FOWNER", `--entrypoint=["${initPath}"]`];
+  const made = await stack.podman("run", "--detach", `--name=sandgate-${id}`, ...labels, ...options, ...volumes, image, "-P");
+  const store = new Store(join(dataDir, "worker/lmdb"));
+  const { root: _, ...record } = store.sandboxes().find((one) => one.id === id) ?? assert.fail();
+  await store.putSandbox({ ...record, container_id: made.trim() });
+  await store.close();
+}
+
+test("a sandbox that Podman made from its image goes on, and its snapshots are on the volume", async () => {
+  const id = await api.create({ network: { access: "none" } });
+  await stack.worker.kill9();
+  await remakeByPodman(id);
+  await stack.worker.start();
+  await stack.ready();
+  await usable(api, id);
+  await api.execute(id, "echo one > /root/one; rm -r /etc/apt; chmod 700 /srv; ln /root/one /root/link");
+  const files = await describeSandbox(api, id);
+  const snapshot = await calls.take(id);
+  const { sandbox: clone } = await calls.cloned(id);
+  const restored = (await calls.restored(snapshot.id)).id;
+  for (const each of [clone.id, restored]) await assertSameFiles(api, each, files);
+  const { exclusive_bytes } = (await calls.list()).data.find((one) => one.id === snapshot.id) ?? assert.fail();
+  assert.ok(exclusive_bytes !== null && exclusive_bytes < 1024 ** 2);
+  await api.delete(id);
+  await assertSameFiles(api, restored, files);
+  assert.match((await api.execute(restored, "fallocate -l 100G /root/large")).stderr, /Disk quota exceeded/);
+  await Promise.all([clone.id, restored].map((each) => api.delete(each)));
+  expectOk(await calls.deleteAll());
+  await untilHostHas(stack.worker, { layers: 0, roots: [] });
 });
 
 test("sandboxes and snapshots that were made before there was a volume stay, and go on with one", async () => {

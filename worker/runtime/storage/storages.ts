@@ -15,11 +15,6 @@ export class Storages {
     this.#volume = volume;
   }
 
-  /** Tidies up after deletions; call it periodically. */
-  async forgetDeleted(): Promise<void> {
-    await this.#volume?.forgetDeleted();
-  }
-
   /** Whether the kernel limits what is stored below this path. */
   limits(path: string | undefined): boolean {
     return this.volumeOf(path)?.limits ?? false;
