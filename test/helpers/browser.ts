@@ -1,6 +1,6 @@
 /** A real Chromium, without windows, that opens the web pages and records everything that goes wrong in them. */
 import assert from "node:assert/strict";
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page, type ViewportSize } from "playwright-core";
 import type { Member } from "./members.ts";
 
 const flags = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
@@ -22,7 +22,9 @@ export function looks(
 
 const viewportOf = (width: number) => ({ width, height: width < 500 ? 844 : 800 });
 
-export interface OpenOptions extends BrowserContextOptions {
+export interface OpenOptions extends Omit<BrowserContextOptions, "viewport" | "colorScheme"> {
+  readonly viewport?: ViewportSize;
+  readonly colorScheme?: "light" | "dark";
   /** The member who is logged in; nobody if absent. */
   readonly member?: Member;
   /** Errors in the browser's log that the test causes on purpose. */
@@ -33,7 +35,10 @@ export class TestBrowser {
   readonly url: string;
   readonly #browser: Browser;
   readonly #problems: string[] = [];
-  readonly #pages: Page[] = [];
+  /** The pages in use, and what their logs may say. */
+  readonly #used = new Map<Page, RegExp>();
+  /** Windows as they usually are, for any test: a new one takes longer than most pages. */
+  readonly #usual = new Set<Page>();
 
   private constructor(url: string, browser: Browser) {
     this.url = url;
@@ -45,25 +50,43 @@ export class TestBrowser {
   }
 
   /** A window of a browser of its own: no cookies but the member's, nothing stored, and nothing moves that tests would wait for. */
-  async open(path: string, { member, tolerates = logOfStatus, ...options }: OpenOptions = {}): Promise<Page> {
-    const usual = { baseURL: this.url, viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" } as const;
-    const context = await this.#browser.newContext({ ...usual, ...options });
-    context.setDefaultTimeout(patienceMs);
-    await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: this.url });
-    if (member) await context.addCookies([{ ...member.cookie, url: this.url, httpOnly: true, sameSite: "Strict" }]);
-    const page = await context.newPage();
-    this.watch(page, tolerates);
+  async open(path: string, options: OpenOptions = {}): Promise<Page> {
+    const { member, tolerates = logOfStatus, viewport = { width: 1280, height: 800 }, colorScheme = "light", ...others } = options;
+    const page = await this.#window({ viewport, ...others });
+    this.#used.set(page, tolerates);
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    if (member) await page.context().addCookies([{ ...member.cookie, url: this.url, httpOnly: true, sameSite: "Strict" }]);
     await page.goto(path);
     return page;
   }
 
+  async #window({ viewport, ...others }: OpenOptions): Promise<Page> {
+    const isUsual = Object.keys(others).length === 0;
+    const free = isUsual ? [...this.#usual].find((page) => !this.#used.has(page)) : undefined;
+    if (free) return free;
+    const context = await this.#browser.newContext({ baseURL: this.url, viewport, ...others } as BrowserContextOptions);
+    context.setDefaultTimeout(patienceMs);
+    await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: this.url });
+    const page = await context.newPage();
+    if (isUsual) this.#usual.add(page);
+    this.#listen(page);
+    return page;
+  }
+
+  /** Watches a page that another one has opened. */
+  watch(page: Page): void {
+    this.#used.set(page, logOfStatus);
+    this.#listen(page);
+  }
+
   /** Collects errors of scripts, refusals of the content security policy, dialogs and missing files. */
-  watch(page: Page, tolerates = logOfStatus): void {
-    this.#pages.push(page);
-    const note = (problem: string): void => void this.#problems.push(`${page.url()}: ${problem}`);
+  #listen(page: Page): void {
+    const tolerates = (text: string): boolean => this.#used.get(page)?.test(text) ?? true;
+    const note = (problem: string): void => void (this.#used.has(page) && this.#problems.push(`${page.url()}: ${problem}`));
     page.on("pageerror", (error) => note(error.message));
     page.on("console", (message) => {
-      if (message.type() === "error" && !tolerates.test(message.text())) note(message.text());
+      if (message.type() === "error" && !tolerates(message.text())) note(message.text());
     });
     page.on("dialog", (dialog) => {
       note(`a dialog: ${dialog.message()}`);
@@ -72,20 +95,24 @@ export class TestBrowser {
     page.on("response", (response) => {
       const { pathname } = new URL(response.url());
       const problem = `${response.status()} for ${pathname}`;
-      if (response.status() >= 500 || (response.status() >= 400 && !pathname.startsWith("/v1/") && !tolerates.test(problem))) note(problem);
+      if (response.status() >= 500 || (response.status() >= 400 && !pathname.startsWith("/v1/") && !tolerates(problem))) note(problem);
     });
   }
 
-  /** Closes all windows. Fails with everything that went wrong in any of them; injected scripts would have set `__xss`. */
+  /** Closes or empties all windows. Fails with everything that went wrong in any of them; injected scripts would have set `__xss`. */
   async closePages(): Promise<void> {
     const injected: string[] = [];
-    for (const page of this.#pages.splice(0)) {
-      if (page.isClosed()) continue;
-      if ((await page.evaluate("typeof window.__xss")) !== "undefined") injected.push(page.url());
-      await page.context().close();
-    }
+    const pages = [...this.#used.keys()];
+    for (const page of pages) if (!page.isClosed() && (await page.evaluate("typeof window.__xss")) !== "undefined") injected.push(page.url());
+    this.#used.clear();
+    for (const page of pages) if (!(this.#usual.has(page) && (await isEmptied(page)))) await this.#close(page);
     assert.deepEqual(injected, [], "a script was injected");
     assert.deepEqual(this.#problems.splice(0), []);
+  }
+
+  async #close(page: Page): Promise<void> {
+    this.#usual.delete(page);
+    await page.context().close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -93,9 +120,23 @@ export class TestBrowser {
   }
 }
 
+/** Whether nothing is left in a window of what was in it. */
+async function isEmptied(page: Page): Promise<boolean> {
+  if (page.isClosed() || page.context().pages().length > 1) return false;
+  try {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await page.evaluate("localStorage.clear(); sessionStorage.clear()");
+    await page.goto("about:blank");
+    await page.context().clearCookies();
+    return true;
+  } catch {
+    return false; // Pages of the browser's own have no storage.
+  }
+}
+
 /** Resolves when the page's heading says this. */
 export async function heading(page: Page, text: string | RegExp): Promise<void> {
-  await page.getByRole("heading", { level: 1, name: text }).waitFor();
+  await page.locator("h1").filter({ hasText: text }).waitFor();
 }
 
 /** Logs in by the form of the page that is open. */
