@@ -183,6 +183,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
       part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), {
         SANDGATE_PORT: String(port),
         ...nats.gateway,
+        NODE_COMPILE_CACHE: compiledGateway(instance),
         UWS_HTTP_MAX_HEADERS_SIZE: headerBytesMax,
       }),
     ),
@@ -199,6 +200,14 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     await stack[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** Compiled code for the gateways of all installations of a run; in a folder of its own each would be compiled anew. */
+function compiledGateway({ accounts: { gateway } }: Instance): string {
+  const dir = join(tmpdir(), "gateway-compiled");
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  chownSync(dir, gateway.uid, gateway.gid);
+  return dir;
 }
 
 /** Those of a worker that was killed, which could not remove them. */
