@@ -9,7 +9,7 @@ import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { plain } from "../../helpers/resilience.ts";
 import { startStack } from "../../helpers/stack.ts";
 
-const count = 40;
+const count = 24;
 const callsAtOnce = 16;
 
 const stack = await fixture(startStack({ name: "many", settings: { ...plain, SANDGATE_SANDBOXES_MAX: String(count) } }));
