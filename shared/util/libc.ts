@@ -8,6 +8,7 @@ const ioctl = library.func("int ioctl(int fd, unsigned long request, ...)");
 const setsockopt = library.func("int setsockopt(int fd, int level, int name, const int *value, unsigned int length)");
 
 const syscall = library.func("long syscall(long number, ...)");
+const readlink = library.func("long readlink(const char *path, _Out_ uint8_t *target, unsigned long size)");
 
 const closeOnExec = 0o2000000;
 const nonBlocking = 0o4000;
@@ -23,6 +24,7 @@ const btrfsFindSubvolume = 0xd0009412;
 const btrfsFirstFile = 256n;
 const pathOnly = 0o10000000;
 const resolveInRoot = 0x10;
+const linkTarget = Buffer.alloc(256);
 
 function check(result: number, call: string): void {
   if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
@@ -67,6 +69,15 @@ export function openInside(rootFd: number, path: string): number | undefined {
   const how = new BigUint64Array([BigInt(pathOnly | closeOnExec), 0n, BigInt(resolveInRoot)]);
   const fd = Number(syscall(openat2, "int", rootFd, "const char *", path, "void *", how, "size_t", how.byteLength));
   return fd < 0 ? undefined : fd;
+}
+
+/**
+ * Where a short link leads, or undefined when it cannot be read. That takes a third of the time of the exception of Node.js,
+ * which counts where most links of a folder cannot be read.
+ */
+export function targetOf(link: string): string | undefined {
+  const bytes = Number(readlink(link, linkTarget, linkTarget.length));
+  return bytes < 0 ? undefined : linkTarget.toString("latin1", 0, bytes);
 }
 
 /** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */

@@ -146,7 +146,7 @@ export class UsageMonitor {
     };
     if (memory.sharedBytes > this.#shared + sharedNoiseBytes) this.#leftovers.noteSharedGrowth();
     this.#shared = memory.sharedBytes;
-    const spaces = processesByNamespace();
+    const spaces = this.#spaces();
     const sampling = Date.now() - this.#sampledAtMs >= sampleMs;
     if (sampling) this.#sampledAtMs = Date.now();
     // One sandbox that cannot be read must not leave the others unwatched.
@@ -154,6 +154,11 @@ export class UsageMonitor {
     for (const { sandbox, reason } of this.#disks.offenders([...this.#sandboxes.all()], (one) => this.#writerOf(one, spaces))) {
       if (sandbox.container) this.#endCommands(sandbox, sandbox.container, reason);
     }
+  }
+
+  /** The processes of this host by pid namespace; none when there is no sandbox that could have any. */
+  #spaces(): ReadonlyMap<string, number[]> {
+    return [...this.#sandboxes.all()].some(({ container }) => container) ? processesByNamespace() : new Map();
   }
 
   #lookAt(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>, sampling: boolean): void {

@@ -1,6 +1,7 @@
 /** Reads /proc for the processes of sandboxes, and kills whole process trees for good. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { targetOf } from "../../../shared/util/libc.ts";
 import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
@@ -126,7 +127,7 @@ export function killAll(space: string, spared: number): number[] {
 export const hostUserId = (): string => read("/proc/self/uid_map")?.trim().split(/\s+/)[1] ?? "";
 
 /** The identity of a process's pid namespace, or undefined when the process is gone or not visible to us. */
-export const pidNamespaceOf = (pid: number): string | undefined => attempt(() => readlinkSync(`/proc/${pid}/ns/pid`));
+export const pidNamespaceOf = (pid: number): string | undefined => targetOf(`/proc/${pid}/ns/pid`);
 
 export function commandLineOf(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");
