@@ -16,7 +16,7 @@ export function consistencyTests(stack: Stack): void {
 
   /** A sandbox in which a program runs, and the program's output as it comes. */
   async function running(command: string): Promise<{ id: string; output: AsyncGenerator<Chunk> }> {
-    const id = await api.create({ resources: { cpus: 1, memory: 512, storage: 10 } });
+    const id = await api.create({ resources: { cpus: 1, memory: 512, storage: 10 }, network: { access: "none" } });
     return { id, output: chunksOf(await api.stream(id, command, { timeout: seconds })) };
   }
 

@@ -9,6 +9,7 @@ import { processTests } from "./processes.ts";
 
 const stack = await fixture(startStack({ name: "snap-folders", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_VOLUME: "none" } }));
 
-describe("chain", () => chainTests(stack));
+describe("chain", () => chainTests(stack, 10));
+// Here, where a sandbox stands still for as long as its files are copied.
 describe("processes", () => processTests(stack));
 describe("consistency", () => consistencyTests(stack));
