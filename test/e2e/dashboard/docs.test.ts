@@ -16,7 +16,9 @@ if (folder) mkdirSync(folder, { recursive: true });
 const browser = await fixture(TestBrowser.launch(url));
 afterEach(() => browser.closePages());
 
+// The page has thousands of elements, and looking among all of them for one with a role takes a while.
 const call = (page: Page, name: string) => page.locator(`#call-${name}`);
+const menuOf = (page: Page) => page.locator('nav[aria-label="Calls"]');
 
 for (const { colorScheme, viewport } of looks([1440, 1024, 390], folder)) {
   test(`the reference, ${colorScheme}, ${viewport.width} wide`, async () => {
@@ -41,19 +43,19 @@ test("an example is copied as it can be pasted into a shell", async () => {
   const page = await browser.open("/docs");
   // The word is there for a moment only.
   const told = page.getByText("Copied", { exact: true }).waitFor({ state: "attached" });
-  await Promise.all([told, page.getByRole("button", { name: "Copy Example: Create a sandbox" }).click()]);
+  await Promise.all([told, call(page, "createSandbox").getByRole("button", { name: "Copy Example: Create a sandbox" }).click()]);
   const copied = await page.evaluate<string>("navigator.clipboard.readText()");
   assert.match(copied, /^curl -sS "\$SANDGATE_URL\/v1\/sandboxes\/create" \\\n {2}-H "x-api-key: \$SANDGATE_API_KEY" \\\n/);
 });
 
 test("the menu leads to a call, tells where one is, and works from the keyboard", async () => {
   const page = await browser.open("/docs");
-  const menu = page.getByRole("navigation", { name: "Calls" });
+  const menu = menuOf(page);
   const link = menu.getByRole("link", { name: /^Take a snapshot/ });
   await link.focus();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/docs#call-createSnapshot");
-  await page.getByRole("heading", { name: "Take a snapshot" }).waitFor();
+  await call(page, "createSnapshot").getByRole("heading", { name: "Take a snapshot" }).waitFor();
   await menu.locator('a[aria-current="location"]').filter({ hasText: "Take a snapshot" }).waitFor();
   await page.locator("body").press("Home");
   await page.keyboard.press("Tab");
@@ -62,7 +64,7 @@ test("the menu leads to a call, tells where one is, and works from the keyboard"
 test("on a narrow screen the menu is opened and closed", async () => {
   const page = await browser.open("/docs", { viewport: { width: 390, height: 844 } });
   await page.getByRole("button", { name: "Menu" }).click();
-  const link = page.getByRole("navigation", { name: "Calls" }).getByRole("link", { name: /^Upload a file/ });
+  const link = menuOf(page).getByRole("link", { name: /^Upload a file/ });
   await link.click();
   await page.waitForURL("**/docs#call-uploadFile");
   await page.getByRole("button", { name: "Menu", expanded: false }).waitFor();
