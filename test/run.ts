@@ -77,7 +77,7 @@ function isGreedy(file: string): boolean {
 
 /** The longest files, which start early, so that none of them still runs alone at the end. */
 function isLong(file: string): boolean {
-  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content|crash|one-worker|archive)|resilience\/one-worker|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account))\.test\.ts$/.test(
+  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content-\w+|crash(-volume)?|one-worker(-folders)?|archive|volume)|escape\/(images|storage)|resilience\/one-worker|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account|docs))\.test\.ts$/.test(
     file,
   );
 }
