@@ -1,5 +1,6 @@
 /** Builds a worker in layers: each builder uses what the ones above it have built. */
 import { mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { workerAccess } from "../shared/bus/connect.ts";
 import { SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
@@ -22,6 +23,7 @@ import type { Host } from "./runtime/host/host.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
+import { PodmanService } from "./runtime/podman/service.ts";
 import { PrivilegedHelper } from "./runtime/privileged/helper.ts";
 import { Folders } from "./runtime/storage/folders.ts";
 import { Storages } from "./runtime/storage/storages.ts";
@@ -98,13 +100,15 @@ export async function openRecords({ log, workerId }: Ground, disk: Disk, storage
 
 /** Opens the interfaces to this host's containers. */
 export async function openRuntime(ground: Ground) {
-  const { config, log, workerId, dataDir, host } = ground;
+  const { config, log, shutdown, workerId, dataDir, host } = ground;
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   const oci = new OciRuntime(host, scratch);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
-  return { oci, podman: new Podman(config, host), imageStore: new PodmanImages(), reserve, urgent: new Urgent() };
+  const service = new PodmanService(join(scratch, "podman"));
+  shutdown.onStop("podman's service", () => service.close());
+  return { oci, podman: new Podman({ config, host, workerId, service }), imageStore: new PodmanImages(service), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */
@@ -127,6 +131,9 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   const layers = await Layers.open(storages, log);
   const archive = await LayerArchive.open(bulk, workerId, log);
   const mounted = new Map<string, string>();
+  const scratch = join(config.runtimeDir, workerId, "mounting");
+  // An earlier process may have left something. Later on, sandboxes are mounted with what is in there.
+  await rm(scratch, { recursive: true, force: true });
   const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, mounted, inArchive: config.snapshotArchiveImages });
   const images = new Images({ config, store, puller: new ImagePull(config, ground.host, workerId), workerId, log, needed });
   const replicator = new Replicator({
@@ -142,7 +149,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   shutdown.onStop("replicator", () => replicator.stop());
   return {
     ...{ layers, archive, images, replicator },
-    roots: new Roots({ storages, images, layers, archive, mounted, scratch: join(config.runtimeDir, workerId, "mounting"), signal }),
+    roots: new Roots({ storages, images, layers, archive, mounted, scratch, signal }),
     /** Removes the layers of this worker that no snapshot and no sandbox needs. */
     collectLayers: (): Promise<void> => layers.collect(() => layerUsers(snapshots, sandboxes)),
   };

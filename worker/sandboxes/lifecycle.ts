@@ -14,7 +14,8 @@ import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
-import { type ContainerSpec, containerName, type Podman } from "../runtime/podman/containers.ts";
+import type { Podman } from "../runtime/podman/containers.ts";
+import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
@@ -42,7 +43,6 @@ export class SandboxLifecycle {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #slots: Semaphore;
-  readonly #workerId: string;
   readonly #roots: Roots;
   readonly #collectLayers: () => Promise<void>;
   readonly #urgent: Urgent;
@@ -56,7 +56,6 @@ export class SandboxLifecycle {
     oci: OciRuntime;
     host: Host;
     log: Logger;
-    workerId: string;
     config: Config;
     urgent: Urgent;
     reserve: Reserve;
@@ -68,7 +67,6 @@ export class SandboxLifecycle {
     this.#oci = parts.oci;
     this.#host = parts.host;
     this.#log = parts.log;
-    this.#workerId = parts.workerId;
     this.#collectLayers = parts.collectLayers;
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
@@ -98,13 +96,13 @@ export class SandboxLifecycle {
 
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
+      this.#podman.prepare();
       const root = await this.#roots.make(spec.sandboxId, spec.source, bytesOf(spec));
       faultPoint("create.mounted");
-      const containerId = await this.#slots.run(() => this.#podman.run(this.#workerId, spec, { dir: root.dir, base: root.source.base }));
+      const containerId = await this.#slots.run(() => this.#podman.run(spec, { dir: root.dir, base: root.source.base }));
       faultPoint("create.started");
-      const container = await this.#ready(containerId, spec, "new", root.source.base);
+      const [container] = await Promise.all([this.#ready(containerId, spec, "new", root.source.base), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
       provideWorkingDir(root, container);
-      await this.#roots.limit(spec.sandboxId, bytesOf(spec));
       return { container, root: root.source };
     } catch (error) {
       await this.#discard(spec.sandboxId);

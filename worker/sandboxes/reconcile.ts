@@ -13,7 +13,7 @@ const retries = { firstMs: 100, maxMs: 5_000 };
 
 /** Adopts, finishes or marks as lost every sandbox, and removes containers without a record. */
 export async function reconcile(context: WorkerContext): Promise<void> {
-  const containers = await context.podman.list(context.workerId);
+  const containers = await context.podman.list();
   const byId = new Map(containers.map((container) => [container.sandboxId, container]));
   const known = new Set([...context.sandboxes.all()].map(({ record }) => record.id));
   await Promise.all([...context.sandboxes.all()].map((sandbox) => settle(context, sandbox, byId.get(sandbox.record.id))));

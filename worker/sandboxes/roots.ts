@@ -1,6 +1,6 @@
 /** The files of sandboxes: an image, snapshot layers over it, and on top what the sandbox writes. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
 import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
@@ -102,11 +102,9 @@ export class Roots {
     this.#parts.mounted.delete(sandboxId);
   }
 
-  /** Removes the files of unknown sandboxes, and what was needed while files were mounted. */
+  /** Removes the files of unknown sandboxes. */
   async removeStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
-    const { storages, scratch } = this.#parts;
-    await rm(scratch, { recursive: true, force: true });
-    for (const storage of storages.all) {
+    for (const storage of this.#parts.storages.all) {
       for (const sandboxId of await readdir(rootsFolder(storage)).catch(() => [])) if (!isKnown(sandboxId)) await this.remove(sandboxId);
     }
   }

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { commandLineOf, environmentOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
+import { hostState } from "../../helpers/host-state.ts";
 import {
   answers,
   assertAgreement,
@@ -36,13 +37,19 @@ export function workerTests(stack: Stack): void {
     });
   }
 
-  /** A `podman run` of the worker with this folder, and the name of the container. */
-  function startingContainer(dataDir: string): { pid: number; name: string } | undefined {
-    const [found] = processesWith("run").filter(
-      ({ argv, pid }) => /(^|\/)podman$/.test(argv[0] ?? "") && environmentOf(pid).some((entry) => entry.includes(dataDir)),
-    );
-    const name = found?.argv[found.argv.indexOf("--name") + 1];
-    return found && name ? { pid: found.pid, name } : undefined;
+  /** Podman's service of the worker with this folder, while it runs. */
+  const service = (): number | undefined =>
+    processesWith("service").find(({ argv, pid }) => /(^|\/)podman$/.test(argv[0] ?? "") && environmentOf(pid).some((entry) => entry.includes(stack.dataDir)))
+      ?.pid;
+
+  /** Monitors, networks and runtimes of containers of no sandbox. */
+  async function strays(): Promise<string[]> {
+    const known = (await stack.containers()).map(({ id }) => id);
+    const here = (args: readonly string[]): boolean => args.some((word) => word.includes(stack.instance.runtimeDir));
+    const all = processIds()
+      .map(commandLineOf)
+      .filter((args) => /(conmon|slirp4netns|crun)$/.test(args[0] ?? "") && here(args));
+    return all.filter((args) => /conmon$/.test(args[0] ?? "") && !known.some((id) => args.includes(id))).map((args) => args.join(" "));
   }
 
   const containerOf = async (id: string): Promise<string> =>
@@ -123,10 +130,12 @@ export function workerTests(stack: Stack): void {
     await assertAgreement(stack, api);
   });
 
-  test("a podman command that outlives its worker is waited for, and nothing of what it makes stays", async () => {
-    const made = answers(api.call("POST", "/v1/sandboxes/create", { image: "default" }));
-    const { pid, name } = await until("podman makes a container", () => startingContainer(stack.dataDir));
+  test("Podman's service that outlives its worker is ended, and nothing of what it makes stays", async () => {
+    const old = await api.create();
+    const pid = await until("the service runs", service);
     process.kill(pid, "SIGSTOP");
+    const made = answers(api.call("POST", "/v1/sandboxes/create", { image: "default" }));
+    await until("the files of the new sandbox are mounted", () => hostState(stack.worker).mounts.length === 2);
     await stack.worker.kill9();
     const starting = stack.worker.start();
     await sleep(2_500);
@@ -134,8 +143,28 @@ export function workerTests(stack: Stack): void {
     await starting;
     await stack.ready();
     assertUnavailable(await made);
+    await usable(api, old);
     await assertAgreement(stack, api);
-    await until("conmon, crun and slirp4netns are gone", () => processesWith(name).length === 0);
+    await until("what it had started is gone", async () => (await strays()).length === 0);
+    await api.delete(old);
+  });
+
+  test("kill -9 of Podman's service amid creates and deletes: the calls succeed, and nothing stays but the sandboxes", async () => {
+    const kill = async (delayMs: number): Promise<void> => {
+      const pid = await until("the service runs", service);
+      await sleep(delayMs);
+      process.kill(pid, "SIGKILL");
+    };
+    // At different moments: while it creates, starts and removes containers.
+    for (const delayMs of [0, 30, 60, 100, 150]) {
+      const [made] = await Promise.all([api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }), kill(delayMs)]);
+      assert.equal(made.status, 201, JSON.stringify(made.body));
+      await usable(api, made.body.id);
+      const [deleted] = await Promise.all([api.call("DELETE", `/v1/sandboxes/${made.body.id}/delete`), kill(delayMs / 2)]);
+      assert.equal(deleted.status, 200, JSON.stringify(deleted.body));
+    }
+    await assertAgreement(stack, api);
+    await until("what it had started is gone", async () => (await strays()).length === 0);
   });
 
   test("kill -9 of the worker in mid-upload keeps the old file and no temporary one", async () => {

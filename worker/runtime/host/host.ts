@@ -4,6 +4,8 @@ import type { ControlGroups } from "../container/control-groups.ts";
 
 export interface Host {
   readonly runtime: "crun" | "runc";
+  /** The folder in memory of this installation's Podman. */
+  readonly podmanRunDir: string;
   /** Where crun keeps a folder for each container that Podman has it run. */
   readonly crunDir: string;
   readonly initBinary: string;

@@ -41,10 +41,11 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
   if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
-  const crunDir = join(dirname(config.runtimeDir), "crun");
+  const podmanRunDir = dirname(config.runtimeDir);
   const host = {
     runtime,
-    crunDir,
+    podmanRunDir,
+    crunDir: join(podmanRunDir, "crun"),
     initBinary,
     reaperBinary,
     network,

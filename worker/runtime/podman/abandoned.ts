@@ -1,6 +1,7 @@
-/** Podman commands that an earlier process of this worker started and that outlived it. */
+/** Podman's service and commands that an earlier process of this worker started and that outlived it. */
 
 import { settings } from "../../../shared/config.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { until } from "../../../shared/waiting.ts";
 import { commandLineOf, environmentOf, processIds } from "../process/proc.ts";
 import { killNow } from "../process/program.ts";
@@ -10,11 +11,13 @@ const pollMs = 20;
 
 /**
  * Resolves when none of them runs. They are waited for, because one killed halfway leaves processes and networks unknown to
- * Podman, and one still running while records are reconciled would create unexpected containers.
+ * Podman, and one still running while records are reconciled would create unexpected containers. The service ends when asked,
+ * after what it has begun.
  *
  * @returns how many did not end by themselves and were killed: they hung, or were pulling an image.
  */
 export async function untilAbandonedEnd(workerId: string): Promise<number> {
+  for (const { pid } of abandoned(workerId).filter(({ isService }) => isService)) attempt(() => process.kill(pid, "SIGTERM"));
   await until(() => abandoned(workerId).every(({ isPull }) => isPull), { timeoutMs: waitMsMax, pollMs });
   const hung = abandoned(workerId);
   for (const { pid } of hung) killNow(pid);
@@ -24,6 +27,7 @@ export async function untilAbandonedEnd(workerId: string): Promise<number> {
 interface Program {
   readonly pid: number;
   readonly isPull: boolean;
+  readonly isService: boolean;
 }
 
 /** Recognized by the mark of `markPrograms`. */
@@ -31,6 +35,6 @@ function abandoned(workerId: string): Program[] {
   const wanted = `${settings.workerId.name}=${workerId}`;
   return processIds().flatMap((pid) => {
     const [program = "", verb] = commandLineOf(pid);
-    return /(^|\/)podman$/.test(program) && environmentOf(pid).includes(wanted) ? [{ pid, isPull: verb === "pull" }] : [];
+    return /(^|\/)podman$/.test(program) && environmentOf(pid).includes(wanted) ? [{ pid, isPull: verb === "pull", isService: verb === "system" }] : [];
   });
 }

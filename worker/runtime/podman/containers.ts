@@ -1,27 +1,16 @@
 /** Creates, starts, stops, removes and lists Podman's containers. */
-import type { BaseImage } from "../../../shared/bus/entries.ts";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
-import { shortOf } from "../../../shared/util/ids.ts";
-import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
-import { isolationArguments } from "./isolation.ts";
-import { failure, lastLine, podman } from "./podman.ts";
+import { endNow, reportOf } from "./monitor.ts";
+import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
+import type { PodmanService } from "./service.ts";
+import { type ContainerFiles, type ContainerSpec, containerSpec } from "./spec.ts";
+import type { SpecGenerator } from "./spec-generator.ts";
 
 const deleteTimeoutMs = 10_000;
-
-export interface ContainerSpec {
-  readonly sandboxId: string;
-  readonly cpus: number;
-  readonly memoryMiB: number;
-  readonly network: "none" | "outbound";
-}
-
-/** The mounted files of a container, and the image below them. */
-export interface ContainerFiles {
-  readonly dir: string;
-  readonly base: BaseImage;
-}
 
 export interface ListedContainer {
   readonly containerId: string;
@@ -29,13 +18,27 @@ export interface ListedContainer {
   readonly running: boolean;
 }
 
-export class Podman {
-  readonly #config: Config;
-  readonly #host: Host;
+interface Parts {
+  readonly config: Config;
+  readonly host: Host;
+  readonly workerId: string;
+  readonly service: PodmanService;
+}
 
-  constructor(config: Config, host: Host) {
-    this.#config = config;
-    this.#host = host;
+export class Podman {
+  readonly #parts: Parts;
+  readonly #service: PodmanService;
+  /** Ids of the containers, by name. */
+  readonly #ids = new Map<string, string>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#service = parts.service;
+  }
+
+  /** Announces `run`, so that Podman is ready by then. */
+  prepare(): void {
+    this.#service.warm();
   }
 
   /**
@@ -43,40 +46,69 @@ export class Podman {
    *
    * @throws {SandgateError} `insufficient_storage`, `internal_error`.
    */
-  async run(workerId: string, spec: ContainerSpec, files: ContainerFiles): Promise<string> {
-    const result = await podman(this.#runArguments(workerId, spec, files));
-    if (result.exitCode !== 0) throw failure("start the container", result);
-    return lastLine(result.stdout);
+  async run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
+    const generator = containerSpec(this.#parts, spec, files);
+    try {
+      return await this.#create(generator);
+    } catch (error) {
+      if (!(error instanceof PodmanLost)) throw error;
+      // Nobody knows how far it got. By its name everything of it is found and removed.
+      await this.remove(generator.name);
+      return this.#create(generator);
+    }
+  }
+
+  async #create(generator: SpecGenerator): Promise<string> {
+    const made = await this.#service.call({ method: "POST", path: "/containers/create", body: generator });
+    if (!isDone(made)) throw failure("create the container", made);
+    const { Id } = JSON.parse(made.text) as { Id: string };
+    this.#ids.set(generator.name, Id);
+    const started = await this.#service.call({ method: "POST", path: `/containers/${Id}/start` });
+    if (!isDone(started)) throw failure("start the container", started);
+    return Id;
   }
 
   /** Starts a stopped container with its files unchanged. */
   async start(containerId: string): Promise<void> {
-    let result = await podman(["start", containerId]);
+    const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
+    let answer = await this.#service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
-    if (result.exitCode !== 0 && /container .*already exists/.test(result.stderr)) {
-      await run(this.#host.runtime, ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
-      result = await podman(["start", containerId]);
+    if (!isDone(answer) && /container .*already exists/.test(reasonOf(answer))) {
+      await endNow(this.#parts.host.podmanRunDir, containerId);
+      await this.#forget(containerId);
+      answer = await this.#service.repeat(start);
     }
-    if (result.exitCode !== 0) throw failure("start the container again", result);
+    if (!isDone(answer)) throw failure("start the container again", answer);
   }
 
   /** Stops a container's processes and keeps its files. */
   async stop(containerId: string): Promise<void> {
-    const result = await podman(["stop", "--time", "1", "--ignore", containerId]);
-    if (result.exitCode !== 0) throw failure("stop the container", result);
+    const answer = await this.#service.repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
+    if (!isDone(answer) && answer.status !== 404) throw failure("stop the container", answer);
   }
 
   /** Removes a container and its files; does nothing if it does not exist. */
   async remove(nameOrId: string): Promise<void> {
-    const result = await podman(["rm", "--force", "--time", "0", "--volumes", "--ignore", nameOrId]);
-    if (result.exitCode !== 0) throw failure("remove the container", result);
+    const { host } = this.#parts;
+    const known = this.#ids.get(nameOrId) ?? nameOrId;
+    const ended = await endNow(host.podmanRunDir, known);
+    const answer = await this.#service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
+    if (!isDone(answer) && answer.status !== 404) throw failure("remove the container", answer);
+    this.#ids.delete(nameOrId);
+    // Podman does not know that it had the runtime make the container if it was killed in doing so.
+    for (const id of new Set([...ended, known])) {
+      if (existsSync(join(host.crunDir, id))) await this.#forget(id);
+      rmSync(reportOf(host.podmanRunDir, id), { force: true });
+    }
   }
 
   /** The containers of this worker, running or not. */
-  async list(workerId: string): Promise<ListedContainer[]> {
-    const result = await podman(["ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${workerId}`, "--format", "json"]);
-    if (result.exitCode !== 0) throw failure("list the containers", result);
-    const containers = JSON.parse(result.stdout || "[]") as { Id: string; State: string; Labels: Record<string, string> }[];
+  async list(): Promise<ListedContainer[]> {
+    const filters = JSON.stringify({ label: [`sandgate.worker=${this.#parts.workerId}`] });
+    const answer = await this.#service.repeat({ method: "GET", path: "/containers/json", query: { all: "true", filters } });
+    if (!isDone(answer)) throw failure("list the containers", answer);
+    const containers = JSON.parse(answer.text) as { Id: string; Names: string[]; State: string; Labels: Record<string, string> }[];
+    for (const { Id, Names } of containers) for (const name of Names) this.#ids.set(name, Id);
     return containers.map(({ Id, State, Labels }) => ({
       containerId: Id,
       sandboxId: Labels["sandgate.sandbox"] ?? "",
@@ -84,53 +116,8 @@ export class Podman {
     }));
   }
 
-  #runArguments(workerId: string, spec: ContainerSpec, files: ContainerFiles): string[] {
-    return [
-      ...["run", "--detach", "--pull", "never", "--runtime", this.#host.runtime, "--name", containerName(spec.sandboxId)],
-      ...["--label", `sandgate.worker=${workerId}`, "--label", `sandgate.sandbox=${spec.sandboxId}`, "--label", `sandgate.image=${files.base.id}`],
-      ...[
-        "--entrypoint",
-        JSON.stringify([initPath]),
-        "--volume",
-        `${this.#host.initBinary}:${initPath}:ro`,
-        ...(this.#host.reaperBinary ? ["--volume", `${this.#host.reaperBinary}:${reaperPath}:ro`] : []),
-        "--hostname",
-        `sandbox-${shortOf(spec.sandboxId)}`,
-      ],
-      ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false", "--no-healthcheck"],
-      ...isolationArguments(this.#host, spec.memoryMiB),
-      ...this.#limits(spec),
-      ...["--network", spec.network === "none" ? "none" : this.#host.network],
-      ...rootArguments(files),
-      "-P",
-    ];
-  }
-
-  #limits(spec: ContainerSpec): string[] {
-    const { limits, groups, controlGroups, nofileMax } = this.#host;
-    const byPodman = groups === undefined;
-    const nofile = Math.min(this.#config.sandboxNofile, nofileMax);
-    const flags = ["--ulimit", "core=0:0", "--ulimit", `nofile=${nofile}:${nofile}`];
-    // On cgroup v1, it has no groups without root.
-    if (!byPodman && controlGroups === "v2") flags.push("--cgroups", "disabled");
-    if (limits.memory && byPodman) flags.push("--memory", `${spec.memoryMiB}m`, "--memory-swap", `${spec.memoryMiB}m`);
-    if (limits.cpu && byPodman) flags.push("--cpus", String(spec.cpus));
-    if (limits.pids && byPodman) flags.push("--pids-limit", String(this.#config.sandboxPidsMax));
-    // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
-    if (!limits.pids) flags.push("--ulimit", `nproc=${this.#host.nprocShared}:${this.#host.nprocShared}`);
-    return flags;
+  /** Has the OCI runtime forget a container. */
+  async #forget(containerId: string): Promise<void> {
+    await run(this.#parts.host.runtime, ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
   }
 }
-
-/**
- * A container without an image gets only the configuration passed here. The image's working directory is set for commands only,
- * since Podman would not start the container if it had been removed. Variables without a value are left out, because Podman
- * would fill them from the worker's environment.
- */
-function rootArguments({ dir, base: { env, user } }: ContainerFiles): string[] {
-  const whole = env.filter((pair) => pair.indexOf("=") > 0);
-  const given = [...whole.flatMap((pair) => ["--env", pair]), "--workdir", "/", ...(user ? ["--user", user] : [])];
-  return [...given, "--rootfs", dir];
-}
-
-export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;

@@ -1,7 +1,10 @@
 /** The images in Podman's storage, which several workers of a machine may share. Images are addressed by id; names are only read. */
 import { existsSync } from "node:fs";
 import type { BaseImage } from "../../../shared/bus/entries.ts";
-import { checkedId, failure, ImageGone, isImageMissing, lastLine, podman, podmanOutput } from "./podman.ts";
+import { type Answer, checkedId, failure, ImageGone, isDone, isImageMissing, lastLine, podman, reasonOf } from "./podman.ts";
+import type { PodmanService } from "./service.ts";
+import type { Call } from "./service-process.ts";
+import { byName, type SpecGenerator } from "./spec-generator.ts";
 
 /** An image, and the folders of its layers, topmost first. */
 export interface ImageLayers {
@@ -30,15 +33,18 @@ const holderLabel = "sandgate.holder";
 const holderName = (workerId: string, imageId: string): string => `sandgate-image-${imageId}-${workerId}`;
 
 export class PodmanImages {
+  readonly #service: PodmanService;
   /** By id. */
   readonly #known = new Map<string, ImageLayers>();
 
+  constructor(service: PodmanService) {
+    this.#service = service;
+  }
+
   /** All images in the storage. */
   async list(): Promise<StoredImage[]> {
-    const text = await podmanOutput("list the images", ["images", "--no-trunc", "--format", "json"]);
-    // Podman lists an image that has several names once for each of them.
-    const listed = JSON.parse(text || "[]") as ListedImage[];
-    return [...new Map(listed.map((image) => [image.Id, image])).values()].map(({ Id, Names, RepoDigests, History, Size, Containers }) => ({
+    const { text } = await this.#done("list the images", { method: "GET", path: "/images/json" });
+    return (JSON.parse(text) as ListedImage[]).map(({ Id, Names, RepoDigests, History, Size, Containers }) => ({
       id: Id,
       names: Names ?? [],
       digests: RepoDigests ?? [],
@@ -57,10 +63,10 @@ export class PodmanImages {
   async layers(id: string): Promise<ImageLayers> {
     const known = this.#known.get(id);
     if (known && isThere(known)) return known;
-    const result = await podman(["image", "inspect", "--format", "json", checkedPrefix(id)]);
-    if (isImageMissing(result)) throw new ImageGone(id);
-    if (result.exitCode !== 0) throw failure("look the image up", result);
-    const [{ Id, Config, GraphDriver, Annotations }] = JSON.parse(result.stdout) as [InspectedImage];
+    const answer = await this.#service.repeat({ method: "GET", path: `/images/${checkedPrefix(id)}/json` });
+    if (isImageMissing(answer)) throw new ImageGone(id);
+    if (!isDone(answer)) throw failure("look the image up", answer);
+    const { Id, Config, GraphDriver, Annotations } = JSON.parse(answer.text) as InspectedImage;
     const { UpperDir, LowerDir } = GraphDriver.Data;
     const base = { id: Id, env: Config.Env ?? [], working_dir: Config.WorkingDir || "/", user: Config.User ?? "" };
     const image = { base, lowers: [UpperDir, ...(LowerDir ? LowerDir.split(":") : [])], annotations: Object.keys(Annotations ?? {}) };
@@ -72,44 +78,63 @@ export class PodmanImages {
   async folder(id: string): Promise<string> {
     const { base, lowers } = await this.layers(id);
     if (lowers.length === 1) return lowers[0] as string;
-    return lastLine(await podmanOutput("look into the image", ["image", "mount", checkedId(base.id)]));
+    // The API does not offer this.
+    const result = await podman(["image", "mount", checkedId(base.id)]);
+    if (result.exitCode !== 0) throw failure("look into the image", result);
+    return lastLine(result.stdout);
   }
 
   /** The image that a container was created from. */
   async ofContainer(containerId: string): Promise<ImageLayers> {
-    const id = await podmanOutput("look the container up", ["container", "inspect", "--format", "{{.Image}}", containerId]);
-    return this.layers(id.trim());
+    const { text } = await this.#done("look the container up", { method: "GET", path: `/containers/${containerId}/json` });
+    return this.layers((JSON.parse(text) as { Image: string }).Image);
   }
 
   /** Removes an image with all its names. Returns false when a container uses it, in which case Podman always keeps it. */
   async remove({ id, names }: Pick<StoredImage, "id" | "names">): Promise<boolean> {
     // Podman does not remove an image with several names by id.
-    if (names.length > 1) await podman(["untag", checkedId(id)]);
-    const result = await podman(["rmi", checkedId(id)]);
+    if (names.length > 1) await this.#service.repeat({ method: "POST", path: `/images/${checkedId(id)}/untag` });
+    const answer = await this.#service.repeat({ method: "DELETE", path: `/images/${checkedId(id)}` });
     this.#known.delete(id);
-    if (result.exitCode === 0 || isImageMissing(result) || /image not known/i.test(result.stderr)) return true;
-    if (/in use|being used/i.test(result.stderr)) return false;
-    throw failure("remove the image", result);
+    if (isDone(answer) || isImageMissing(answer)) return true;
+    if (/in use|being used/i.test(reasonOf(answer))) return false;
+    throw failure("remove the image", answer);
   }
 
   /** Keeps an image until this worker releases it, even from other workers with the same storage. @throws {ImageGone} */
   async hold(workerId: string, id: string): Promise<void> {
-    const labels = [`${holderLabel}=${workerId}`, "sandgate.worker=", "sandgate.sandbox="].flatMap((label) => ["--label", label]);
-    const quiet = ["--network", "none", "--log-driver", "none", "--image-volume", "ignore", "--no-healthcheck", "--entrypoint", JSON.stringify(["/none"])];
-    const result = await podman(["create", "--pull", "never", "--name", holderName(workerId, id), ...labels, ...quiet, checkedId(id)]);
-    if (result.exitCode === 0 || /already in use/i.test(result.stderr)) return;
-    throw isImageMissing(result) ? new ImageGone(id) : failure("keep the image", result);
+    const holder: SpecGenerator = {
+      name: holderName(workerId, id),
+      image: checkedId(id),
+      labels: byName([`${holderLabel}=${workerId}`, "sandgate.worker=", "sandgate.sandbox="]),
+      entrypoint: ["/none"],
+      netns: { nsmode: "none" },
+      log_configuration: { driver: "none" },
+      image_volume_mode: "ignore",
+      healthconfig: { Test: ["NONE"] },
+    };
+    const answer = await this.#service.repeat({ method: "POST", path: "/containers/create", body: holder });
+    if (isDone(answer) || /already in use/i.test(reasonOf(answer))) return;
+    throw isImageMissing(answer) ? new ImageGone(id) : failure("keep the image", answer);
   }
 
   /** The images that a worker keeps. */
   async held(workerId: string): Promise<string[]> {
-    const filters = ["--filter", `label=${holderLabel}=${workerId}`, "--filter", "name=^sandgate-image-"];
-    const ids = await podmanOutput("list the images that are kept", ["ps", "--all", "--no-trunc", ...filters, "--format", "{{.ImageID}}"]);
-    return ids.split("\n").filter(Boolean);
+    const filters = JSON.stringify({ label: [`${holderLabel}=${workerId}`], name: ["^sandgate-image-"] });
+    const { text } = await this.#done("list the images that are kept", { method: "GET", path: "/containers/json", query: { all: "true", filters } });
+    return (JSON.parse(text) as { ImageID: string }[]).map(({ ImageID }) => ImageID);
   }
 
   async release(workerId: string, id: string): Promise<void> {
-    await podmanOutput("let the image go", ["rm", "--force", "--ignore", holderName(workerId, checkedId(id))]);
+    const path = `/containers/${holderName(workerId, checkedId(id))}`;
+    const answer = await this.#service.repeat({ method: "DELETE", path, query: { force: "true", v: "true" } });
+    if (!isDone(answer) && answer.status !== 404) throw failure("let the image go", answer);
+  }
+
+  async #done(action: string, call: Call): Promise<Answer> {
+    const answer = await this.#service.repeat(call);
+    if (!isDone(answer)) throw failure(action, answer);
+    return answer;
   }
 }
 

@@ -1,6 +1,7 @@
-/** The arguments of `podman run` that isolate a sandbox: capabilities, system calls, and limits on shared memory. */
+/** What isolates a sandbox: capabilities, system calls, and limits on shared memory. */
 import type { Host } from "../host/host.ts";
 import { oomScoreAdj } from "../process/priority.ts";
+import type { Mount, Rlimit } from "./spec-generator.ts";
 
 /** Linux capabilities a sandbox keeps: enough for package managers and services, none over the host. */
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"];
@@ -37,15 +38,25 @@ export function ipcBounds(memoryMiB: number, pageBytes: number): Readonly<Record
   };
 }
 
-export function isolationArguments(host: Host, memoryMiB: number): string[] {
-  return [
-    ...["--cap-drop", "all", ...capabilities.flatMap((name) => ["--cap-add", name]), "--security-opt", "no-new-privileges"],
-    ...["--security-opt", `seccomp=${host.seccompProfile}`],
-    ...["--security-opt", `mask=${hidden.join(":")}`],
-    ...["--oom-score-adj", String(oomScoreAdj)],
+/** The part of a container's specification that isolates a sandbox. */
+export function isolation(host: Host, memoryMiB: number) {
+  return {
+    cap_drop: ["all"],
+    cap_add: capabilities,
+    no_new_privileges: true,
+    seccomp_profile_path: host.seccompProfile,
+    // Only for `podman inspect`.
+    annotations: { "io.podman.annotations.seccomp": host.seccompProfile },
+    mask: hidden,
+    oom_score_adj: oomScoreAdj,
     // Whatever the account may do, a process in a sandbox never gets a higher priority than it started with.
-    ...["--ulimit", "nice=0:0", "--ulimit", "rtprio=0:0"],
-    ...(host.ipc === "bounded" ? Object.entries(ipcBounds(memoryMiB, host.pageBytes)).flatMap(([name, value]) => ["--sysctl", `${name}=${value}`]) : []),
-    ...(host.controlGroups === "v2" ? [] : ["--mount", "type=tmpfs,destination=/sys/fs/cgroup,tmpfs-size=4k,tmpfs-mode=0555,notmpcopyup,ro"]),
-  ];
+    r_limits: [limit("nice", 0), limit("rtprio", 0)],
+    sysctl: host.ipc === "bounded" ? ipcBounds(memoryMiB, host.pageBytes) : {},
+    mounts: host.controlGroups === "v2" ? [] : [noControlGroups],
+  };
 }
+
+export const limit = (type: string, value: number): Rlimit => ({ type, soft: value, hard: value });
+
+/** Without it, a sandbox would see the groups of all others. */
+const noControlGroups: Mount = { type: "tmpfs", source: "tmpfs", destination: "/sys/fs/cgroup", options: ["size=4k", "mode=0555", "notmpcopyup", "ro"] };

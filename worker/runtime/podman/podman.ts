@@ -1,5 +1,6 @@
-/** The one interface to Podman: how it is called, and how its errors are translated. */
+/** How Podman's errors are translated, and the one program of it that is not the service: for what its API does not offer. */
 import { SandgateError } from "../../../shared/errors.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { isImageId } from "../../../shared/util/image.ts";
 import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
 
@@ -8,11 +9,17 @@ const podmanTimeoutMs = 120_000;
 /** Runs podman to its end; its exit is the result. */
 export const podman = (args: readonly string[]): Promise<RunResult> => run("podman", args, { timeoutMs: podmanTimeoutMs });
 
-/** Runs podman to its end and returns its output. @param action what it does, for the error @throws {SandgateError} see `failure` */
-export async function podmanOutput(action: string, args: readonly string[]): Promise<string> {
-  const result = await podman(args);
-  if (result.exitCode !== 0) throw failure(action, result);
-  return result.stdout;
+/** What Podman's service answered: 2xx and 304 (nothing to do) for success. */
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Podman's service ended during a call. */
+export class PodmanLost extends SandgateError {
+  constructor(how: string) {
+    super("internal_error", "the sandbox host was interrupted", { cause: new Error(`podman's service was lost: ${how}`) });
+  }
 }
 
 /** An image that was here is gone. */
@@ -28,15 +35,21 @@ export function checkedId(id: string): string {
   return id;
 }
 
-/** Whether podman failed because there is no such image. */
-export const isImageMissing = (result: RunResult): boolean =>
-  result.exitCode === 125 && /image not known|no such image|failed to find image|image not found|does not resolve to an image/i.test(result.stderr);
+export const isDone = ({ status }: Answer): boolean => (status >= 200 && status < 300) || status === 304;
+
+/** Podman's own words for what went wrong. */
+export const reasonOf = ({ text }: Answer): string => attempt(() => JSON.parse(text) as { cause?: string; message?: string })?.message ?? text;
+
+/** Whether a call failed because there is no such image. */
+export const isImageMissing = (answer: Answer): boolean =>
+  !isDone(answer) && /image not known|no such image|failed to find image|image not found|does not resolve to an image/i.test(reasonOf(answer));
 
 export const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
 
-/** The caller's error for something that podman could not do. */
-export function failure(action: string, result: RunResult): SandgateError {
-  const cause = new Error(`podman could not ${action} (exit ${result.exitCode}${result.timedOut ? ", timed out" : ""}): ${result.stderr.slice(-2_000)}`);
-  if (isOutOfDisk(result.stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+/** The caller's error for something that Podman could not do. @param how its answer, or the end of the program */
+export function failure(action: string, how: Answer | RunResult): SandgateError {
+  const [kind, reason] = "status" in how ? [`status ${how.status}`, reasonOf(how)] : [`exit ${how.exitCode}${how.timedOut ? ", timed out" : ""}`, how.stderr];
+  const cause = new Error(`podman could not ${action} (${kind}): ${reason.slice(-2_000)}`);
+  if (isOutOfDisk(reason)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
   return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
 }

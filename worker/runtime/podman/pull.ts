@@ -1,7 +1,8 @@
 /**
  * Pulls images with Podman. A registry's answers may lead anywhere: they redirect, name other servers to ask for tokens, and its
  * name may get another address right after it was checked. So Podman pulls in a network of its own, closed like those of
- * sandboxes. Only registries that the operator trusts are reached from the host's network.
+ * sandboxes, and therefore as a program of its own, not through the service, which has the host's network. Only registries that
+ * the operator trusts are reached from the host's network.
  */
 import { mkdir, mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";

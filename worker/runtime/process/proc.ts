@@ -71,7 +71,8 @@ export function groupsOf(pid: number): { group: number; foreground: number } | u
   return fields && { group: Number(fields[2]), foreground: Number(fields[5]) };
 }
 
-const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
+/** Whether a process has ended; its parent may not have noticed. */
+export const isGone = (pid: number): boolean => areAllIn(pid, ["Z", "X", undefined]);
 
 /**
  * Kills a process and all its descendants. The root must be a child subreaper, so that no descendant can leave its tree. It is

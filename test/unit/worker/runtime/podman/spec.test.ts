@@ -1,0 +1,68 @@
+/** What Podman is told about the container of a sandbox. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
+import type { Host } from "../../../../../worker/runtime/host/host.ts";
+import { containerSpec } from "../../../../../worker/runtime/podman/spec.ts";
+
+const host: Host = {
+  runtime: "crun",
+  podmanRunDir: "/run/user/1000/sg",
+  crunDir: "/run/user/1000/sg/crun",
+  initBinary: "/usr/bin/catatonit",
+  reaperBinary: undefined,
+  network: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
+  networkFilter: "nft",
+  seccompProfile: "/data/seccomp.json",
+  ipc: "bounded",
+  controlGroups: "v2",
+  pageBytes: 4_096,
+  limits: { memory: true, cpu: true, pids: true, storage: false },
+  groups: undefined,
+  nofileMax: 4_096,
+  nprocShared: 2_000,
+  checks: [],
+};
+const config = { sandboxNofile: 20_000, sandboxPidsMax: 256 };
+const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", "TWO=a=b"], working_dir: "/app", user: "1000:1000" };
+
+function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound") {
+  const on = { host: { ...host, ...changes }, config, workerId: "wk_1" };
+  return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network }, { dir: "/roots/merged", base });
+}
+
+test("a container gets the image's variables that have a value, and none of the worker's", () => {
+  const { env, httpproxy, user, work_dir } = specOn({});
+  assert.deepEqual(env, { PATH: "/bin", EMPTY: "", TWO: "a=b" });
+  assert.deepEqual([httpproxy, user, work_dir], [false, "1000:1000", "/"]);
+});
+
+test("Podman limits what it has control groups for", () => {
+  const { resource_limits, cgroups_mode } = specOn({});
+  assert.deepEqual(resource_limits, { memory: { limit: 64 * 2 ** 20, swap: 64 * 2 ** 20 }, cpu: { period: 100_000, quota: 150_000 }, pids: { limit: 256 } });
+  assert.equal(cgroups_mode, undefined);
+});
+
+test("with groups of the worker's own, Podman makes and limits none", () => {
+  const { resource_limits, cgroups_mode } = specOn({ groups: {} as ControlGroups });
+  assert.deepEqual([resource_limits, cgroups_mode], [{}, "disabled"]);
+});
+
+test("without a limit for each sandbox's processes, all share one, and files never exceed what the host allows", () => {
+  const limitsOn = (changes: Partial<Host>) => Object.fromEntries((specOn(changes).r_limits ?? []).map(({ type, soft, hard }) => [type, [soft, hard]]));
+  const always = { core: [0, 0], nice: [0, 0], rtprio: [0, 0], nofile: [4_096, 4_096] };
+  assert.deepEqual(limitsOn({}), always);
+  assert.deepEqual(limitsOn({ limits: { ...host.limits, pids: false } }), { ...always, nproc: [2_000, 2_000] });
+});
+
+test("the network and its options are those of the host, or none", () => {
+  const { netns, network_options } = specOn({});
+  assert.deepEqual([netns, network_options], [{ nsmode: "slirp4netns" }, { slirp4netns: ["enable_ipv6=false", "allow_host_loopback=false"] }]);
+  assert.deepEqual(specOn({ network: "pasta:--ipv4-only,--no-map-gw" }).network_options, { pasta: ["--ipv4-only", "--no-map-gw"] });
+  assert.deepEqual([specOn({}, "none").netns, specOn({}, "none").network_options], [{ nsmode: "none" }, undefined]);
+});
+
+test("the control groups of others are hidden where they can be seen", () => {
+  const hides = (changes: Partial<Host>): boolean => (specOn(changes).mounts ?? []).some(({ destination }) => destination === "/sys/fs/cgroup");
+  assert.deepEqual([hides({ controlGroups: "v1" }), hides({ controlGroups: "v2" })], [true, false]);
+});

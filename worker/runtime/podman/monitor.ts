@@ -1,0 +1,52 @@
+/**
+ * Ends containers faster than Podman does. Each container has a monitor, conmon, which starts a whole Podman when the container
+ * has ended, to clean up; a container that is removed at once does not need that.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { until } from "../../../shared/waiting.ts";
+import { childrenOf, commandLineOf, isGone, processIds } from "../process/proc.ts";
+import { killNow } from "../process/program.ts";
+
+const deathMsMax = 10_000;
+const pollMs = 2;
+/** As conmon reports a process that was killed. */
+const killedCode = "137";
+
+/**
+ * Kills a container's monitor and first process, with which everything in it ends, and reports the end to Podman as the monitor
+ * would have done. Also finds what Podman was starting when it was itself killed, and does not know of.
+ *
+ * @param runDir the folder in memory of this installation's Podman
+ * @param nameOrId by its id, a container is found without a look at all processes
+ * @returns the ids of the containers that had a monitor
+ */
+export async function endNow(runDir: string, nameOrId: string): Promise<string[]> {
+  const noted = Number(attempt(() => readFileSync(join(runDir, "containers/overlay-containers", nameOrId, "userdata/conmon.pid"), "utf8")) ?? 0);
+  // The note may be older than a restart of the machine, and the process id belong to another.
+  const monitors = noted && isMonitor(noted, nameOrId) ? [noted] : noted ? [] : processIds().filter((pid) => isMonitor(pid, nameOrId));
+  return Promise.all(monitors.map((monitor) => end(runDir, monitor)));
+}
+
+async function end(runDir: string, monitor: number): Promise<string> {
+  const args = commandLineOf(monitor);
+  const containerId = args[args.indexOf("-c") + 1] ?? "";
+  // A monitor that is stopped reports nothing, and leaves its children their ids.
+  attempt(() => process.kill(monitor, "SIGSTOP"));
+  // These are the first process, or the runtime that makes it, whose children become the monitor's.
+  const living = (): number[] => childrenOf(monitor).filter((pid) => !isGone(pid));
+  const isOver = await until(() => living().map(killNow).length === 0, { timeoutMs: deathMsMax, pollMs });
+  if (isOver) attempt(() => writeFileSync(reportOf(runDir, containerId), killedCode));
+  attempt(() => process.kill(monitor, isOver ? "SIGKILL" : "SIGCONT"));
+  return containerId;
+}
+
+/** The file by which Podman learns that a container has ended. */
+export const reportOf = (runDir: string, containerId: string): string => join(runDir, "libpod/tmp/exits", containerId);
+
+/** @param nameOrId of the container */
+function isMonitor(pid: number, nameOrId: string): boolean {
+  const args = commandLineOf(pid);
+  return /(^|\/)conmon$/.test(args[0] ?? "") && args.includes(nameOrId);
+}

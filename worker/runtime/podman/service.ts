@@ -1,0 +1,76 @@
+/**
+ * Podman as a resident program, `podman system service`, which answers its REST API on a Unix socket. To start Podman anew for
+ * each call takes more CPU time than the call. It is started by the first call, and ends when there have been none for a while.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Answer, PodmanLost } from "./podman.ts";
+import { type Call, RunningService } from "./service-process.ts";
+
+/** How long it stays without a call. */
+const idleMs = 3_000;
+
+export class PodmanService {
+  readonly #dir: string;
+  #running: RunningService | undefined;
+  #serial = 0;
+  #calls = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  /** @param dir a folder in memory for its socket, which only this user can enter. */
+  constructor(dir: string) {
+    this.#dir = dir;
+    rmSync(dir, { recursive: true, force: true });
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+  }
+
+  /** Starts it for a call that will follow soon. */
+  warm(): void {
+    this.#enter();
+    this.#leave();
+  }
+
+  /**
+   * Makes a call. An error that Podman reports is an answer, not an exception.
+   *
+   * @throws {PodmanLost} when the service ended during the call; nobody knows how far it got.
+   */
+  async call(call: Call): Promise<Answer> {
+    const service = this.#enter();
+    try {
+      return await service.call(call);
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** Makes a call that does nothing when it was made before; it is made again if the service ended during the call. @throws {PodmanLost} */
+  async repeat(call: Call): Promise<Answer> {
+    try {
+      return await this.call(call);
+    } catch (error) {
+      if (!(error instanceof PodmanLost)) throw error;
+      return await this.call(call);
+    }
+  }
+
+  /** Ends it. Resolves when it has ended. */
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    const service = this.#running;
+    this.#running = undefined;
+    await service?.end();
+  }
+
+  #enter(): RunningService {
+    clearTimeout(this.#idle);
+    this.#calls++;
+    if (!this.#running || this.#running.hasEnded) this.#running = new RunningService(join(this.#dir, String(this.#serial++)));
+    return this.#running;
+  }
+
+  #leave(): void {
+    if (--this.#calls > 0) return;
+    this.#idle = setTimeout(() => void this.close(), idleMs).unref();
+  }
+}

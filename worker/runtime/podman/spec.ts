@@ -1,0 +1,104 @@
+/** The specification of a sandbox's container. */
+import type { BaseImage } from "../../../shared/bus/entries.ts";
+import type { Config } from "../../../shared/config.ts";
+import { shortOf } from "../../../shared/util/ids.ts";
+import { initPath, reaperPath } from "../container/first-process.ts";
+import type { Host } from "../host/host.ts";
+import { isolation, limit } from "./isolation.ts";
+import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
+
+const cpuPeriodMicros = 100_000;
+
+/** What a sandbox asks for. */
+export interface ContainerSpec {
+  readonly sandboxId: string;
+  readonly cpus: number;
+  readonly memoryMiB: number;
+  readonly network: "none" | "outbound";
+}
+
+/** The mounted files of a container, and the image below them. */
+export interface ContainerFiles {
+  readonly dir: string;
+  readonly base: BaseImage;
+}
+
+export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
+
+/** Specifies an idle container, whose first process only waits. */
+export function containerSpec(
+  { host, config, workerId }: { readonly host: Host; readonly config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">; readonly workerId: string },
+  spec: ContainerSpec,
+  files: ContainerFiles,
+): SpecGenerator {
+  const isolated = isolation(host, spec.memoryMiB);
+  const limited = limits(host, config, spec);
+  return {
+    name: containerName(spec.sandboxId),
+    labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`]),
+    oci_runtime: host.runtime,
+    entrypoint: [initPath],
+    command: ["-P"],
+    hostname: `sandbox-${shortOf(spec.sandboxId)}`,
+    log_configuration: { driver: "none" },
+    healthconfig: { Test: ["NONE"] },
+    restart_policy: "no",
+    image_volume_mode: "ignore",
+    systemd: "false",
+    sdnotifyMode: "ignore",
+    httpproxy: false,
+    ...rootOf(files),
+    ...networkOf(spec.network === "none" ? "none" : host.network),
+    ...isolated,
+    ...limited,
+    mounts: [program(host.initBinary, initPath), ...(host.reaperBinary ? [program(host.reaperBinary, reaperPath)] : []), ...isolated.mounts],
+    r_limits: [...isolated.r_limits, ...limited.r_limits],
+  };
+}
+
+const program = (source: string, destination: string): Mount => ({ type: "bind", source, destination, options: ["ro", "rprivate", "rbind"] });
+
+/**
+ * A container without an image gets only the configuration given here. The image's working directory is set for commands only,
+ * since Podman would not start the container if it had been removed. Variables without a value are left out, because Podman
+ * would fill them from the worker's environment.
+ */
+function rootOf({ dir, base: { env, user } }: ContainerFiles) {
+  const whole = env.filter((pair) => pair.indexOf("=") > 0);
+  return {
+    rootfs: dir,
+    work_dir: "/",
+    env: byName(whole),
+    ...(user ? { user } : {}),
+  };
+}
+
+/** @param network a value of podman's `--network` */
+function networkOf(network: string) {
+  const [nsmode = "", options] = network.split(":");
+  return { netns: { nsmode }, ...(options ? { network_options: { [nsmode]: options.split(",") } } : {}) };
+}
+
+function limits(
+  { limits, groups, controlGroups, nofileMax, nprocShared }: Host,
+  config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">,
+  spec: ContainerSpec,
+) {
+  const byPodman = groups === undefined;
+  const bytes = spec.memoryMiB * 1024 ** 2;
+  return {
+    // On cgroup v1, it has no groups without root.
+    ...(!byPodman && controlGroups === "v2" ? { cgroups_mode: "disabled" as const } : {}),
+    resource_limits: {
+      ...(limits.memory && byPodman ? { memory: { limit: bytes, swap: bytes } } : {}),
+      ...(limits.cpu && byPodman ? { cpu: { period: cpuPeriodMicros, quota: Math.round(spec.cpus * cpuPeriodMicros) } } : {}),
+      ...(limits.pids && byPodman ? { pids: { limit: config.sandboxPidsMax } } : {}),
+    },
+    r_limits: [
+      limit("core", 0),
+      limit("nofile", Math.min(config.sandboxNofile, nofileMax)),
+      // Without a pids controller, this limit, shared by all sandboxes of the worker, protects the host from a fork bomb.
+      ...(limits.pids ? [] : [limit("nproc", nprocShared)]),
+    ],
+  };
+}
