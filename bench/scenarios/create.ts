@@ -1,4 +1,4 @@
-/** Creating and deleting a sandbox, compared with Podman running the same command line that created the sandbox. */
+/** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed, timedResult } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
@@ -7,7 +7,6 @@ import type { Setting } from "./setting.ts";
 export const createTask = "create";
 const deleteTask = "delete";
 const containerName = "sandgate-bench-peer";
-const imageLabel = "sandgate.image=";
 
 type Metric = "create" | "delete";
 
@@ -37,18 +36,60 @@ function podman({ agent }: Installation, command: readonly string[]): Contender<
   };
 }
 
+/** What `podman inspect` tells about a container. */
+interface Inspected {
+  readonly OCIRuntime: string;
+  readonly OCIConfigPath: string;
+  readonly BoundingCaps: readonly string[];
+  readonly Config: {
+    readonly Hostname: string;
+    readonly Entrypoint: string;
+    readonly Cmd: readonly string[];
+    readonly Labels: Readonly<Record<string, string>>;
+  };
+  readonly HostConfig: {
+    readonly Binds: readonly string[];
+    readonly NetworkMode: string;
+    readonly OomScoreAdj: number;
+    readonly SecurityOpt: readonly string[];
+    readonly Tmpfs: Readonly<Record<string, string>>;
+    readonly Ulimits: readonly { readonly Name: string; readonly Soft: number; readonly Hard: number }[];
+  };
+}
+
+/** Podman's own networks have options that `podman inspect` does not tell; these are the worker's. */
+const networks: Readonly<Record<string, string>> = {
+  slirp4netns: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
+  pasta: "pasta:--ipv4-only,--no-map-gw",
+};
+
 /**
- * The command line with which Podman created the sandbox's container, for one to compare with that Podman makes from the image by
- * itself. The worker's label is kept, so that the container is found when the installation is removed.
+ * The command line with which Podman makes a container from the image by itself that is isolated like that of a sandbox. The
+ * worker's label is kept, so that the container is found when the installation is removed.
  */
 export async function createCommand({ agent }: Installation, { containerId }: Sandbox, name = containerName): Promise<string[]> {
-  const { stdout } = await agent.run(["podman", "inspect", "--format", "{{json .Config.CreateCommand}}", containerId]);
-  const command = JSON.parse(stdout) as string[];
-  const image = command.find((word) => word.startsWith(imageLabel))?.slice(imageLabel.length) ?? "";
-  return command.flatMap((word, index) => {
-    if (word === "--rootfs") return [];
-    if (command[index - 1] === "--rootfs") return [image];
-    if (command[index - 1] === "--name") return [name];
-    return [word.startsWith("sandgate.sandbox=") ? `sandgate.sandbox=${name}` : word];
-  });
+  const [inspected] = JSON.parse((await agent.run(["podman", "inspect", containerId])).stdout) as [Inspected];
+  const { OCIRuntime, OCIConfigPath, BoundingCaps, Config, HostConfig } = inspected;
+  const { linux } = JSON.parse((await agent.run(["cat", OCIConfigPath])).stdout) as { linux: { sysctl?: Record<string, string> } };
+  const each = (flag: string, values: readonly string[]): string[] => values.flatMap((value) => [flag, value]);
+  const pairs = (flag: string, values: Readonly<Record<string, string>>, between = "="): string[] =>
+    each(
+      flag,
+      Object.entries(values).map(([key, value]) => `${key}${between}${value}`),
+    );
+  return [
+    ...["podman", "run", "--detach", "--pull", "never", "--runtime", OCIRuntime, "--name", name, "--hostname", Config.Hostname],
+    ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false", "--no-healthcheck"],
+    ...pairs("--label", { ...Config.Labels, "sandgate.sandbox": name }),
+    ...each("--volume", HostConfig.Binds),
+    ...pairs("--tmpfs", HostConfig.Tmpfs, ":"),
+    ...["--cap-drop", "all", ...each("--cap-add", BoundingCaps), ...each("--security-opt", HostConfig.SecurityOpt)],
+    ...each(
+      "--ulimit",
+      HostConfig.Ulimits.map(({ Name, Soft, Hard }) => `${Name.replace("RLIMIT_", "").toLowerCase()}=${Soft}:${Hard}`),
+    ),
+    ...["--oom-score-adj", String(HostConfig.OomScoreAdj), ...pairs("--sysctl", linux.sysctl ?? {})],
+    ...["--network", networks[HostConfig.NetworkMode] ?? HostConfig.NetworkMode],
+    ...["--workdir", "/", "--entrypoint", JSON.stringify([Config.Entrypoint]), Config.Labels["sandgate.image"] ?? "", ...Config.Cmd],
+  ];
 }
