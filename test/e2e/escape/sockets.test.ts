@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { podmanSockets } from "../../helpers/podman-sockets.ts";
+import { preparedInstance } from "../../helpers/prepare.ts";
 import { expectRefused, probe, probeOne } from "../../helpers/probes.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -76,3 +78,14 @@ const raw: Record<string, string> = {
 for (const [kind, source] of Object.entries(raw)) {
   test(`opens a socket: ${kind}`, async () => expectRefused(await probeOne(api, idOf("outbound"), source), "EPERM", "EAFNOSUPPORT", "EPROTONOSUPPORT"));
 }
+
+test("calls Podman's service, by its path, through the first process or by a name without a path", async () => {
+  const { runtimeDir } = await preparedInstance();
+  // It runs for a while after this.
+  await sandboxes.make();
+  const paths = podmanSockets(runtimeDir);
+  assert.ok(paths.length > 0);
+  const ways = paths.flatMap((path) => [path, `/proc/1/root${path}`, `\\0${path}`]);
+  const attempts = Object.fromEntries(ways.map((way) => [way, `socket.socket(1, 1, 0).connect("${way}")`]));
+  for (const outcome of Object.values(await probe(api, idOf("outbound"), attempts))) expectRefused(outcome, "ENOENT", "ECONNREFUSED");
+});

@@ -2,15 +2,18 @@
 import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { loadConfig, operatorSocketOf } from "../../../shared/config.ts";
 import { instanceOf, type PartName } from "../../../systemd/base/instance.ts";
 import { findAccounts } from "../../../systemd/setup/account.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
+import { Api } from "../../helpers/api.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
+import { podmanSockets } from "../../helpers/podman-sockets.ts";
 import { testPort } from "../../helpers/ports.ts";
+import { preparedInstance } from "../../helpers/prepare.ts";
 import { expectRefused, type Outcome } from "../../helpers/probes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { tryAs } from "../../helpers/users.ts";
@@ -19,6 +22,7 @@ const parts: readonly PartName[] = ["worker", "gateway", "nats"];
 const nameOf: Readonly<Record<PartName, string>> = { worker: "the worker", gateway: "the gateway", nats: "NATS" };
 const othersOf = (part: PartName): PartName[] => parts.filter((other) => other !== part);
 const stack = sharedStack();
+const api = new Api(stack);
 const socket = operatorSocketOf(stack.dataDir);
 
 const config = loadConfig({ ...process.env, SANDGATE_DATA_DIR: stack.dataDir });
@@ -27,6 +31,8 @@ const { paths, home } = instanceOf(config, accounts);
 
 const call = (name: string, ...args: unknown[]): string => `${name}(${args.map((value) => JSON.stringify(value)).join(", ")})`;
 const read = (path: string): string => call("fs.readFileSync", path, "utf8");
+const connect = (path: string): string =>
+  `new Promise((resolve, reject) => net.connect(${JSON.stringify(path)}, () => resolve("connected")).on("error", reject))`;
 
 /** Tries everything as one user; fails unless each was refused with one of these errors. */
 async function expectAllRefused(user: PartName, attempts: readonly string[], ...errors: readonly string[]): Promise<void> {
@@ -142,7 +148,7 @@ for (const attacker of othersOf("gateway")) {
         call("fs.unlinkSync", socket),
         call("fs.renameSync", socket, `${socket}.away`),
         call("fs.symlinkSync", "/tmp/elsewhere", `${socket}.new`),
-        `new Promise((resolve, reject) => net.connect(${JSON.stringify(socket)}, () => resolve("connected")).on("error", reject))`,
+        connect(socket),
       ],
       "EACCES",
     ),
@@ -153,6 +159,17 @@ for (const attacker of parts.filter((part) => part !== "worker")) {
   test(`${nameOf[attacker]}'s user reads the images and files of sandboxes`, asRoot, async () => {
     const { storageDir } = loadConfig();
     await expectAllRefused(attacker, [call("fs.readdirSync", storageDir), call("fs.readdirSync", join(storageDir, "storage"))], "EACCES");
+  });
+}
+
+for (const attacker of parts.filter((part) => part !== "worker")) {
+  test(`${nameOf[attacker]}'s user calls Podman's service`, asRoot, async () => {
+    // It runs for a while after this.
+    await api.delete(await api.create());
+    const sockets = podmanSockets((await preparedInstance()).runtimeDir);
+    assert.ok(sockets.length > 0);
+    const attempts = sockets.flatMap((path) => [call("fs.readdirSync", dirname(path)), connect(path), call("fs.unlinkSync", path)]);
+    await expectAllRefused(attacker, attempts, "EACCES");
   });
 }
 
