@@ -1,6 +1,7 @@
 /** Runs commands as one of the service accounts. Only the environment variables listed here are passed on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { accountEntrance } from "../../shared/util/control-groups.ts";
 import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
 import { CommandError, run } from "./run.ts";
 import { searchPath } from "./search-path.mjs";
@@ -76,8 +77,13 @@ function pick(wanted: (name: string) => boolean): Environment {
 
 /** The command that runs `argv` in Podman's namespace of the account. */
 export function inPodmanNamespace({ account, paths }: Instance, argv: readonly string[]): string[] {
-  return asAccount(account, [join(paths.app, "systemd/base/run-as-worker"), ...argv]);
+  const command = asAccount(account, [join(paths.app, "systemd/base/run-as-worker"), ...argv]);
+  const entrance = process.getuid?.() === account.uid ? undefined : accountEntrance(account.uid);
+  return entrance ? [...enteringFirst, entrance, ...command] : command;
 }
+
+/** Enters a control group, which only root can do from outside. Without it the command runs as well, and says what it lacks. */
+const enteringFirst = ["sh", "-c", 'echo 0 > "$0" || true; exec "$@"'];
 
 const readTimeoutMs = 10_000;
 

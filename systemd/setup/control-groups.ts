@@ -3,8 +3,8 @@
  * systemd delegates a group to the account, and nothing of this is needed.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { distinctFolders, type GroupFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
+import { dirname, join } from "node:path";
+import { accountEntrance, accountGroup, distinctFolders, type GroupFolders, groupFoldersOf, othersGroup } from "../../shared/util/control-groups.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
@@ -13,8 +13,6 @@ import type { Administrator } from "./administrator.ts";
 
 /** Exists where systemd is the first process. */
 const systemdMark = "/run/systemd/system";
-/** The group for the supervisor and the parts: with cgroup v2, only groups without processes of their own give limits to those below. */
-const partsGroup = "parts";
 const limited = ["memory", "cpu", "pids"];
 const depthMax = 8;
 /** Time for the last processes of an account, which were just killed, to disappear. */
@@ -34,24 +32,31 @@ export async function offerControlGroups(account: Account, administrator: Admini
   // Only the folder itself: the account makes groups in it, but cannot change the limits of all of them together.
   if (groups.version === "v1")
     await run('owner=$1 && shift && for d; do mkdir -p -m 0755 "$d" && chown "$owner" "$d"; done', owner, ...distinctFolders(groups.folders));
-  else await run(unifiedScript, owner, distinctFolders(groups.folders)[0] ?? "", String(process.pid), partsGroup, limited.join(" "));
+  else await run(unifiedScript, owner, distinctFolders(groups.folders)[0] ?? "", accountGroup, othersGroup, limited.join(" "));
+  // Root's own processes stay outside, since whoever owns a group may stop and kill what is in it.
+  const entrance = accountEntrance(account.uid);
+  if (entrance && isOwn(account)) await run('echo "$1" > "$2"', String(process.pid), entrance);
 }
 
 /**
  * Removes the account's groups, wherever earlier starts have made them, for example below the group of a login session, unless
  * something of the account runs: another of its installations may use them.
  */
-export async function removeControlGroups({ uid }: Account, administrator: Administrator): Promise<void> {
+export async function removeControlGroups(account: Account, administrator: Administrator): Promise<void> {
+  const { uid } = account;
   const groups = groupFoldersOf(uid);
   const found = groups?.hierarchies.flatMap((dir) => foldersNamed(groups.name, dir)) ?? [];
   if (found.length === 0 || !(await administrator.silent())) return;
-  const isOwn = uid === process.getuid?.();
-  if (!isOwn && !(await until(() => !hasProcesses(uid), { timeoutMs: settleMs, pollMs: 20 }))) return;
+  if (!isOwn(account) && !(await until(() => !hasProcesses(uid), { timeoutMs: settleMs, pollMs: 20 }))) return;
+  const run = (...argv: string[]): Promise<unknown> => administrator.run("remove control groups that nothing uses", argv).catch(unlessItFailed);
+  const inner = found.map((dir) => join(dir, accountGroup)).filter((dir) => existsSync(dir));
+  for (const dir of inner.filter(isIn)) await run("sh", "-c", leaveScript, "sh", String(process.pid), dirname(dirname(dir)), othersGroup);
   // The kernel removes only groups without processes and without groups below.
-  const below = isOwn ? ["-maxdepth", "0"] : [];
-  const remove = ["find", ...found, ...below, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"];
-  await administrator.run("remove control groups that nothing uses", remove).catch(unlessItFailed);
+  const which = isOwn(account) ? [...inner, ...found, "-maxdepth", "0"] : found;
+  await run("find", ...which, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";");
 }
+
+const isOwn = ({ uid }: Account): boolean => uid === process.getuid?.();
 
 const hasProcesses = (uid: number): boolean => processIds().some((pid) => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid && identify(pid));
 
@@ -61,25 +66,27 @@ function unlessItFailed(error: unknown): void {
 }
 
 /**
- * Makes the group, enables its controllers, and moves this process into a group below. A container's own group, which is the
- * root of its hierarchy, has the container's other processes in it: they move into a group beside ours, which limits nothing.
+ * Makes the group and enables its controllers. A container's own group, which is the root of its hierarchy, has the container's
+ * processes in it: they move into a group beside ours, which limits nothing.
  */
 const unifiedScript = `
-owner=$1 group=$2 pid=$3 parts=$4 controllers=$5 above=$(dirname "$2")
+owner=$1 group=$2 account=$3 others=$4 controllers=$5 above=$(dirname "$2")
 enable() { for c in $controllers; do echo "+$c" > "$1/cgroup.subtree_control" || return 1; done; }
-mkdir -p "$group/$parts" && echo "$pid" > "$group/$parts/cgroup.procs" || exit 1
 if ! enable "$above" 2> /dev/null; then
-  [ "$(cat /proc/self/cgroup)" != 0::/ ] && exit 1
-  mkdir -p "$above/sandgate-others"
-  while read -r each; do echo "$each" > "$above/sandgate-others/cgroup.procs" 2> /dev/null; done < "$above/cgroup.procs"
+  [ "$(cat /proc/self/cgroup)" = 0::/ ] || exit 1
+  mkdir -p "$above/$others"
+  while read -r each; do echo "$each" > "$above/$others/cgroup.procs" 2> /dev/null; done < "$above/cgroup.procs"
   enable "$above" || exit 1
 fi
-enable "$group" && chown "$owner" "$group" "$group/cgroup.procs" "$group/$parts" "$group/$parts/cgroup.procs"
+mkdir -p "$group/$account" && enable "$group" && chown "$owner" "$group" "$group/cgroup.procs" "$group/$account" "$group/$account/cgroup.procs"
 `;
 
-function areGiven(groups: GroupFolders, { uid }: Account): boolean {
-  const isOwned = distinctFolders(groups.folders).every((folder) => statSync(folder, { throwIfNoEntry: false })?.uid === uid);
-  return isOwned && (groups.version === "v1" || isIn(join(distinctFolders(groups.folders)[0] ?? "", partsGroup)));
+/** Takes this process out of our group. Where others had to move for it, it joins them, since groups with limits have no processes. */
+const leaveScript = 'echo "$1" > "$2/cgroup.procs" 2> /dev/null || echo "$1" > "$2/$3/cgroup.procs"';
+
+function areGiven({ version, folders }: GroupFolders, account: Account): boolean {
+  const isOwned = distinctFolders(folders).every((folder) => statSync(folder, { throwIfNoEntry: false })?.uid === account.uid);
+  return isOwned && (version === "v1" || !isOwn(account) || isIn(join(distinctFolders(folders)[0] ?? "", accountGroup)));
 }
 
 /** Whether this process runs in the group. */

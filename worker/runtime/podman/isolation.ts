@@ -52,7 +52,8 @@ export function isolation(host: Host, memoryMiB: number) {
     // Whatever the account may do, a process in a sandbox never gets a higher priority than it started with.
     r_limits: [limit("nice", 0), limit("rtprio", 0)],
     sysctl: host.ipc === "bounded" ? ipcBounds(memoryMiB, host.pageBytes) : {},
-    mounts: host.controlGroups === "v2" ? [] : [noControlGroups],
+    // Only with a group from Podman is a sandbox's view of groups its own; with ours it would show that of the worker.
+    mounts: host.controlGroups === "v2" && !host.groups ? [] : [noControlGroups],
   };
 }
 

@@ -1,7 +1,10 @@
 /** Where our control groups are, from what /proc/self/mountinfo and /proc/self/cgroup say. */
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { distinctFolders, groupFoldersOf } from "../../../../shared/util/control-groups.ts";
+import { temporaryFolder } from "../../../helpers/folder.ts";
 
 const mount = (dir: string, type: string, options: string, root = "/"): string =>
   `30 20 0:26 ${root} ${dir} rw,relatime shared:9 - ${type} ${type} rw,${options}`;
@@ -39,6 +42,15 @@ test("one folder for all controllers with cgroup v2 alone; beside v1, its hierar
   assert.deepEqual(distinctFolders(unified.folders), ["/proc/self/sandgate-7"]);
   const hybrid = foldersOf(7, [mount("/proc", "cgroup2", "nsdelegate"), mount("/none/memory", "cgroup", "memory")], ["0::/self"]);
   assert.deepEqual([hybrid?.version, hybrid?.folders], ["v1", { memory: "/none/memory/sandgate-7" }]);
+});
+
+test("below the group of the start for processes, too, which with cgroup v2 have moved below it", () => {
+  using folder = temporaryFolder("groups");
+  const dir = folder.path;
+  for (const own of ["started/sandgate-7/account", "sandgate-others"]) mkdirSync(join(dir, own), { recursive: true });
+  const from = (own: string) => distinctFolders(foldersOf(7, [mount(dir, "cgroup2", "nsdelegate")], [`0::${own}`])?.folders ?? {});
+  assert.deepEqual(from("/started/sandgate-7/account"), [join(dir, "started/sandgate-7")]);
+  assert.deepEqual(from("/sandgate-others"), [join(dir, "sandgate-7")], "in a container whose other processes had to move");
 });
 
 test("nowhere without control groups", () => {
