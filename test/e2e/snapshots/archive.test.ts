@@ -7,7 +7,7 @@ import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";
 import { listOf, plain, usable } from "../../helpers/resilience.ts";
-import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
+import { lasting, openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { assertSameFiles, describeSandbox, differences, makeEveryKind } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
@@ -67,7 +67,7 @@ test("every kind of file comes back on another worker when the one that took the
   await dead.start();
   await Promise.all([first, source].map((id) => usable(api, id)));
   assert.deepEqual((await listOf(api)).map(({ name, status }) => `${name} ${status}`).sort(), ["first running", "restored running", "source running"]);
-  assert.deepEqual((await calls.list()).data, [snapshot, base]);
+  assert.deepEqual((await calls.list()).data.map(lasting), [snapshot, base].map(lasting));
   await assertSameFiles(api, source, files);
   await api.delete(restored.id);
   await untilHostHas(other, { layers: 0, roots: [] });

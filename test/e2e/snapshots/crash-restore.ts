@@ -7,6 +7,7 @@ import type { CrashRig } from "../../helpers/crash.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";
 import { listOf, usable } from "../../helpers/resilience.ts";
+import { lasting } from "../../helpers/snapshots.ts";
 import { until } from "../../helpers/until.ts";
 
 export const createPoints: readonly FaultPoint[] = ["create.mounted", "create.started"];
@@ -64,7 +65,7 @@ export function deletionCrashTests(rig: CrashRig, points: readonly FaultPoint[])
       expectError(await rig.calls.get(doomed.id), "not_found");
       expectError(await rig.calls.delete(doomed.id), "not_found");
       await rig.assertFiles(id);
-      assert.deepEqual((await rig.calls.list()).data, [rig.kept]);
+      assert.deepEqual((await rig.calls.list()).data.map(lasting), [lasting(rig.kept)]);
       await untilHostHas(rig.stack.worker, { layers: isOnVolume(rig.stack.worker) ? 1 : 2, roots: [rig.source, id] });
       await rig.api.delete(id);
       await rig.assertAgreement([rig.kept.id], []);
