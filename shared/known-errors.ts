@@ -10,6 +10,14 @@ export const errors = {
   stopping: (part: "gateway" | "worker") => new SandgateError("unavailable", `the ${part} is shutting down`),
   clientGone: () => new SandgateError("unavailable", "the client went away"),
   sandboxNotRunning: (status: string) => new SandgateError("conflict", `the sandbox is not running, it is in state "${status}"`),
+  noStrongWorker: () =>
+    new SandgateError(
+      "unprocessable",
+      'this needs isolation "strong", which no worker here offers; operators see why in the line strong_isolation of the start',
+      {
+        reason: "not_supported",
+      },
+    ),
   notFound: (kind: "sandbox" | "snapshot" | "image" | "worker", id: string) =>
     new SandgateError("not_found", `${kind[0]?.toUpperCase()}${kind.slice(1)} not found: ${shown(id)}`, { reason: `no_such_${kind}` }),
 } as const;

@@ -21,6 +21,7 @@ export function describeWorker({
       id: workerId,
       draining: !phase.isServing,
       ...(store.cordoned ? { cordoned: true } : {}),
+      ...(host.hasStrong ? { strong: true } : {}),
       accepts: phase.isServing && !store.cordoned && hasRoom,
       sandboxes: sandboxes.size,
       sandboxes_max: config.sandboxesMax,

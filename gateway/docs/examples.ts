@@ -34,6 +34,7 @@ export const sandbox: SandboxInfo = {
   storage: 5,
   disk_size: 5,
   network: { access: "outbound" },
+  isolation: "standard",
 };
 
 export const snapshot: SnapshotInfo = {
@@ -78,5 +79,5 @@ export const key: ApiKey = {
   limits,
 };
 
-export const adminAccount: AdminAccount = { ...account, custom_limits: null, suspended: false, keys: 1, sandboxes: 1 };
+export const adminAccount: AdminAccount = { ...account, custom_limits: null, suspended: false, isolation: "standard", keys: 1, sandboxes: 1 };
 export const adminKey: AdminApiKey = { ...key, account_id: ids.account, custom_tier: null, custom_limits: null, sandboxes: 1 };

@@ -7,7 +7,8 @@ import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
+import { isolationOf } from "../../shared/schemas/sandboxes.ts";
+import { ableOf, type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
 
 export class Dispatcher {
   readonly #bus: Bus;
@@ -50,9 +51,9 @@ export class Dispatcher {
     return spokenFor(worker, request, reply);
   }
 
-  /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room. */
+  /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room, `unprocessable` when none can isolate it so. */
   async place(request: Asked<"create">): Promise<Reply<"create">> {
-    const candidates = rankWorkers(this.workers());
+    const candidates = rankWorkers(ableOf(this.workers(), isolationOf(request)));
     if (candidates.length === 0) throw new SandgateError("unavailable", "no worker has room for another sandbox");
     return this.askFirst(candidates, "create", request);
   }

@@ -3,6 +3,8 @@
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
+import type { Isolation } from "../../shared/schemas/sandboxes.ts";
 import type { ArchiveState } from "../../shared/state/snapshot.ts";
 
 export interface WorkerRef {
@@ -20,6 +22,13 @@ const notArchived: Readonly<Record<Exclude<ArchiveState, "done">, string>> = {
   pending: "archived yet",
   local: "archived, by a setting of this installation",
 };
+
+/** The workers that can isolate a sandbox like this. @throws {SandgateError} `unprocessable` when workers are there, but none can. */
+export function ableOf(workers: readonly PresentWorker[], isolation: Isolation): readonly PresentWorker[] {
+  const able = workers.filter(({ worker }) => isolation === "standard" || worker.strong);
+  if (able.length === 0 && workers.length > 0) throw errors.noStrongWorker();
+  return able;
+}
 
 /** Workers that accept sandboxes, best first: by free memory per sandbox, counting the new one, and by load. */
 export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {

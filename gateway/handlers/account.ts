@@ -27,12 +27,15 @@ const keysMade: Policy = { limit: 200, burst: 200, windowMs: 3_600_000 };
 
 /** The optional features of this version, as reported to the web pages. */
 const features = ["snapshots", "sessions"];
+
+/** Those, and what a worker that is there can do. */
+const featuresOf = ({ workers }: GatewayContext): string[] => [...features, ...(workers.workers().some(({ worker }) => worker.strong) ? ["strong"] : [])];
 const keyNameDefault = "API key";
 
 /** The caller's account. Browsers also receive the CSRF token that their changes must carry. */
 export function sessionAnswer(context: GatewayContext, account: AccountRecord, session: SessionRecord | undefined): CurrentAccount {
   const token = session ? { csrf_token: session.csrf_token } : {};
-  return { account: accountView(context, account), ...token, features, keys_max: context.config.keysPerAccount };
+  return { account: accountView(context, account), ...token, features: featuresOf(context), keys_max: context.config.keysPerAccount };
 }
 
 export function getAccount(context: GatewayContext, { caller }: Call<unknown, unknown>): CurrentAccount {

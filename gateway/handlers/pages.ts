@@ -69,6 +69,7 @@ export function readiness(context: GatewayContext, exchange: Exchange): void {
   const workers = context.workers.workers().map(({ worker }) => ({
     id: worker.id,
     draining: worker.draining,
+    strong: worker.strong ?? false,
     not_enforced: worker.host.filter((check) => check.name.endsWith("_limit") && !check.ok).map((check) => check.name),
   }));
   const ready = nats && workers.some((worker) => !worker.draining);

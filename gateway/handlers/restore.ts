@@ -4,11 +4,11 @@ import type { Manifest, SandboxEntry, SnapshotEntry } from "../../shared/bus/ent
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isFitting } from "../../shared/schemas/environment.ts";
-import type { SandboxInfo } from "../../shared/schemas/sandboxes.ts";
+import { type SandboxInfo, stricter } from "../../shared/schemas/sandboxes.ts";
 import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
 import type { Answer, By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { onlyItsOwn, workersFor } from "../fleet/placement.ts";
+import { ableOf, onlyItsOwn, workersFor } from "../fleet/placement.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 const bytesPerGB = 1024 ** 3;
@@ -68,10 +68,11 @@ export async function restore(
   refuseTooSmall(manifest, settings.storage);
   if (!isFitting(settings.env_vars)) throw new SandgateError("invalid_request", "env_vars are too many or too long together with those of the snapshot");
   const { name, image, wait } = wanted;
-  const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, wait };
+  const isolation = stricter(manifest.isolation, caller.account.isolation, context.config.isolation);
+  const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, ...(isolation === "strong" ? { isolation } : {}), wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
-    return context.sandboxes.note(await context.workers.askFirst(workersFor(snapshot, context.workers.workers()), "restore", call));
+    return context.sandboxes.note(await context.workers.askFirst(workersFor(snapshot, ableOf(context.workers.workers(), isolation)), "restore", call));
   } catch (error) {
     throw error instanceof NoResponder ? onlyItsOwn(snapshot.archived, "is gone or restarting") : error;
   }

@@ -10,9 +10,11 @@ import {
   type DeletedSandbox,
   type FindQuery,
   type FoundSandboxes,
+  isolationOf,
   type SandboxInfo,
   type SandboxPage,
   sandboxDefaults,
+  stricter,
 } from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
@@ -28,8 +30,8 @@ const foundMax = 100;
 /** A sandbox as responses show it. */
 export function present(entry: SandboxEntry): SandboxInfo {
   const { id, name, status, image, created_at_ms, cpu, memory, storage, network, error } = entry;
-  const created_at = new Date(created_at_ms).toISOString();
-  return { id, name, status, image, created_at, cpu, memory, storage, disk_size: storage, network: { access: network }, ...(error ? { error } : {}) };
+  const shown = { id, name, status, image, created_at: new Date(created_at_ms).toISOString(), cpu, memory, storage, disk_size: storage };
+  return { ...shown, network: { access: network }, isolation: isolationOf(entry), ...(error ? { error } : {}) };
 }
 
 // Entries are immutable, so the JSON of each is generated once.
@@ -48,6 +50,7 @@ function presentJson(entry: SandboxEntry): string {
 export async function createSandbox(context: GatewayContext, call: Call<unknown, CreateBody>): Promise<Answer<SandboxInfo>> {
   const { body, by, caller, exchange } = call;
   refuseBadImage(context, body.image);
+  const isolation = stricter(body.isolation, caller.account.isolation, context.config.isolation);
   const wanted = {
     ...(body.name ? { name: body.name } : {}),
     image: body.image,
@@ -56,6 +59,7 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
     storage: body.resources?.storage ?? sandboxDefaults.storageGB,
     network: body.network?.access ?? sandboxDefaults.access,
     env_vars: body.env_vars ?? {},
+    ...(isolation === "strong" ? { isolation } : {}),
     wait: body.wait_for_ready ?? true,
   };
   return context.idempotency.answer(exchange, {

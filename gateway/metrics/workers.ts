@@ -12,6 +12,7 @@ const gauges: readonly (readonly [name: string, help: string, read: Read])[] = [
   ["pool_containers", "Warm containers waiting to become sandboxes.", ({ metrics }) => metrics?.pool.size],
   ["memory_free_bytes", "Free memory of the worker's host.", ({ memory_free_bytes }) => memory_free_bytes],
   ["disk_free_bytes", "Free disk space of the worker's host.", ({ disk_free_bytes }) => disk_free_bytes],
+  ["strong_isolation", "Whether the worker can run strong sandboxes.", ({ strong }) => (strong ? 1 : 0)],
   ["resident_memory_bytes", "Resident memory of the worker process.", ({ rss_bytes }) => rss_bytes],
   ["snapshot_pause_max_seconds", "The longest pause of a sandbox for a snapshot.", ({ snapshots }) => snapshots && snapshots.pause_ms_max / 1_000],
   ["archive_pending_bytes", "Bytes of snapshot layers waiting to be archived.", ({ snapshots }) => snapshots?.archive_pending_bytes],

@@ -3,7 +3,7 @@ import Type, { type Static } from "typebox";
 import { Environment } from "../schemas/environment.ts";
 import { sandboxStates } from "../state/sandbox.ts";
 import { archiveStates, snapshotStates } from "../state/snapshot.ts";
-import { Access, Count, Id, Millis } from "./contract/fields.ts";
+import { Access, Count, Id, Isolation, Millis } from "./contract/fields.ts";
 
 /** A sandbox as the directory and the API show it. */
 export const SandboxEntry = Type.Object({
@@ -19,6 +19,7 @@ export const SandboxEntry = Type.Object({
   memory: Count,
   storage: Count,
   network: Access,
+  isolation: Isolation,
   error: Type.Optional(Type.String()),
   /** The reservation of the key's limit that this sandbox has used up. */
   reservation_id: Type.Optional(Id),
@@ -52,6 +53,7 @@ export const Manifest = Type.Object({
   memory: Count,
   storage: Count,
   network: Access,
+  isolation: Isolation,
   env_vars: Environment,
 });
 export type Manifest = Static<typeof Manifest>;

@@ -47,6 +47,8 @@ export const Presence = Type.Object({
       /** Snapshots since the worker's start, and how long their sandboxes stood still, in all and at most. */
       snapshots: Type.Optional(Type.Object({ taken: Count, pause_ms_total: Type.Number(), pause_ms_max: Type.Number(), archive_pending_bytes: Count })),
       metrics: Type.Optional(WorkerMetrics),
+      /** Whether it can run strong sandboxes. */
+      strong: Type.Optional(Type.Boolean()),
       accepts: Type.Boolean(),
       host: Type.Array(HostCheck),
     }),

@@ -1,4 +1,5 @@
 /** Parsing of option values. */
+import type { Isolation } from "../schemas/sandboxes.ts";
 import { UsageError } from "./failures.ts";
 import { ownVariable } from "./settings.ts";
 
@@ -26,6 +27,11 @@ export function variable(text: string, before: Record<string, string> = {}): Rec
   const value = at < 0 ? ownVariable(name) : text.slice(at + 1);
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw new UsageError(`--env takes NAME=VALUE, not ${JSON.stringify(text)}`);
   return value === undefined ? before : { ...before, [name]: value };
+}
+
+export function isolation(text: string): Isolation {
+  if (text !== "standard" && text !== "strong") throw new UsageError("--isolation takes standard or strong");
+  return text;
 }
 
 const spanUnits: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

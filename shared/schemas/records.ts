@@ -1,6 +1,7 @@
 /** The stored records of accounts, keys and browser logins. */
 import Type, { type Static } from "typebox";
 import { CustomLimits, Tier } from "./limits.ts";
+import { Isolation } from "./sandboxes.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 const Count = Type.Integer({ minimum: 0 });
@@ -14,6 +15,8 @@ export const AccountRecord = Type.Object({
   tier: Tier,
   limits: Type.Optional(CustomLimits),
   suspended: Type.Boolean(),
+  /** What its new sandboxes get at least; absent for standard. */
+  isolation: Type.Optional(Isolation),
   /** May use the calls under /v1/admin. */
   operator: Type.Optional(Type.Boolean()),
   created_at_ms: Millis,

@@ -26,6 +26,20 @@ export const NetworkAccess = oneOf(["none", "outbound"], {
 export type NetworkAccess = Static<typeof NetworkAccess>;
 const Network = Type.Object({ access: NetworkAccess });
 
+export const isolations = ["standard", "strong"] as const;
+export type Isolation = (typeof isolations)[number];
+export const Isolation = oneOf(isolations, {
+  description:
+    "What stands between the sandbox and the host's kernel: a container (`standard`), or gVisor, a kernel of its own that answers its system calls (`strong`). The account or the installation may require `strong`.",
+  takes: '"standard" or "strong"',
+});
+
+/** The stricter of several; what is not said is standard. */
+export const stricter = (...asked: readonly (Isolation | undefined)[]): Isolation => (asked.includes("strong") ? "strong" : "standard");
+
+/** Of a record, which says so only if it is not standard. */
+export const isolationOf = ({ isolation = "standard" }: { readonly isolation?: Isolation | undefined }): Isolation => isolation;
+
 /** What a sandbox gets for each value that the caller leaves out. */
 export const sandboxDefaults = { cpus: 1, memoryMiB: 512, storageGB: 5, access: "outbound" } as const;
 
@@ -39,6 +53,7 @@ export const CreateBody = Type.Object({
   resources: Type.Optional(Resources),
   env_vars: Type.Optional(EnvVars),
   network: Type.Optional(Network),
+  isolation: Type.Optional(Isolation),
   wait_for_ready,
 });
 export type CreateBody = Static<typeof CreateBody>;
@@ -74,6 +89,7 @@ export const sandboxMembers = {
   storage: count("Storage in GB."),
   disk_size: count("The same as `storage`."),
   network: Network,
+  isolation: Isolation,
 };
 const error = Type.Optional(text("Why the sandbox cannot be used; only with status `error`."));
 export const SandboxInfo = component("Sandbox", { ...sandboxMembers, error }, "A sandbox as the API shows it.");

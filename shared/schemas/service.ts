@@ -11,6 +11,7 @@ export const Readiness = component("Readiness", {
     Type.Object({
       id: text("The worker's id."),
       draining: flag("Whether the worker is shutting down."),
+      strong: flag("Whether it can run strong sandboxes."),
       not_enforced: Type.Array(Type.String(), { description: "Limits that its host cannot enforce." }),
     }),
     { description: "The workers that are present." },

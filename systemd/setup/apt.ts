@@ -3,6 +3,7 @@ import { StartFailure } from "../base/failure.ts";
 import { CommandError, run } from "../base/run.ts";
 import type { Progress } from "../base/terminal.ts";
 import type { Administrator } from "./administrator.ts";
+import { type Archive, sourceLine } from "./apt-sources.ts";
 
 const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
 
@@ -10,6 +11,12 @@ const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
 export async function hasCandidates(packages: readonly string[]): Promise<boolean> {
   const policy = await run(["apt-cache", "policy", ...packages], { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } });
   return (policy.match(/^ +Candidate: (?!\(none\))/gm) ?? []).length === packages.length;
+}
+
+/** The version of a package that this machine's sources offer; "(none)" without one. */
+export async function candidateOf(name: string): Promise<string> {
+  const policy = await run(["apt-cache", "policy", name], { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } });
+  return /^ +Candidate: (.+)$/m.exec(policy)?.[1] ?? "(none)";
 }
 
 export async function aptUpdate(administrator: Administrator, progress: Progress): Promise<void> {
@@ -34,6 +41,26 @@ export async function aptInstall(administrator: Administrator, packages: readonl
     if (!(error instanceof CommandError)) throw error;
     throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
   }
+}
+
+const installFromScript = `set -e
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+chmod 755 "$dir"
+mkdir "$dir/lists" "$dir/cache"
+echo "$1" > "$dir/sources.list"
+shift
+in_archive() {
+  apt-get ${patience.join(" ")} -o Dir::Etc::SourceList="$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+    -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" "$@"
+}
+in_archive update
+in_archive install -y --no-install-recommends "$@"`;
+
+/** Installs packages from one archive that is none of this machine's sources, and does not become one. */
+export async function aptInstallFrom(administrator: Administrator, archive: Archive, packages: readonly string[], progress: Progress): Promise<void> {
+  const argv = ["sh", "-c", installFromScript, "sh", sourceLine(archive), ...packages];
+  await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
 }
 
 function tellPackage(line: string, progress: Progress): void {

@@ -51,6 +51,9 @@ cgroup_manager = "${hasDelegatedCgroups(account) ? "systemd" : "cgroupfs"}"
 events_logger = "none"
 lock_type = "file"
 image_copy_tmp_dir = ${JSON.stringify(paths.imageTemporary)}
+
+[engine.runtimes]
+runsc = [${JSON.stringify(join(paths.app, "systemd/base/strong-runtime"))}]
 `;
 }
 

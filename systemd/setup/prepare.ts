@@ -14,6 +14,7 @@ import { defaultImage, isBuiltHere } from "./default-image.ts";
 import { deviceFiles } from "./devices.ts";
 import { checkReach, dataDirectories } from "./directories.ts";
 import { formerOwner } from "./former-owner.ts";
+import { gvisorPackage } from "./gvisor.ts";
 import { imageBuildingPackages, systemPackages } from "./packages.ts";
 import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
@@ -32,6 +33,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   const administrator = createAdministrator(terminal, signal);
   const hasVolume = (await whyNoVolume(config, administrator)) === undefined;
   await ensure(systemPackages(config, { hasVolume }, administrator), terminal);
+  if (config.isolation === "strong") await ensure(gvisorPackage(config, administrator), terminal);
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
   const account = accounts.worker;
@@ -44,8 +46,8 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(dataDirectories(planned), terminal);
   await checkReach(planned);
   await ensure(instanceDirectory(planned), terminal);
-  await ensure(podmanConfiguration(planned), terminal);
   const instance = await withReadableApp(planned, terminal);
+  await ensure(podmanConfiguration(instance), terminal);
   await checkRootlessPodman(instance, signal);
   await prepareImage(instance, administrator, terminal, signal);
   // Last, because whoever gets it has to unmount it.

@@ -41,7 +41,7 @@ export function expectOk<T>(answer: Answer<T>, status = 200): T {
 
 /** Checks the members that every sandbox in a response has, with their types. */
 export function expectSandbox(sandbox: Record<string, unknown>): void {
-  const { id, name, status, image, created_at, cpu, memory, storage, disk_size, network, ...rest } = sandbox;
+  const { id, name, status, image, created_at, cpu, memory, storage, disk_size, network, isolation, ...rest } = sandbox;
   assert.match(id as string, sandboxId);
   assert.match(name as string, /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/);
   assert.ok(["creating", "running", "error", "deleting"].includes(status as string));
@@ -51,5 +51,6 @@ export function expectSandbox(sandbox: Record<string, unknown>): void {
   assert.equal(disk_size, storage);
   assert.ok(["none", "outbound"].includes((network as { access: string }).access));
   assert.deepEqual(Object.keys(network as object), ["access"]);
+  assert.ok(["standard", "strong"].includes(isolation as string));
   assert.deepEqual(Object.keys(rest), status === "error" ? ["error"] : []);
 }

@@ -9,6 +9,7 @@ import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { withReadableApp } from "../../systemd/setup/app-directory.ts";
 import { defaultImageId } from "../../systemd/setup/default-image.ts";
 import { dataDirectories } from "../../systemd/setup/directories.ts";
+import { gvisorPackage } from "../../systemd/setup/gvisor.ts";
 import { testPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
@@ -19,8 +20,10 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
   const { signal } = new AbortController();
   // Every test installation has a volume of its own.
   await prepareMachine({ ...loadConfig(), volume: "none" }, terminal, signal);
-  await ensure(testPackages(createAdministrator(terminal, signal)), terminal);
+  const administrator = createAdministrator(terminal, signal);
   const config = loadConfig();
+  await ensure(testPackages(administrator), terminal);
+  await ensure(gvisorPackage(config, administrator), terminal);
   const { paths } = await withReadableApp(instanceOf(config, await findAccounts(config)), terminal);
   process.env.TEST_APP = paths.app;
 }
@@ -47,10 +50,10 @@ export async function preparedImageId(): Promise<string | undefined> {
 export async function testInstance(dataDir: string, settings: Readonly<Record<string, string>>): Promise<Instance> {
   const { storageDir } = loadConfig();
   const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
-  const instance = instanceOf(config, await findAccounts(config));
+  const instance = withPreparedApp(instanceOf(config, await findAccounts(config)));
   for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
   if (config.storageDir === storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, instance.paths.defaultImage);
-  return withPreparedApp(instance);
+  return instance;
 }
 
 /** Lets an installation with a store of its own read the images of the shared one, without a copy of them. */

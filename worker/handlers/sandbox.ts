@@ -4,6 +4,8 @@ import { ask } from "../../shared/bus/calls.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { errors } from "../../shared/known-errors.ts";
+import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { newId, shortOf } from "../../shared/util/ids.ts";
 import { wantedImage } from "../../shared/util/image.ts";
 import type { WorkerContext } from "../context.ts";
@@ -24,6 +26,7 @@ export async function makeSandbox(context: WorkerContext, call: Request<"create"
   // What comes over NATS is not believed to have been checked.
   if (root.over !== undefined) wantedImage(root.over, context.config);
   if (context.stalls.suspect) await refuseAbandoned(context, call);
+  if (isolationOf(call) === "strong" && !context.host.hasStrong) throw errors.noStrongWorker();
   refuseWhenFull(context);
   const done = context.counters.creates.start();
   const prepared = root.layers.length > 0 ? undefined : context.pool.take(call);
@@ -81,6 +84,7 @@ function recordOf({ workerId }: WorkerContext, call: Request<"create">, id: stri
     network: call.network,
     env_vars: call.env_vars,
     acknowledged: !call.wait,
+    ...(call.isolation ? { isolation: call.isolation } : {}),
     ...(call.reservation_id ? { reservation_id: call.reservation_id } : {}),
   };
 }

@@ -1,6 +1,7 @@
 /** The calls `status` and `logs`. */
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import type { WorkerContext } from "../context.ts";
+import { innerProcesses } from "../runtime/container/strong.ts";
 import { storedUse } from "../sandboxes/registry.ts";
 
 /** What a sandbox uses now, and its samples of the time asked for. */
@@ -11,6 +12,7 @@ export async function status(context: WorkerContext, call: Request<"status">): P
   if (sandbox.diskStale && sandbox.container) await Promise.all([context.usage.measureDisk(sandbox), context.usage.measureHoldings(sandbox)]);
   else if (isCounted) await context.usage.measureDisk(sandbox);
   const { cpuPercent, memoryBytes, processes } = context.usage.current(sandbox);
+  const { container } = sandbox;
   const memory_mb = megabytes(memoryBytes);
   return {
     current: {
@@ -18,7 +20,7 @@ export async function status(context: WorkerContext, call: Request<"status">): P
       memory_mb,
       memory_percent: Math.min(100, Math.round((memory_mb / sandbox.record.memory) * 10_000) / 100),
       disk_mb: megabytes(storedUse(sandbox).bytes),
-      processes,
+      processes: container?.isolation === "strong" ? (await innerProcesses(container)).length : processes,
     },
     history: await context.store.samples(call.sandbox_id, call.from_ms, call.to_ms),
   };

@@ -3,6 +3,7 @@
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
@@ -115,7 +116,7 @@ export class SandboxLifecycle {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
     if (!isRunning && root) await this.#roots.mount(id, root, bytesOf(spec));
-    if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId));
+    if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId, spec.isolation));
     sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
     await this.#roots.limit(id, bytesOf(spec));
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
@@ -183,13 +184,13 @@ export class SandboxLifecycle {
   /** @param base the image below a container that was not created from an image and so does not know its own. */
   async #ready(
     containerId: string,
-    { sandboxId, network, cpus, memoryMiB }: ContainerSpec,
+    { sandboxId, network, isolation, cpus, memoryMiB }: ContainerSpec,
     namespace: Namespace,
     base: BaseImage | undefined,
   ): Promise<Container> {
-    const inspected = await this.#oci.inspect(containerId);
-    for (const pid of [inspected.initPid, ...inspected.networkPids]) giveWay(pid);
-    const limits = { cpus, memoryMiB, processes: this.#processesMax };
+    const inspected = await this.#oci.inspect(containerId, isolation);
+    for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
+    const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
     // A group that Podman has made has all limits but this one.
     if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
     const container = {
@@ -206,6 +207,9 @@ export class SandboxLifecycle {
   }
 }
 
+/** For each process of a strong sandbox, gVisor takes up to about two of the host's, besides some for itself. */
+const hostProcesses = (isolation: Isolation, processes: number): number => (isolation === "strong" ? 3 * processes : processes);
+
 const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 
 /** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
@@ -220,5 +224,6 @@ function specOf(record: SandboxRecord): Omit<LaunchSpec, "source"> {
     cpus: record.cpu,
     memoryMiB: record.memory,
     network: record.network,
+    isolation: isolationOf(record),
   };
 }

@@ -5,7 +5,7 @@
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Config } from "../../shared/config.ts";
-import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
+import { isolationOf, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -90,7 +90,9 @@ export class WarmPool {
   }
 
   async #fill(): Promise<void> {
-    while (!this.#stopped && this.#waiting.length < this.#parts.config.poolSize) {
+    // Where all sandboxes must be strong, none would ever be taken.
+    const size = this.#parts.config.isolation === "strong" ? 0 : this.#parts.config.poolSize;
+    while (!this.#stopped && this.#waiting.length < size) {
       const id = newId("sandbox");
       try {
         if (!this.#parts.mayFill(this.size)) return this.#fillAfter(failureRestMs);
@@ -109,11 +111,12 @@ export class WarmPool {
 
 function defaultSpec(id: string): LaunchSpec {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  return { sandboxId: id, cpus, memoryMiB, storageGB, network: access, source: rootOver(defaultImageWord) };
+  return { sandboxId: id, cpus, memoryMiB, storageGB, network: access, isolation: "standard", source: rootOver(defaultImageWord) };
 }
 
 function fits(call: Request<"create">, config: Config): boolean {
   const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
   const isDefaultImage = wantedImage(call.image, config) === defaultImageWord;
+  if (isolationOf(call) === "strong") return false;
   return isDefaultImage && call.cpu === cpus && call.memory === memoryMiB && call.storage === storageGB && call.network === access;
 }

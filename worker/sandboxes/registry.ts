@@ -2,6 +2,7 @@
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
+import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.ts";
 import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -67,6 +68,11 @@ export class Sandboxes {
 
   knows(id: string): boolean {
     return this.#live.has(id);
+  }
+
+  /** How a sandbox that is known here is isolated. */
+  isolationOf(id: string): Isolation {
+    return isolationOf(this.#live.get(id)?.record ?? {});
   }
 
   /** Whether this same sandbox object is still registered. */

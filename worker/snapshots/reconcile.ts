@@ -3,12 +3,14 @@ import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerContext } from "../context.ts";
 
 /** Thaws sandboxes that the previous process had frozen when it died. Must run before the sandboxes are reconciled. */
-export async function thawSources({ snapshots, podman, oci, log }: WorkerContext): Promise<void> {
+export async function thawSources({ sandboxes, snapshots, podman, oci, log }: WorkerContext): Promise<void> {
   const sources = new Set([...snapshots.all()].filter(({ status }) => status === "creating").map((record) => record.source_sandbox_id));
   if (sources.size === 0) return;
   for (const { sandboxId, containerId } of await podman.list()) {
-    if (!sources.has(sandboxId)) continue;
-    await oci.thawAbandoned(containerId).catch((err) => log.error({ err, sandbox: sandboxId }, "a frozen sandbox could not be thawed"));
+    if (!sources.has(sandboxId) || !sandboxes.knows(sandboxId)) continue;
+    await oci
+      .thawAbandoned(containerId, sandboxes.isolationOf(sandboxId))
+      .catch((err) => log.error({ err, sandbox: sandboxId }, "a frozen sandbox could not be thawed"));
   }
 }
 

@@ -76,9 +76,10 @@ async function refuseWhenFull({ usage, storages }: WorkerContext, sandbox: LiveS
 
 function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Request<"snapshot">, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
-  const { image, cpu, memory, storage, network, env_vars } = record;
+  const { image, cpu, memory, storage, network, isolation, env_vars } = record;
   const base = record.root?.base ?? unknownBase;
-  const manifest: Manifest = { image, base, layers: [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])], cpu, memory, storage, network, env_vars };
+  const layers = [{ id: layerId, size_bytes: 0 }, ...(record.root?.layers ?? [])];
+  const manifest: Manifest = { image, base, layers, cpu, memory, storage, network, ...(isolation ? { isolation } : {}), env_vars };
   return {
     id,
     name: call.name ?? derivedName(record.name, "snap", id),

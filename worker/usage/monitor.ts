@@ -3,6 +3,7 @@ import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Container } from "../runtime/container/container.ts";
+import { endAll } from "../runtime/container/strong.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { killAll, pidNamespaceOf, processesByNamespace } from "../runtime/process/proc.ts";
@@ -118,7 +119,7 @@ export class UsageMonitor {
   async measureHoldings(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
     const members = container && processesByNamespace().get(container.pidNamespace);
-    if (members && !this.#isFlooded(members)) await this.#leftovers.look(sandbox, container, members, true);
+    if (members && container.isolation === "standard" && !this.#isFlooded(members)) await this.#leftovers.look(sandbox, container, members, true);
   }
 
   /** Ticks early when memory is taken much faster than the regular ticks come. */
@@ -173,9 +174,11 @@ export class UsageMonitor {
     track.note(reading, members.length, record.cpu, !reading.byProcess);
     if (this.#limits.memory) track.noteOomKills(container.group?.oomKills() ?? 0);
     this.#weigh(container, track, record.cpu);
-    if (members.length > 1) sandbox.diskStale = track.isLookStale = true;
+    const isActive = isAnyActive(sandbox, container, members);
+    if (isActive) sandbox.diskStale = track.isLookStale = true;
     if (this.#layers.isDue(sandbox, container, this.#disks.isBelowFloor(sandbox))) inBackground(this.#log, unmeasured, () => this.measureDisk(sandbox));
-    if (!isFlooded) this.#leftovers.consider(sandbox, container, members);
+    // What a strong sandbox holds is its kernel's, where the host cannot tell one process from another; groups limit it.
+    if (!isFlooded && container.isolation === "standard") this.#leftovers.consider(sandbox, container, members);
     if (sampling) this.#sample(record.id, track.usage);
     const facts = {
       enforced: { ...this.#limits, storage: this.#storages.limits(container.writableLayer) },
@@ -185,7 +188,7 @@ export class UsageMonitor {
       descriptorsMax: this.#descriptorsMax,
     };
     const excess = excessOf(sandbox, facts);
-    if (excess && members.length > 1) this.#endCommands(sandbox, container, excess);
+    if (excess && isActive) this.#endCommands(sandbox, container, excess);
   }
 
   /** When CPU is short, sandboxes that have long used much yield to those that have not. */
@@ -202,7 +205,7 @@ export class UsageMonitor {
   #writerOf(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>): Writer {
     const { container } = sandbox;
     const { diskMeasuredAtMs, lookedAtMs } = container ? this.#tracks.of(container) : new Track();
-    const isActive = container !== undefined && (spaces.get(container.pidNamespace)?.length ?? 0) > 1;
+    const isActive = container !== undefined && isAnyActive(sandbox, container, spaces.get(container.pidNamespace) ?? []);
     const measuredAtMs = Math.min(diskMeasuredAtMs, lookedAtMs);
     // A sandbox created since this process started begins empty, whether or not it has been measured.
     const isNew = measuredAtMs === 0 && sandbox.record.created_at_ms >= this.#startedAtMs;
@@ -223,7 +226,8 @@ export class UsageMonitor {
     this.#log.warn({ event: "limit_exceeded", sandbox: sandbox.record.id, reason }, "a sandbox exceeded a limit; its commands are ended");
     for (const activity of sandbox.activities) activity.killFor(reason);
     const track = this.#tracks.of(container);
-    track.ended(killAll(pidNamespace, initPid));
+    if (container.isolation === "strong") endAll(container);
+    else track.ended(killAll(pidNamespace, initPid));
     sandbox.diskStale = true;
     // These went with the commands. Later commands must not be ended for them.
     sandbox.unlisted = noFiles;
@@ -241,3 +245,7 @@ export class UsageMonitor {
     await this.#store.expireSamples(now - day);
   }
 }
+
+/** Whether anything runs in a sandbox; in a strong one, by a call. */
+const isAnyActive = ({ activities }: LiveSandbox, { isolation }: Container, members: readonly number[]): boolean =>
+  isolation === "strong" ? activities.size > 0 : members.length > 1;

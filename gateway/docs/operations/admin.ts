@@ -88,6 +88,7 @@ export const listWorkers = operation({
         memory_free_bytes: 7_516_192_768,
         disk_free_bytes: 107_374_182_400,
         load_per_cpu: 0.4,
+        strong: true,
         not_enforced: [],
       },
     ],

@@ -3,6 +3,7 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import type { AccountChange, AccountsQuery, AdminAccount, AdminAccountPage, AdminAccountWithKeys } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
+import { isolationOf } from "../../../shared/schemas/sandboxes.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import type { Call } from "../../call.ts";
@@ -35,10 +36,8 @@ export async function getAnyAccount(context: GatewayContext, { id }: Call<unknow
 /** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
 export async function changeAccount(context: GatewayContext, call: Call<unknown, AccountChange>): Promise<AdminAccountWithKeys> {
   const { id, body, caller } = call;
-  const { tier, limits, suspended, operator } = body;
-  if (tier === undefined && limits === undefined && suspended === undefined && operator === undefined) {
-    throw new SandgateError("invalid_request", "Name at least one of tier, limits, suspended and operator");
-  }
+  const { suspended, operator } = body;
+  if (Object.keys(body).length === 0) throw new SandgateError("invalid_request", "Name at least one of tier, limits, suspended, operator and isolation");
   if (id === caller.account.id && (suspended || operator === false)) {
     throw new SandgateError("conflict", "You cannot suspend your own account or stop being an operator; another operator can do that.");
   }
@@ -47,7 +46,7 @@ export async function changeAccount(context: GatewayContext, call: Call<unknown,
   return withKeys(context, changed);
 }
 
-function changedAccount(account: AccountRecord, { tier, limits, suspended, operator }: AccountChange): AccountRecord {
+function changedAccount(account: AccountRecord, { tier, limits, suspended, operator, isolation }: AccountChange): AccountRecord {
   const { limits: former, ...rest } = account;
   const next = limits === null ? undefined : limits ? { ...former, ...limits } : former;
   return {
@@ -56,6 +55,7 @@ function changedAccount(account: AccountRecord, { tier, limits, suspended, opera
     ...(tier === undefined ? {} : { tier }),
     ...(suspended === undefined ? {} : { suspended }),
     ...(operator === undefined ? {} : { operator }),
+    ...(isolation === undefined ? {} : { isolation }),
   };
 }
 
@@ -71,6 +71,7 @@ function adminAccountView(context: GatewayContext, account: AccountRecord, keys:
     ...accountView(context, account),
     custom_limits: limits ?? null,
     suspended,
+    isolation: isolationOf(account),
     keys: keys.get(id) ?? 0,
     sandboxes: sandboxes.get(id) ?? 0,
   };

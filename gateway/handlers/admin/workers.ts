@@ -39,7 +39,8 @@ export async function forgetWorker(context: GatewayContext, { id }: Call<unknown
   return { id, message: "Worker forgotten", forgotten_sandboxes: count };
 }
 
-function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, host }: WorkerPresence): Worker {
+function presentView(worker: WorkerPresence): Worker {
+  const { id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, host } = worker;
   return {
     id,
     present: true,
@@ -50,6 +51,7 @@ function presentView({ id, draining, cordoned, sandboxes, sandboxes_max, memory_
     memory_free_bytes,
     disk_free_bytes,
     load_per_cpu,
+    strong: worker.strong ?? false,
     not_enforced: host.filter(({ name, ok }) => name.endsWith("_limit") && !ok).map(({ name }) => name),
   };
 }

@@ -8,6 +8,8 @@ const StreamId = Type.String({ maxLength: 64, pattern: "^[A-Za-z0-9_-]+$" });
 export const Count = Type.Integer({ minimum: 0 });
 export const Millis = Type.Integer({ minimum: 0 });
 export const Access = Type.Union([Type.Literal("none"), Type.Literal("outbound")]);
+/** Absent for standard. */
+export const Isolation = Type.Optional(Type.Union([Type.Literal("standard"), Type.Literal("strong")]));
 export const Empty = Type.Object({});
 
 /** Who asks, for isolation and logs. Part of every call of an account. */

@@ -3,7 +3,7 @@ import Type from "typebox";
 import { Environment } from "../../schemas/environment.ts";
 import { Manifest, SandboxEntry, SnapshotEntry } from "../entries.ts";
 import type { Declared } from "./declared.ts";
-import { Access, Count, caller, Empty, Id, Peer } from "./fields.ts";
+import { Access, Count, caller, Empty, Id, Isolation, Peer } from "./fields.ts";
 
 /** What every new sandbox is told. */
 const made = {
@@ -15,6 +15,7 @@ const made = {
   memory: Count,
   storage: Count,
   env_vars: Environment,
+  isolation: Isolation,
   /** Whether the answer waits until the sandbox runs; else it comes as soon as the intent to make it is durable. */
   wait: Type.Boolean(),
 };

@@ -1,8 +1,11 @@
 /** accounts, account, set, suspend, resume. */
 import type { Command } from "commander";
 import type { AdminAccount } from "../../client/types.ts";
+import type { Isolation } from "../../schemas/sandboxes.ts";
 import { UsageError } from "../failures.ts";
 import { ago, type Output } from "../output.ts";
+import { given } from "../task.ts";
+import { isolation } from "../values.ts";
 import { keyTable } from "./keys.ts";
 import { type LimitOptions, limitChange, limitsText, withLimits } from "./limits.ts";
 import { type AdminOptions, type AdminTask, accountId, doing } from "./task.ts";
@@ -31,8 +34,9 @@ async function show(task: AdminTask, _options: AdminOptions, name: string): Prom
   });
 }
 
-async function set(task: AdminTask, options: LimitOptions & { operator?: boolean }, name: string): Promise<void> {
-  const change = { ...limitChange(options), ...(options.operator === undefined ? {} : { operator: options.operator }) };
+async function set(task: AdminTask, options: LimitOptions & { operator?: boolean; isolation?: Isolation }, name: string): Promise<void> {
+  const { operator, isolation } = options;
+  const change = { ...limitChange(options), ...given({ operator, isolation }) };
   if (Object.keys(change).length === 0) throw new UsageError("set requires at least one option, such as --tier pro");
   const { client, out } = task;
   const account = await client.admin.accounts.change(await accountId(task, name), change);
@@ -57,6 +61,7 @@ function printAccount(out: Output, account: AdminAccount): void {
     ["Name", account.name],
     ["Tier", account.tier],
     ["Limits of a key", limitsText(account.limits, account.custom_limits)],
+    ["Isolation", account.isolation],
     ["Status", statusOf(account) || "active"],
     ["Created", account.created_at],
     ["Active keys", account.keys],
@@ -71,7 +76,8 @@ export function addAccountCommands(admin: Command): void {
     .option("--email <part>", "only those with this text in their address")
     .action(doing(list));
   admin.command("account <ACCOUNT>").description("show one account with its keys").action(doing(show));
-  withLimits(admin.command("set <ACCOUNT>").description("change its tier, limits or operator rights"), "tier")
+  withLimits(admin.command("set <ACCOUNT>").description("change its tier, limits, isolation or operator rights"), "tier")
+    .option("--isolation <least>", "what its new sandboxes get at least: standard or strong", isolation)
     .option("--operator", "allow it to use these commands")
     .option("--no-operator", "no longer allow that")
     .action(doing(set));

@@ -1,10 +1,11 @@
 /** `create`, `ls`, `rm`. */
 import type { Command } from "commander";
+import type { Isolation } from "../../schemas/sandboxes.ts";
 import { UsageError } from "../failures.ts";
 import { findSandbox, warnOfNamesakes } from "../names.ts";
 import { ago } from "../output.ts";
 import { type CommonOptions, command, given, type RemoveOptions, remove, taskOf } from "../task.ts";
-import { memory, variable, whole } from "../values.ts";
+import { isolation, memory, variable, whole } from "../values.ts";
 
 interface CreateOptions extends CommonOptions {
   readonly name?: string;
@@ -13,15 +14,16 @@ interface CreateOptions extends CommonOptions {
   readonly storage?: number;
   readonly env?: Record<string, string>;
   readonly network?: string;
+  readonly isolation?: Isolation;
   readonly wait: boolean;
 }
 
 async function create(image: string | undefined, options: CreateOptions): Promise<void> {
-  const { name, cpus, memory, storage, env, network, wait } = options;
+  const { name, cpus, memory, storage, env, network, isolation, wait } = options;
   if (network !== undefined && network !== "none" && network !== "outbound") throw new UsageError("--network takes none or outbound");
   const { client, out } = await taskOf(options);
   const made = await client.sandboxes.create({
-    ...given({ image, name, env_vars: env }),
+    ...given({ image, name, env_vars: env, isolation }),
     resources: given({ cpus, memory, storage }),
     ...(network ? { network: { access: network } } : {}),
     wait_for_ready: wait,
@@ -77,6 +79,7 @@ export function sandboxCommands(): Command[] {
       .option("--storage <gb>", "storage in GB, 1 to 1000", whole("--storage", 1))
       .option("-e, --env <name=value>", "an environment variable; may be repeated", variable)
       .option("--network <access>", "outbound (the default) or none")
+      .option("--isolation <kind>", "standard (the default) or strong: under gVisor", isolation)
       .option("--no-wait", "do not wait until it is running")
       .action(create),
     command("ls", "list sandboxes").alias("ps").option("-q, --quiet", "only ids").action(list),

@@ -1,13 +1,19 @@
 /** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
 import { accountMembers, keyMembers, revokedMembers } from "../accounts.ts";
-import { component, count, flag, idOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
+import { component, count, flag, idOf, oneOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
 import { CustomLimits, Tier } from "../limits.ts";
+import { isolations } from "../sandboxes.ts";
 
 const change = (description: string) => Type.Optional(flag(description));
 const LimitsOrNull = orNull(CustomLimits, {
   description: "Custom limits, which replace those of the tier; `null` removes all of them.",
   takes: "an object with requests_per_minute, burst or sandboxes, or null",
+});
+
+const leastIsolation = oneOf(isolations, {
+  description: "What new sandboxes of the account get at least; a call may ask for more, never for less.",
+  takes: '"standard" or "strong"',
 });
 
 /** Limits that are not named stay unchanged; `limits: null` removes all custom limits. */
@@ -16,6 +22,7 @@ export const AccountChange = Type.Object({
   limits: Type.Optional(LimitsOrNull),
   suspended: change("Whether the account is suspended. It can then do nothing, but its sandboxes are kept."),
   operator: change("Whether the account may use the calls under /v1/admin."),
+  isolation: Type.Optional(leastIsolation),
 });
 export type AccountChange = Static<typeof AccountChange>;
 export const KeyChange = Type.Object({
@@ -53,6 +60,7 @@ const adminAccountMembers = {
   ...accountMembers,
   custom_limits,
   suspended: flag("Whether the account is suspended and can do nothing."),
+  isolation: leastIsolation,
   keys: count("Number of active keys."),
   sandboxes: count("Number of sandboxes in any state."),
 };

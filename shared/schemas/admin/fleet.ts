@@ -18,6 +18,7 @@ export const Worker = component("Worker", {
   memory_free_bytes: count("Free memory of its host in bytes."),
   disk_free_bytes: count("Free disk space of its host in bytes."),
   load_per_cpu: Type.Number({ description: "Load average of its host per CPU." }),
+  strong: flag("Whether it can run strong sandboxes."),
   not_enforced: Type.Array(Type.String(), { description: "Limits that its host cannot enforce." }),
 });
 export type Worker = Static<typeof Worker>;

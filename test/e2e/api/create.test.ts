@@ -19,7 +19,16 @@ test("a sandbox made with nothing but an image has the defaults of the API", asy
   const sandbox = expectOk(await create({ image: "default" }), 201);
   expectSandbox(sandbox);
   const { id, name, created_at, ...rest } = sandbox as { id: string; name: string; created_at: string };
-  assert.deepEqual(rest, { status: "running", image: "default", cpu: 1, memory: 512, storage: 5, disk_size: 5, network: { access: "outbound" } });
+  assert.deepEqual(rest, {
+    status: "running",
+    image: "default",
+    cpu: 1,
+    memory: 512,
+    storage: 5,
+    disk_size: 5,
+    network: { access: "outbound" },
+    isolation: "standard",
+  });
   assert.match(name, /^sandbox-[0-9a-z]{4,}$/);
   assert.ok(Date.parse(created_at) >= before - 1_000 && Date.parse(created_at) <= Date.now() + 1_000);
   assert.deepEqual(expectOk(await api.call("GET", `/v1/sandboxes/${id}`)), sandbox, "get shows what create answered");
@@ -49,6 +58,7 @@ test("what a caller asks for is what the sandbox has", async () => {
     storage: 1,
     disk_size: 1,
     network: { access: "none" },
+    isolation: "standard",
   });
   const { stdout } = await api.execute(id, 'printf "%s|" "$GREETING"; env | grep ^_x1=');
   assert.equal(stdout, 'hällo "world" $HOME\n|_x1=\n');

@@ -2,20 +2,29 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { Host } from "../host/host.ts";
+import { strongRuntime } from "../host/strong.ts";
 import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
+import { strongProcesses } from "./strong.ts";
 
 const stateTimeoutMs = 10_000;
+
+/** The OCI runtime that runs a container. */
+export const runtimeOf = ({ runtime }: Pick<Host, "runtime">, isolation: Isolation): string => (isolation === "strong" ? strongRuntime : runtime);
 
 /** A running container. */
 export interface Container {
   readonly id: string;
-  /** Host pid of the init process, which only waits. */
+  readonly isolation: Isolation;
+  /** Host pid of the init process, which only waits; in a strong sandbox, of its kernel. */
   readonly initPid: number;
   readonly pidNamespace: string;
+  /** Host pids of what runs before any command. */
+  readonly pids: readonly number[];
   /** The writable layer on the host; undefined when the storage driver has none. */
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
@@ -49,13 +58,16 @@ interface Bundle {
 }
 
 /** Inspects a running container. @throws {ContainerNotRunning} */
-export async function inspectContainer({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string): Promise<Container> {
-  const state = (runtime === "crun" && recordOfCrun(crunDir, containerId)) || (await stateOf(runtime, containerId));
+export async function inspectContainer(host: Host, containerId: string, isolation: Isolation): Promise<Container> {
+  const runtime = runtimeOf(host, isolation);
+  const state = (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) || (await stateOf(runtime, containerId));
   const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
   if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
   const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as Bundle;
   return {
     id: containerId,
+    isolation,
+    pids: isolation === "strong" ? strongProcesses(state.pid) : [state.pid],
     initPid: state.pid,
     pidNamespace,
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,

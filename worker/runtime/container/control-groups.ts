@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "no
 import { join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
-import { commandLineOf, hostUserId, parentOf, pidNamespaceOf } from "../process/proc.ts";
+import { hostUserId, monitorOf, pidNamespaceOf, threadsOf } from "../process/proc.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
 /** What the kernel limits by these groups. */
@@ -19,6 +19,11 @@ export interface Limited {
 interface FirstProcess {
   readonly initPid: number;
   readonly pidNamespace: string;
+}
+
+interface Members extends FirstProcess {
+  readonly pids: readonly number[];
+  readonly networkPids: readonly number[];
 }
 
 const probed: GroupLimits = { cpus: 1, memoryMiB: 64, processes: 64 };
@@ -52,18 +57,17 @@ export class ControlGroups {
   }
 
   /**
-   * Creates the group for a sandbox, whose commands then enter it themselves, and moves its first process there. Its network and
+   * Creates the group for a sandbox, whose commands then enter it themselves, and moves its processes there. Its network and
    * its monitor only share its CPU. The kernel refuses to move another user's process, which the first one may be; it only waits.
    */
-  join(name: string, container: FirstProcess & { readonly networkPids: readonly number[] }, limits: GroupLimits): SandboxGroup {
-    const { initPid, networkPids } = container;
+  join(name: string, container: Members, limits: GroupLimits): SandboxGroup {
+    const { initPid, pids, networkPids } = container;
     this.#first.set(name, container);
     this.sweep();
     const group = make(this.#version, this.#folders, name, limits);
-    for (const entrance of group.entrances) moveTo(entrance, initPid);
+    for (const entrance of group.entrances) moveThreads(entrance, pids);
     const { cpu } = this.#folders;
-    if (this.#version === "v1" && cpu)
-      for (const thread of [...monitorOf(initPid), ...networkPids].flatMap(threadsOf)) moveTo(join(cpu, name, "tasks"), thread);
+    if (this.#version === "v1" && cpu) moveThreads(join(cpu, name, "tasks"), [...monitorOf(initPid), ...networkPids]);
     return group;
   }
 
@@ -120,15 +124,6 @@ function enableBelow(dir: string): void {
   for (const controller of ["memory", "cpu", "pids"]) writeFileSync(join(dir, "cgroup.subtree_control"), `+${controller}`);
 }
 
-/** The monitor of a container, unless it was killed and the process now has another parent. */
-function monitorOf(initPid: number): number[] {
-  const parent = parentOf(initPid);
-  return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
-}
-
-/** Moved one by one, they wait for nobody: moving a whole process has the kernel wait for all CPUs. */
-const threadsOf = (pid: number): number[] => attempt(() => readdirSync(`/proc/${pid}/task`).map(Number)) ?? [];
-
 function foldersIn(dir: string): string[] {
   if (!existsSync(dir)) return [];
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
@@ -139,3 +134,18 @@ const removeIfEmpty = (dir: string): void => attempt(() => rmdirSync(dir));
 
 /** The process may be gone, or belong to another user. */
 const moveTo = (entrance: string, pid: number): void => attempt(() => writeFileSync(entrance, String(pid)));
+
+/**
+ * Moves processes thread by thread, which waits for nobody: moving a whole process has the kernel wait for all CPUs. Looks again
+ * for threads that others have made before they were moved.
+ */
+function moveThreads(entrance: string, pids: readonly number[]): void {
+  const moved = new Set<number>();
+  for (let before = -1; moved.size > before; ) {
+    before = moved.size;
+    for (const thread of pids.flatMap(threadsOf)) {
+      if (!moved.has(thread)) moveTo(entrance, thread);
+      moved.add(thread);
+    }
+  }
+}

@@ -5,8 +5,8 @@ import { openStreams } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
 import type { Interactive, InteractiveSpec, Size } from "./command.ts";
 import type { Container } from "./container.ts";
-import { reaped, reapedInTerminal } from "./start.ts";
-import { openTerminal } from "./terminals.ts";
+import { type CommandLine, reaped, reapedInTerminal } from "./start.ts";
+import { openHostTerminal, openTerminal } from "./terminals.ts";
 
 /** What Ctrl-D sends: a terminal interprets it as the end of input. */
 const endOfFile = Uint8Array.of(0x04);
@@ -21,9 +21,8 @@ exec <> "$0" >&0 2>&0
 if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$@"; fi
 exec "$@"`;
 
-/** `argv` and `theirs` are for the runtime. */
-interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close"> {
-  readonly argv: readonly string[];
+/** The command line and `theirs` are for the runtime. */
+interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close">, CommandLine {
   readonly theirs: Descriptors;
 }
 
@@ -33,10 +32,12 @@ export function streamsOf(container: Container, { args, terminal }: InteractiveS
 }
 
 function inTerminal(container: Container, args: readonly string[], size: Size, onTaken: (bytes: number) => void): NewStreams {
-  const terminal = openTerminal(container, size);
+  const isStrong = container.isolation === "strong";
+  const terminal = isStrong ? openHostTerminal(size) : openTerminal(container, size);
   const input = new InputWriter({ fd: terminal.fd, endOfFile }, onTaken);
+  const command = reapedInTerminal(container, args);
   return {
-    argv: ["/bin/sh", "-c", entering, terminal.path, ...reapedInTerminal(container, args)],
+    ...(isStrong ? { argv: command, hostTerminal: terminal.path } : { argv: ["/bin/sh", "-c", entering, terminal.path, ...command] }),
     theirs: {},
     outputs: [{ channel: channels.stdout, reader: terminal.reader }],
     input,

@@ -4,6 +4,7 @@
  */
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
@@ -11,15 +12,18 @@ import { childrenOf, killTree } from "../process/proc.ts";
 import { type Descriptors, startProgram } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
-import { type Container, findContainer, inspectContainer } from "./container.ts";
+import { type Container, findContainer, inspectContainer, runtimeOf } from "./container.ts";
 import { thawAbandoned } from "./freezer.ts";
 import { streamsOf } from "./interactive.ts";
 import { Standstills } from "./standstill.ts";
-import { isReaper, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
+import { type CommandLine, isReaper, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
+import { inHostTerminal, killCommands, killStrong, signalStrong, untilStarted } from "./strong.ts";
 
 /** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
-const startFile = /^x\d+\.(json|log)$/;
+const startFile = /^x\d+\.(json|log|pid)$/;
+
+const sigkillExitCode = 137;
 
 export class OciRuntime {
   readonly standstills = new Standstills();
@@ -36,8 +40,8 @@ export class OciRuntime {
   }
 
   /** Inspects a running container. @throws {ContainerNotRunning} */
-  inspect(containerId: string): Promise<Container> {
-    return inspectContainer(this.#host, containerId);
+  inspect(containerId: string, isolation: Isolation): Promise<Container> {
+    return inspectContainer(this.#host, containerId, isolation);
   }
 
   /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
@@ -45,7 +49,7 @@ export class OciRuntime {
     return this.#unlessStill(container, () => {
       const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe" });
       const readers = [stdout, stderr];
-      const { program, ...command } = this.#start(container, spec, reaped(spec.args), theirs, readers);
+      const { program, innerPid, ...command } = this.#start(container, spec, { argv: reaped(spec.args) }, theirs, readers);
       const close = (): void => readers.forEach((reader) => reader.close());
       return { ...command, stdout, stderr, stdin: stdinFd === undefined ? null : writerOf(stdinFd), close };
     });
@@ -54,10 +58,14 @@ export class OciRuntime {
   /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */
   interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
     return this.#unlessStill(container, () => {
-      const { argv, theirs, ...streams } = streamsOf(container, spec, onTaken);
+      const { argv, hostTerminal, theirs, ...streams } = streamsOf(container, spec, onTaken);
       const readers = streams.outputs.map(({ reader }) => reader);
-      const { program, ...command } = this.#start(container, spec, argv, theirs, readers);
-      return { ...command, ...streams, signal: async (name) => signalGroup(await program.pid, name) };
+      const { program, innerPid, ...command } = this.#start(container, spec, { argv, hostTerminal }, theirs, readers);
+      const signal = async (name: NodeJS.Signals): Promise<void> =>
+        innerPid
+          ? signalStrong(container, { runtimePid: await program.pid, innerPid: await innerPid, hasTerminal: hostTerminal !== undefined }, name)
+          : signalGroup(await program.pid, name);
+      return { ...command, ...streams, signal };
     });
   }
 
@@ -73,32 +81,44 @@ export class OciRuntime {
     }
   }
 
-  #start(container: Container, spec: ProcessSpec, argv: readonly string[], theirs: Descriptors, readers: readonly PipeReader[]) {
+  /** Returns also the command's process in a strong sandbox, undefined in others. */
+  #start(container: Container, spec: ProcessSpec, line: CommandLine, theirs: Descriptors, readers: readonly PipeReader[]) {
+    const isStrong = container.isolation === "strong";
     const base = join(this.#dir, `x${this.#serial++}`);
     const oomKills = (): number => container.group?.oomKills() ?? 0;
-    writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, argv)), { mode: 0o600 });
-    const exec = [this.#host.runtime, `--log=${base}.log`, "--log-format=json", "exec", "--process", `${base}.json`, container.id];
+    writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, line)), { mode: 0o600 });
+    const exec = [
+      ...(line.hostTerminal ? inHostTerminal(line.hostTerminal) : []),
+      ...[runtimeOf(this.#host, container.isolation), `--log=${base}.log`, "--log-format=json", "exec"],
+      ...(isStrong ? [`--internal-pid-file=${base}.pid`] : []),
+      ...["--process", `${base}.json`, container.id],
+    ];
     const program = startProgram(exec, { ...theirs, sandbox: container });
     const killsBefore = oomKills();
     const exited = program.exited.then((exitCode) => {
       const log = takeFiles(base, exitCode);
+      // The kernel of a strong sandbox goes with its largest process, and the runtime loses the command.
+      if (log && isStrong && oomKills() > killsBefore) return sigkillExitCode;
       if (log && exitCode !== 0) throw startFailure(log, spec, container);
       return exitCode;
     });
-    const started = Promise.race([exited.then(() => {}), program.pid.then((pid) => watchStart(pid, exited))]);
+    const innerPid = isStrong ? untilStarted(`${base}.pid`, program.exited) : undefined;
+    const running = innerPid ? innerPid.then(() => {}) : program.pid.then((pid) => watchStart(pid, exited));
+    const started = Promise.race([exited.then(() => {}), running]);
     exited.finally(() => readers.forEach((reader) => reader.writerExited())).catch(() => {});
-    const kill = async (): Promise<void> => this.#kill(await program.pid, exited);
-    return { program, exited, started, kill, ranOutOfMemory: () => oomKills() > killsBefore };
+    const kill = innerPid ? () => killStrong(container, innerPid, exited) : async () => this.#kill(await program.pid, exited);
+    return { program, innerPid, exited, started, kill, ranOutOfMemory: () => oomKills() > killsBefore };
   }
 
   /** Thaws a container that an earlier process of this worker may have left frozen. */
-  async thawAbandoned(containerId: string): Promise<void> {
-    const container = await findContainer(this.#host.runtime, containerId);
+  async thawAbandoned(containerId: string, isolation: Isolation): Promise<void> {
+    const container = await findContainer(runtimeOf(this.#host, isolation), containerId);
     if (container) thawAbandoned(container);
   }
 
   /** Kills commands that an earlier process of this worker started and that nobody waits for any more. */
   async killOrphans(container: Container, members: readonly number[]): Promise<number> {
+    if (container.isolation === "strong") return killCommands(container);
     const orphans = members.filter((pid) => pid !== container.initPid && isReaper(pid));
     await Promise.all(orphans.map((pid) => killTree(pid)));
     return orphans.length;

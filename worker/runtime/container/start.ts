@@ -16,17 +16,23 @@ export const reapedInTerminal = ({ hasReaper }: Container, args: readonly string
 /** Whether a process is the subreaper of a command, and so the root of its tree. */
 export const isReaper = (pid: number): boolean => [initPath, reaperPath].includes(commandLineOf(pid)[0] ?? "");
 
-/** The runtime's process file. @param argv the whole command line. */
-export function processOf(container: Container, spec: ProcessSpec, argv: readonly string[]): object {
+/** The runtime's process file. */
+export function processOf(container: Container, spec: ProcessSpec, { argv, hostTerminal }: CommandLine): object {
   const env = new Map((container.process.env ?? []).map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
   for (const [name, value] of Object.entries(spec.env)) env.set(name, value);
   return {
     ...container.process,
-    terminal: false,
+    terminal: hostTerminal !== undefined,
     args: argv,
     env: [...env].map(([name, value]) => `${name}=${value}`),
     cwd: spec.workingDir ?? container.process.cwd,
   };
+}
+
+/** A whole command line, and the terminal of the host that the runtime has for its streams, if it is to have one. */
+export interface CommandLine {
+  readonly argv: readonly string[];
+  readonly hostTerminal?: string | undefined;
 }
 
 /** The first checks follow quickly, since a start takes a few milliseconds. */
@@ -50,7 +56,7 @@ export async function watchStart(runtimePid: number | undefined, exited: Promise
 
 /** Removes the files of a start and returns the runtime's error messages. */
 export function takeFiles(base: string, exitCode: number): string {
-  rmSync(`${base}.json`, { force: true });
+  for (const kind of ["json", "pid"]) rmSync(`${base}.${kind}`, { force: true });
   try {
     return exitCode === 0 ? "" : readFileSync(`${base}.log`, "utf8");
   } catch {
@@ -61,11 +67,13 @@ export function takeFiles(base: string, exitCode: number): string {
   }
 }
 
+const aboutDirectory = /chdir|cwd|working directory/i;
+
 export function startFailure(log: string, spec: ProcessSpec, container: Container): SandgateError {
   const cause = new Error(log.trim());
   // Without the container's first process, the runtime complains about one missing thing or another.
   if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
-  if (/chdir/i.test(log) && spec.workingDir === undefined && /no such file|not a directory/i.test(log)) {
+  if (aboutDirectory.test(log) && spec.workingDir === undefined && /no such file|not a directory/i.test(log)) {
     const message = `the working directory ${container.process.cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;
     return new SandgateError("unprocessable", message, { reason: "no_such_working_dir", cause });
   }
@@ -73,7 +81,7 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
   if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
     return new SandgateError("unavailable", "the sandbox, or all sandboxes of its worker together, have as many processes as they may have", { cause });
   }
-  if (/chdir|cwd/i.test(log))
+  if (aboutDirectory.test(log))
     return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { reason: "no_such_working_dir", cause });
   if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
   if (/executable file|no such file or directory/i.test(log))

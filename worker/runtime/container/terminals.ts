@@ -22,17 +22,25 @@ const ptmxDevice = 0x502;
 const openFlags = constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK;
 
 /** A new terminal in a container, for the user of its commands. @throws {SandgateError} `internal_error`, `unavailable`. */
-export function openTerminal({ initPid, pidNamespace, process }: Container, { rows, cols }: Size): Terminal {
+export function openTerminal({ initPid, pidNamespace, process }: Container, size: Size): Terminal {
   if (pidNamespaceOf(initPid) !== pidNamespace) throw new SandgateError("unavailable", "the sandbox stopped and is started again");
   const folder = `/proc/${initPid}/root/dev/pts`;
-  const fd = openSync(`${folder}/ptmx`, openFlags);
+  const { uid = 0 } = process.user ?? {};
+  return open(`${folder}/ptmx`, folder, size, (path) => chownSync(path, uid, -1));
+}
+
+/** A new terminal of the host, for a command whose own kernel has none that could be opened from outside. @throws {SandgateError} `internal_error`. */
+export const openHostTerminal = (size: Size): Terminal => open("/dev/ptmx", "/dev/pts", size, () => {});
+
+function open(master: string, folder: string, { rows, cols }: Size, prepare: (path: string) => void): Terminal {
+  const fd = openSync(master, openFlags);
   try {
     if (fstatSync(fd).rdev !== ptmxDevice) throw new SandgateError("internal_error", "the sandbox has no terminals");
     const number = unlockTerminal(fd);
     resizeTerminal(fd, rows, cols);
-    const { uid = 0 } = (process.user ?? {}) as { uid?: number };
-    chownSync(`${folder}/${number}`, uid, -1);
-    return new Terminal(`/dev/pts/${number}`, fd, openSync(`${folder}/${number}`, openFlags));
+    const slave = `${folder}/${number}`;
+    prepare(slave);
+    return new Terminal(`/dev/pts/${number}`, fd, openSync(slave, openFlags));
   } catch (error) {
     closeSync(fd);
     throw error;
@@ -41,7 +49,7 @@ export function openTerminal({ initPid, pidNamespace, process }: Container, { ro
 
 /** The worker's side of one terminal. */
 export class Terminal {
-  /** Its name in the container. */
+  /** Its name in the container; on the host for one of the host. */
   readonly path: string;
   readonly reader: PipeReader;
   readonly fd: number;

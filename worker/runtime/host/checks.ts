@@ -2,6 +2,7 @@
 import { release } from "node:os";
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { Host } from "./host.ts";
+import type { StrongProbe } from "./strong.ts";
 
 function sharedMemory(ipc: Host["ipc"]): HostCheck {
   const name = "shared_memory";
@@ -10,7 +11,21 @@ function sharedMemory(ipc: Host["ipc"]): HostCheck {
   return { name, value: "closed (SysV and POSIX queues)", ok: false, note: "Linux before 6.9 lets nobody but root bound it" };
 }
 
-export function describe(host: Omit<Host, "checks">, found: { podman: string; runtimeVersion: string; driver: string }): HostCheck[] {
+/** Not having it is a lack only where every sandbox must be strong. */
+function strongIsolation(strong: StrongProbe, mustBeStrong: boolean): HostCheck {
+  const name = "strong_isolation";
+  return strong.works ? { name, value: strong.found, ok: true } : { name, value: "not available", ok: !mustBeStrong, note: strong.found };
+}
+
+interface Found {
+  readonly podman: string;
+  readonly runtimeVersion: string;
+  readonly driver: string;
+  readonly strong: StrongProbe;
+  readonly mustBeStrong: boolean;
+}
+
+export function describe(host: Omit<Host, "checks">, found: Found): HostCheck[] {
   const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
     enforced
       ? { name, value: "enforced by the kernel", ok: true }
@@ -31,6 +46,7 @@ export function describe(host: Omit<Host, "checks">, found: { podman: string; ru
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },
     { name: "system_calls", value: "Sandgate's list", ok: true },
+    strongIsolation(found.strong, found.mustBeStrong),
     sharedMemory(host.ipc),
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
     limit("cpu_limit", host.limits.cpu, "not enforced: sandboxes have a lower priority"),

@@ -8,6 +8,8 @@ export interface Host {
   readonly podmanRunDir: string;
   /** Where crun keeps a folder for each container that Podman has it run. */
   readonly crunDir: string;
+  /** Where gVisor keeps files for each strong container; their names begin with its id. */
+  readonly strongDir: string;
   readonly initBinary: string;
   /** Keeps the processes of a terminal together; undefined when not installed. */
   readonly reaperBinary: string | undefined;
@@ -27,6 +29,8 @@ export interface Host {
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
   /** Our own control groups where Podman has none to give; undefined where it has, or where we have none either. */
   readonly groups: ControlGroups | undefined;
+  /** Whether it can run strong sandboxes. */
+  readonly hasStrong: boolean;
   readonly nofileMax: number;
   readonly nprocShared: number;
   readonly checks: readonly HostCheck[];

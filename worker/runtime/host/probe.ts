@@ -10,6 +10,7 @@ import { type Host, HostUnfit } from "./host.ts";
 import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
 import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
 import { hasStorageLimits, storageDriver } from "./storage.ts";
+import { probeStrong, strongRuntime } from "./strong.ts";
 
 /**
  * The most processes of all sandboxes of a worker together where there is no pids controller. A fork bomb reaches this number
@@ -42,10 +43,12 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
   if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
   const podmanRunDir = dirname(config.runtimeDir);
+  const strong = await probeStrong(config, initBinary, groups !== undefined && limits.memory && limits.cpu && limits.pids);
   const host = {
     runtime,
     podmanRunDir,
     crunDir: join(podmanRunDir, "crun"),
+    strongDir: join(podmanRunDir, strongRuntime),
     initBinary,
     reaperBinary,
     network,
@@ -56,8 +59,9 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
     pageBytes,
     limits,
     groups,
+    hasStrong: strong.works,
     nofileMax: hardLimit("Max open files"),
     nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
   } as const;
-  return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config) }) };
+  return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config), strong, mustBeStrong: config.isolation === "strong" }) };
 }

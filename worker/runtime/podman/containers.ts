@@ -1,7 +1,10 @@
 /** Creates, starts, stops, removes and lists Podman's containers. */
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { runtimeOf } from "../container/container.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
 import { endNow, reportOf } from "./monitor.ts";
@@ -69,13 +72,14 @@ export class Podman {
   }
 
   /** Starts a stopped container with its files unchanged. */
-  async start(containerId: string): Promise<void> {
+  async start(containerId: string, isolation: Isolation): Promise<void> {
     const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
     let answer = await this.#service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
-    if (!isDone(answer) && /container .*already exists/.test(reasonOf(answer))) {
+    // A newer gVisor may even stumble over what an older one has left, once.
+    if (!isDone(answer) && (isolation === "strong" || /container .*already exists/.test(reasonOf(answer)))) {
       await endNow(this.#parts.host.podmanRunDir, containerId);
-      await this.#forget(containerId);
+      await this.#forget(containerId, isolation);
       answer = await this.#service.repeat(start);
     }
     if (!isDone(answer)) throw failure("start the container again", answer);
@@ -97,7 +101,8 @@ export class Podman {
     this.#ids.delete(nameOrId);
     // Podman does not know that it had the runtime make the container if it was killed in doing so.
     for (const id of new Set([...ended, known])) {
-      if (existsSync(join(host.crunDir, id))) await this.#forget(id);
+      if (existsSync(join(host.crunDir, id))) await this.#forget(id, "standard");
+      if (attempt(() => readdirSync(host.strongDir))?.some((name) => name.startsWith(id))) await this.#forget(id, "strong");
       rmSync(reportOf(host.podmanRunDir, id), { force: true });
     }
   }
@@ -117,7 +122,7 @@ export class Podman {
   }
 
   /** Has the OCI runtime forget a container. */
-  async #forget(containerId: string): Promise<void> {
-    await run(this.#parts.host.runtime, ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
+  async #forget(containerId: string, isolation: Isolation): Promise<void> {
+    await run(runtimeOf(this.#parts.host, isolation), ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
   }
 }

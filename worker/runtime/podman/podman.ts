@@ -7,7 +7,7 @@ import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
 const podmanTimeoutMs = 120_000;
 
 /** Runs podman to its end; its exit is the result. */
-export const podman = (args: readonly string[]): Promise<RunResult> => run("podman", args, { timeoutMs: podmanTimeoutMs });
+export const podman = (args: readonly string[], timeoutMs = podmanTimeoutMs): Promise<RunResult> => run("podman", args, { timeoutMs });
 
 /** What Podman's service answered: 2xx and 304 (nothing to do) for success. */
 export interface Answer {

@@ -1,6 +1,7 @@
 /** The CPU priority of programs, and which of them the kernel kills first when memory runs out. */
 import { setPriority } from "node:os";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { threadsOf } from "./proc.ts";
 
 /**
  * Makes the kernel kill sandbox processes before any others, largest first, when the machine is out of memory. Runtimes set
@@ -14,7 +15,7 @@ export const oomScoreAdj = 1_000;
  */
 export const lowPriority = 10;
 
-/** Gives low priority to a process that another program has started; does nothing if it is gone. */
+/** Gives low priority to all threads of a process that another program has started; does nothing if it is gone. */
 export function giveWay(pid: number): void {
-  attempt(() => setPriority(pid, lowPriority));
+  for (const thread of threadsOf(pid)) attempt(() => setPriority(thread, lowPriority));
 }

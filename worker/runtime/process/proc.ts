@@ -26,6 +26,9 @@ export function childrenOf(pid: number): number[] {
   return threads.flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number));
 }
 
+/** Ids of the threads of a process; none when it is gone. */
+export const threadsOf = (pid: number): number[] => (attempt(() => readdirSync(`/proc/${pid}/task`)) ?? []).map(Number);
+
 /** Signals a process if it is in this pid namespace; under a fork bomb, ids of dead processes are soon reused by unrelated ones. */
 export function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
   if (space && pidNamespaceOf(pid) === space) attempt(() => process.kill(pid, name));
@@ -57,6 +60,12 @@ function statOf(pid: number): string[] | undefined {
 export function parentOf(pid: number): number | undefined {
   const fields = statOf(pid);
   return fields && Number(fields[1]);
+}
+
+/** The monitor of a container's first process, unless it was killed and the process now has another parent. */
+export function monitorOf(initPid: number): number[] {
+  const parent = parentOf(initPid);
+  return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
 }
 
 /** When the process started, in clock ticks since boot; undefined when it is gone. */

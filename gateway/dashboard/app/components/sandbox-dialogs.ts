@@ -26,12 +26,20 @@ export function openNewSandbox(created: () => void): void {
     ],
     "outbound",
   );
+  const isolation = choice(
+    "Isolation",
+    [
+      ["standard", "Standard"],
+      ["strong", "Strong: a kernel of its own (gVisor)"],
+    ],
+    "standard",
+  );
   const variables = variableRows();
   const make = maker<SandboxInfo>("/v1/sandboxes/create");
   openDialog({
     title: "New sandbox",
     wide: true,
-    body: [name.element, image.element, resources.element, network.element, variables.element],
+    body: [name.element, image.element, resources.element, network.element, ...(hasFeature("strong") ? [isolation.element] : []), variables.element],
     submit: { label: "Create sandbox" },
     onSubmit: async () => {
       resources.check();
@@ -43,6 +51,7 @@ export function openNewSandbox(created: () => void): void {
         ...(given ? { name: given } : {}),
         resources: resources.read(),
         network: { access: network.value },
+        isolation: isolation.value,
         env_vars: variables.read(),
         wait_for_ready: false,
       });

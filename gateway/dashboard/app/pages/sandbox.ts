@@ -53,7 +53,7 @@ export function sandboxPage(visit: Visit): View {
 }
 
 function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal): Child[] {
-  const { id, status, image, created_at, cpu, memory, storage, network, error } = sandbox;
+  const { id, status, image, created_at, cpu, memory, storage, network, isolation, error } = sandbox;
   // Stays where the user is if they have left this page in the meantime.
   const leave = (): void => void (signal.aborted || navigate("/sandboxes"));
   const remove = button({ label: "Delete", icon: "trash", kind: "danger-quiet", onClick: () => confirmDelete(sandbox, leave) });
@@ -72,6 +72,7 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
     ["Memory", mebibytes(memory)],
     ["Storage", `${storage} GB`],
     ["Network", networkWords(network.access)],
+    ["Isolation", isolation === "strong" ? "Strong" : "Standard"],
     ["Created", timeAgo(created_at)],
   ];
   return [

@@ -41,12 +41,12 @@ function foldersOf(...names: string[]): string[] {
   return distinctFolders(base?.folders ?? {}).map((folder) => join(folder, workerId, ...names));
 }
 
-async function first(): Promise<{ child: ChildProcess; initPid: number; pidNamespace: string; networkPids: number[] }> {
+async function first(): Promise<{ child: ChildProcess; initPid: number; pids: number[]; pidNamespace: string; networkPids: number[] }> {
   const child = spawn("sleep", ["1000"], { stdio: "ignore" });
   children.push(child);
   await once(child, "spawn");
   const initPid = child.pid as number;
-  return { child, initPid, pidNamespace: pidNamespaceOf(initPid) ?? "", networkPids: [] };
+  return { child, pids: [initPid], initPid, pidNamespace: pidNamespaceOf(initPid) ?? "", networkPids: [] };
 }
 
 async function runIn(group: SandboxGroup, script: string): Promise<number> {

@@ -9,6 +9,7 @@ const host: Host = {
   runtime: "crun",
   podmanRunDir: "/run/user/1000/sg",
   crunDir: "/run/user/1000/sg/crun",
+  strongDir: "/run/user/1000/sg/runsc",
   initBinary: "/usr/bin/catatonit",
   reaperBinary: undefined,
   network: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
@@ -19,6 +20,7 @@ const host: Host = {
   pageBytes: 4_096,
   limits: { memory: true, cpu: true, pids: true, storage: false },
   groups: undefined,
+  hasStrong: true,
   nofileMax: 4_096,
   nprocShared: 2_000,
   checks: [],
@@ -28,7 +30,7 @@ const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", 
 
 function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound") {
   const on = { host: { ...host, ...changes }, config, workerId: "wk_1" };
-  return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network }, { dir: "/roots/merged", base });
+  return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation: "standard" }, { dir: "/roots/merged", base });
 }
 
 test("a container gets the image's variables that have a value, and none of the worker's", () => {
