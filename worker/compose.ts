@@ -10,6 +10,7 @@ import { imageOfLayer, layersOf } from "../shared/bus/snapshot-layers.ts";
 import { untilStorageIsThere } from "../shared/bus/storage.ts";
 import { buckets, peers as names } from "../shared/bus/subjects.ts";
 import type { Config } from "../shared/config.ts";
+import type { Isolation } from "../shared/schemas/sandboxes.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { StreamHub } from "../shared/stream/hub.ts";
 import { newId } from "../shared/util/ids.ts";
@@ -17,6 +18,7 @@ import type { Logger } from "../shared/util/log.ts";
 import type { Shutdown } from "../shared/util/shutdown.ts";
 import { Counters } from "./counters.ts";
 import { Images } from "./images/images.ts";
+import { runtimeOf } from "./runtime/container/container.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
@@ -106,9 +108,14 @@ export async function openRuntime(ground: Ground) {
   const oci = new OciRuntime(host, scratch);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
-  const service = new PodmanService(join(scratch, "podman"));
-  shutdown.onStop("podman's service", () => service.close());
-  return { oci, podman: new Podman({ config, host, workerId, service }), imageStore: new PodmanImages(service), reserve, urgent: new Urgent() };
+  const serviceFor = (isolation: Isolation): PodmanService => {
+    const service = new PodmanService(join(scratch, isolation, "podman"), runtimeOf(host, isolation));
+    shutdown.onStop(`podman's service for ${isolation} isolation`, () => service.close());
+    return service;
+  };
+  const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
+  const podman = new Podman({ config, host, workerId, services });
+  return { oci, podman, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */

@@ -97,7 +97,7 @@ export class SandboxLifecycle {
 
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
-      this.#podman.prepare();
+      this.#podman.prepare(spec);
       const root = await this.#roots.make(spec.sandboxId, spec.source, bytesOf(spec));
       faultPoint("create.mounted");
       const containerId = await this.#slots.run(() => this.#podman.run(spec, { dir: root.dir, base: root.source.base }));

@@ -1,5 +1,5 @@
 /** Whether this host can run strong sandboxes: under gVisor, whose kernel answers their system calls in place of Linux. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
@@ -30,6 +30,7 @@ export async function probeStrong({ runtimeDir }: Config, initBinary: string, ha
   const name = `gVisor ${/(\d{8})\.\d+/.exec(said)?.[1] ?? ""}`.trim();
   const worked = join(dirname(runtimeDir), "strong-worked");
   if (attempt(() => readFileSync(worked, "utf8")) === said) return { works: true, found: name };
+  mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
   const root = mkdtempSync(join(runtimeDir, "strong-"));
   try {
     // Not being the first process, the second one asks for what commands need: a subreaper, which keeps together all they start.

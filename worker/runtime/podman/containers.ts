@@ -25,23 +25,25 @@ interface Parts {
   readonly config: Config;
   readonly host: Host;
   readonly workerId: string;
-  readonly service: PodmanService;
+  /** By the isolation of the containers that they create. */
+  readonly services: Readonly<Record<Isolation, PodmanService>>;
 }
 
 export class Podman {
   readonly #parts: Parts;
+  /** For all containers that exist. */
   readonly #service: PodmanService;
   /** Ids of the containers, by name. */
   readonly #ids = new Map<string, string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#service = parts.service;
+    this.#service = parts.services.standard;
   }
 
   /** Announces `run`, so that Podman is ready by then. */
-  prepare(): void {
-    this.#service.warm();
+  prepare({ isolation }: Pick<ContainerSpec, "isolation">): void {
+    this.#parts.services[isolation].warm();
   }
 
   /**
@@ -51,22 +53,23 @@ export class Podman {
    */
   async run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
     const generator = containerSpec(this.#parts, spec, files);
+    const service = this.#parts.services[spec.isolation];
     try {
-      return await this.#create(generator);
+      return await this.#create(service, generator);
     } catch (error) {
       if (!(error instanceof PodmanLost)) throw error;
       // Nobody knows how far it got. By its name everything of it is found and removed.
       await this.remove(generator.name);
-      return this.#create(generator);
+      return this.#create(service, generator);
     }
   }
 
-  async #create(generator: SpecGenerator): Promise<string> {
-    const made = await this.#service.call({ method: "POST", path: "/containers/create", body: generator });
+  async #create(service: PodmanService, generator: SpecGenerator): Promise<string> {
+    const made = await service.call({ method: "POST", path: "/containers/create", body: generator });
     if (!isDone(made)) throw failure("create the container", made);
     const { Id } = JSON.parse(made.text) as { Id: string };
     this.#ids.set(generator.name, Id);
-    const started = await this.#service.call({ method: "POST", path: `/containers/${Id}/start` });
+    const started = await service.call({ method: "POST", path: `/containers/${Id}/start` });
     if (!isDone(started)) throw failure("start the container", started);
     return Id;
   }

@@ -35,13 +35,15 @@ export class RunningService {
   #isEnding = false;
   #end: string | undefined;
 
-  constructor(base: string) {
+  constructor(base: string, runtime: string) {
     this.#socket = `${base}.sock`;
     this.#log = `${base}.log`;
     this.#agent = new Agent({ keepAlive: true, timeout: abandonedS * 1_000 + 1_000 });
     // Not a pipe: it would be killed by writing to one after the worker is gone.
     const stderr = openSync(this.#log, "w", 0o600);
-    const { pid, exited } = startProgram(["podman", "system", "service", "--time", String(abandonedS), `unix://${this.#socket}`], { stderr });
+    // Podman before 2026 ignores the runtime that a call to create a container names.
+    const options = ["--runtime", runtime, "--time", String(abandonedS)];
+    const { pid, exited } = startProgram(["podman", "system", "service", ...options, `unix://${this.#socket}`], { stderr });
     this.#pid = pid;
     this.#exited = exited.then(
       (code) => this.#ended(`it ended with ${code}`),

@@ -12,14 +12,19 @@ const idleMs = 3_000;
 
 export class PodmanService {
   readonly #dir: string;
+  readonly #runtime: string;
   #running: RunningService | undefined;
   #serial = 0;
   #calls = 0;
   #idle: NodeJS.Timeout | undefined;
 
-  /** @param dir a folder in memory for its socket, which only this user can enter. */
-  constructor(dir: string) {
+  /**
+   * @param dir a folder in memory for its socket, which only this user can enter
+   * @param runtime the OCI runtime of the containers that it creates. Others keep theirs.
+   */
+  constructor(dir: string, runtime: string) {
     this.#dir = dir;
+    this.#runtime = runtime;
     rmSync(dir, { recursive: true, force: true });
     mkdirSync(dir, { recursive: true, mode: 0o700 });
   }
@@ -65,7 +70,7 @@ export class PodmanService {
   #enter(): RunningService {
     clearTimeout(this.#idle);
     this.#calls++;
-    if (!this.#running || this.#running.hasEnded) this.#running = new RunningService(join(this.#dir, String(this.#serial++)));
+    if (!this.#running || this.#running.hasEnded) this.#running = new RunningService(join(this.#dir, String(this.#serial++)), this.#runtime);
     return this.#running;
   }
 

@@ -30,7 +30,6 @@ export interface SpecGenerator {
   readonly rootfs?: string;
   readonly image?: string;
   readonly image_volume_mode: "ignore";
-  readonly oci_runtime?: string;
   readonly entrypoint: readonly string[];
   readonly command?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

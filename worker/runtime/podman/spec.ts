@@ -3,7 +3,6 @@ import type { BaseImage } from "../../../shared/bus/entries.ts";
 import type { Config } from "../../../shared/config.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
-import { runtimeOf } from "../container/container.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
 import { isolation, limit } from "./isolation.ts";
@@ -39,7 +38,6 @@ export function containerSpec(
   return {
     name: containerName(spec.sandboxId),
     labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`]),
-    oci_runtime: runtimeOf(host, spec.isolation),
     entrypoint: [initPath],
     command: ["-P"],
     hostname: `sandbox-${shortOf(spec.sandboxId)}`,
