@@ -40,6 +40,7 @@ runroot = ${JSON.stringify(join(runtimeDir, "containers"))}
  * File locks are in XDG_RUNTIME_DIR; the default locks are limited in number and shared by everything that an account does
  * with Podman. Events would be written for every container, and nobody reads them. A keyring for each container would count
  * against the account's limit of 200 keys; sandboxes have no system calls to use one.
+ * Where Sandgate's own groups of cgroup v2 hold the sandboxes, Podman makes none, which it must know gVisor's runtime to support.
  */
 function containersConf({ account, paths }: Instance): string {
   return `[containers]
@@ -51,6 +52,7 @@ cgroup_manager = "${hasDelegatedCgroups(account) ? "systemd" : "cgroupfs"}"
 events_logger = "none"
 lock_type = "file"
 image_copy_tmp_dir = ${JSON.stringify(paths.imageTemporary)}
+runtime_supports_nocgroup = ["crun", "runsc"]
 
 [engine.runtimes]
 runsc = [${JSON.stringify(join(paths.app, "systemd/base/strong-runtime"))}]
