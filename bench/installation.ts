@@ -20,11 +20,12 @@ export class Installation {
     this.agent = new NamespaceAgent(stack.instance);
   }
 
-  static async start(): Promise<Installation> {
+  /** @param settings beside those that all measurements have */
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Installation> {
     return new Installation(
       await startStack({
         name: "bench",
-        settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024" },
+        settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024", ...settings },
       }),
     );
   }

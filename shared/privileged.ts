@@ -8,12 +8,21 @@ interface Range {
   readonly max: number;
 }
 
+/** More than there are ids for, and the kernel's largest number of a descriptor. */
+const rangesMax = 65_536;
+const descriptorMax = 2 ** 30;
+
 /** Every verb with all of its fields, which are whole numbers. No field is a path or text, so none can name anything else. */
 export const verbs = {
   /** Limits the bytes that a subvolume of the data volume refers to. Ids below 256 are the file system's own, and 2^48 and above those of groups. */
   "quota.set": { subvolume: { min: 256, max: 2 ** 48 - 1 }, bytes: { min: 1, max: Number.MAX_SAFE_INTEGER } },
   /** Makes the data volume larger, by at least this much as far as its limits allow. */
   "volume.grow": { bytes: { min: 1, max: Number.MAX_SAFE_INTEGER } },
+  /**
+   * Mounts what is below the folder `source` at the empty folder `target` as well, with the ids of a range in place of those on
+   * disk. Both are descriptors of the worker's. The helper alone knows which ids a range has.
+   */
+  "ids.map": { range: { min: 0, max: rangesMax - 1 }, source: { min: 0, max: descriptorMax }, target: { min: 0, max: descriptorMax } },
 } as const satisfies Record<string, Record<string, Range>>;
 
 export type Verb = keyof typeof verbs;

@@ -203,6 +203,11 @@ export const table = {
     ["standard", "strong"] as const,
     "What every new sandbox gets at least. With strong, the start installs gVisor (runsc) if it is missing, and no sandbox is created where it does not work.",
   ),
+  userIds: choice(
+    "auto",
+    ["auto", "shared"] as const,
+    "Whether each sandbox gets a range of user ids of its own where that works. With shared, all have those of the worker's user.",
+  ),
   sandboxNofile: integer(65_536, 64, 1_048_576, "Open files of one process in a sandbox (lowered to what the host allows)."),
   memoryFloorBytes: integer(256 * MiB, 0, TiB, "No sandbox is created while the worker has less free memory."),
   diskFloorBytes: integer(GiB, 0, TiB, "No sandbox is created and no file accepted while the worker has less free disk space."),

@@ -22,6 +22,7 @@ import { runtimeOf } from "./runtime/container/container.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
+import { openIds } from "./runtime/ids/open.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
@@ -123,7 +124,7 @@ export async function openStorages({ config, shutdown, workerId, dataDir }: Grou
   const helper = config.helperFd > 0 ? PrivilegedHelper.connect(config.helperFd) : undefined;
   if (helper) shutdown.onStop("privileged helper", () => helper.close());
   const volume = config.volumeDir ? await Subvolumes.open(join(config.volumeDir, workerId), helper) : undefined;
-  return { helper, storages: new Storages(new Folders(dataDir), volume) };
+  return { helper, storages: new Storages(new Folders(dataDir), volume), ids: await openIds({ config, workerId, helper, volume }) };
 }
 
 type Records = Awaited<ReturnType<typeof openRecords>>;
@@ -131,7 +132,7 @@ type Runtime = Awaited<ReturnType<typeof openRuntime>>;
 type Stored = Awaited<ReturnType<typeof openStorages>>;
 
 /** Opens what sandbox files are made from: images, snapshot layers, and the archive of both. @param signal aborts fetching layers */
-export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, { storages }: Stored, signal: AbortSignal) {
+export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, { storages, ids }: Stored, signal: AbortSignal) {
   const { config, log, shutdown, workerId } = ground;
   const { sandboxes, snapshots } = records;
   const { imageStore: store, urgent } = runtime;
@@ -156,7 +157,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   shutdown.onStop("replicator", () => replicator.stop());
   return {
     ...{ layers, archive, images, replicator },
-    roots: new Roots({ storages, images, layers, archive, mounted, scratch, signal }),
+    roots: new Roots({ storages, ids, images, layers, archive, mounted, scratch, signal }),
     /** Removes the layers of this worker that no snapshot and no sandbox needs. */
     collectLayers: (): Promise<void> => layers.collect(() => layerUsers(snapshots, sandboxes)),
   };
@@ -175,7 +176,7 @@ export function makeSandboxes(
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files });
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored });
   const usage = new UsageMonitor({ ...ground, ...stored, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
   // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>

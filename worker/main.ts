@@ -60,7 +60,10 @@ async function main(): Promise<void> {
   buses.peers.start(() => describeWorker(context));
   // From here on calls reach this process. Without a connection they do as soon as there is one.
   await buses.bus.whileConnected(() => buses.bus.connection.flush()).catch((err) => log.debug({ err }, "the bus is away"));
-  log.info({ event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: ground.host.checks } }, "the worker is ready");
+  log.info(
+    { event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: [...ground.host.checks, stored.ids.check] } },
+    "the worker is ready",
+  );
   // Keeps the code compiled in this start for the next one, even if this process is killed.
   flushCompileCache();
   settleMemory();

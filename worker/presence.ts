@@ -6,6 +6,7 @@ export function describeWorker({
   config,
   workerId,
   host,
+  ids,
   sandboxes,
   sessions,
   store,
@@ -40,7 +41,7 @@ export function describeWorker({
       },
       metrics: counters.metrics(pool.size),
       rss_bytes: process.memoryUsage.rss(),
-      host: [...host.checks],
+      host: [...host.checks, ids.check],
     },
   };
 }

@@ -1,23 +1,29 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
-import type { Installation, Sandbox } from "../installation.ts";
+import { Installation, type Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed, timedResult } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
 import type { Setting } from "./setting.ts";
 
 export const createTask = "create";
 const deleteTask = "delete";
+const withSharedIds = "user ids shared by all";
 const containerName = "sandgate-bench-peer";
 
 type Metric = "create" | "delete";
 
 export async function create({ installation, runs, signal, say }: Setting): Promise<Row[]> {
   const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
-  const contenders: Contender<Metric>[] = [{ name: own, measure: () => createAndDelete(installation) }, podman(installation, command)];
+  const shared = await Installation.start({ SANDGATE_USER_IDS: "shared" });
+  const contenders: Contender<Metric>[] = [
+    { name: own, measure: () => createAndDelete(installation) },
+    { name: withSharedIds, measure: () => createAndDelete(shared) },
+    podman(installation, command),
+  ];
   const count = Math.max(3, Math.round(runs / 4));
-  const samples = await takeTurns(contenders, { count, warmUp: 2, signal, onRound: (done) => say(`create ${done}/${count}`) });
+  const samples = await takeTurns(contenders, { count, warmUp: 2, signal, onRound: (done) => say(`create ${done}/${count}`) }).finally(() => shared.stop());
   const rows = (task: string, metric: Metric, names: readonly string[]): Row[] =>
     contenders.map(({ name }, index) => rowOf(task, names[index] ?? name, samples[name]?.[metric] ?? []));
-  return [...rows(createTask, "create", [own, "podman run -d"]), ...rows(deleteTask, "delete", [own, "podman rm -f -t 0"])];
+  return [...rows(createTask, "create", [own, withSharedIds, "podman run -d"]), ...rows(deleteTask, "delete", [own, withSharedIds, "podman rm -f -t 0"])];
 }
 
 export async function createAndDelete(installation: Installation): Promise<Record<Metric, number>> {

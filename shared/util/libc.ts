@@ -7,6 +7,8 @@ const pipe2 = library.func("int pipe2(_Out_ int *fds, int flags)");
 const ioctl = library.func("int ioctl(int fd, unsigned long request, ...)");
 const setsockopt = library.func("int setsockopt(int fd, int level, int name, const int *value, unsigned int length)");
 
+const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)");
+const umount2 = library.func("int umount2(const char *target, int flags)");
 const syscall = library.func("long syscall(long number, ...)");
 const readlink = library.func("long readlink(const char *path, _Out_ uint8_t *target, unsigned long size)");
 
@@ -25,6 +27,8 @@ const btrfsFirstFile = 256n;
 const pathOnly = 0o10000000;
 const resolveInRoot = 0x10;
 const linkTarget = Buffer.alloc(256);
+const bind = 0x1000;
+const detach = 2;
 
 function check(result: number, call: string): void {
   if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
@@ -78,6 +82,16 @@ export function openInside(rootFd: number, path: string): number | undefined {
 export function targetOf(link: string): string | undefined {
   const bytes = Number(readlink(link, linkTarget, linkTarget.length));
   return bytes < 0 ? undefined : linkTarget.toString("latin1", 0, bytes);
+}
+
+/** Mounts a folder at another one as well. @throws {Error} */
+export function mountAgain(dir: string, at: string): void {
+  check(mount(dir, at, null, bind, null), "mount");
+}
+
+/** Unmounts what was last mounted at a folder; what uses it keeps it. @throws {Error} */
+export function detachMount(dir: string): void {
+  check(umount2(dir, detach), "umount2");
 }
 
 /** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */

@@ -1,10 +1,17 @@
-/** The volume on the command line of a helper that runs as a process of its own. */
+/** Whom and what a helper that runs as a process of its own serves, on its command line. */
 import type { Volume } from "../volume/volume.ts";
+import type { Served } from "./verbs.ts";
 
-export function argumentsOf({ dir, image }: Volume): string[] {
-  return image ? [dir, image.file, String(image.bytesMax), String(image.floorBytes)] : [dir];
+export function argumentsOf({ volume, worker: { pid, account } }: Served): string[] {
+  return [account.name, ...[account.uid, account.gid, pid].map(String), ...volumeArguments(volume)];
 }
 
-export function volumeOf([dir = "", file, bytesMax, floorBytes]: readonly string[]): Volume {
+export function servedOf([name = "", uid, gid, pid, ...volume]: readonly string[]): Served {
+  return { volume: volumeOf(volume), worker: { pid: Number(pid), account: { name, uid: Number(uid), gid: Number(gid) } } };
+}
+
+const volumeArguments = ({ dir, image }: Volume): string[] => (image ? [dir, image.file, String(image.bytesMax), String(image.floorBytes)] : [dir]);
+
+function volumeOf([dir = "", file, bytesMax, floorBytes]: readonly string[]): Volume {
   return file === undefined ? { dir } : { dir, image: { file, bytesMax: Number(bytesMax), floorBytes: Number(floorBytes) } };
 }

@@ -5,19 +5,19 @@ import type { Duplex } from "node:stream";
 import { builtName } from "../../shared/programs.mjs";
 import type { Paths } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
-import type { Volume } from "../volume/volume.ts";
 import { argumentsOf } from "./arguments.ts";
 import { serve } from "./serve.ts";
+import type { Served } from "./verbs.ts";
 
-export function serveWorker(connection: Duplex, volume: Volume, paths: Pick<Paths, "app">): void {
-  if (process.getuid?.() === 0) serve(connection, connection, volume);
-  else relay(connection, ["sudo", "-n", "--", ...helperCommand(volume, paths)]);
+export function serveWorker(connection: Duplex, served: Served, paths: Pick<Paths, "app">): void {
+  if (process.getuid?.() === 0) serve(connection, connection, served);
+  else relay(connection, ["sudo", "-n", "--", ...helperCommand(served, paths)]);
 }
 
 /** The helper as a process of its own. */
-export function helperCommand(volume: Volume, { app }: Pick<Paths, "app">): string[] {
+export function helperCommand(served: Served, { app }: Pick<Paths, "app">): string[] {
   const program = [join(app, "node_modules/.bin/node"), join(app, "build", builtName("systemd/helper/main.ts"))];
-  return ["env", "-i", `PATH=${searchPath}`, ...program, ...argumentsOf(volume)];
+  return ["env", "-i", `PATH=${searchPath}`, ...program, ...argumentsOf(served)];
 }
 
 /** Passes everything on to a helper, which ends with the connection. */

@@ -3,11 +3,10 @@ import type { Readable, Writable } from "node:stream";
 import { parseRequest, type Reply, type Request, requestBytesMax, requestsMax } from "../../shared/privileged.ts";
 import { messageOf } from "../base/failure.ts";
 import { readLines } from "../supervisor/lines.ts";
-import type { Volume } from "../volume/volume.ts";
-import { Refusal, verbs } from "./verbs.ts";
+import { Refusal, type Served, verbs } from "./verbs.ts";
 
 /** @param input and @param output may be the two directions of one socket. Both are closed when the other end breaks the rules. */
-export function serve(input: Readable, output: Writable, volume: Volume): void {
+export function serve(input: Readable, output: Writable, served: Served): void {
   let waiting = 0;
   let last = Promise.resolve();
   const end = (): void => {
@@ -18,7 +17,7 @@ export function serve(input: Readable, output: Writable, volume: Volume): void {
   input.once("close", end);
   const answer = async (request: Request): Promise<void> => {
     if (output.destroyed) return;
-    const reply = await carryOut(request, volume);
+    const reply = await carryOut(request, served);
     // A request waits until the other end has taken its reply, so replies that nobody reads are bounded as well.
     output.write(`${JSON.stringify(reply)}\n`, () => waiting--);
   };
@@ -35,11 +34,12 @@ export function serve(input: Readable, output: Writable, volume: Volume): void {
   );
 }
 
-async function carryOut(request: Request, volume: Volume): Promise<Reply> {
+async function carryOut(request: Request, served: Served): Promise<Reply> {
   const { id } = request;
   try {
-    if (request.verb === "quota.set") await verbs["quota.set"](volume, request);
-    else await verbs[request.verb](volume, request);
+    if (request.verb === "quota.set") await verbs["quota.set"](served, request);
+    else if (request.verb === "ids.map") await verbs["ids.map"](served, request);
+    else await verbs[request.verb](served, request);
     return { id, ok: true };
   } catch (error) {
     return { id, error: error instanceof Refusal ? error.fault : "failed", message: messageOf(error) };

@@ -1,4 +1,4 @@
-/** What the privileged helper does for the worker, each on its installation's volume only. Runs as root. */
+/** What the privileged helper does for the worker, each on its installation's volume or the worker's own files only. Runs as root. */
 import { stat, statfs, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Fault, FieldsOf, Verb } from "../../shared/privileged.ts";
@@ -6,8 +6,10 @@ import { mountAt } from "../../shared/util/mounts.ts";
 import { messageOf } from "../base/failure.ts";
 import { run } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
+import { idFiles, idRangesOf, mapOfRange } from "../base/subordinate-ids.ts";
 import { nextSize } from "../volume/growth.ts";
 import { fileSystemBytes, type Volume } from "../volume/volume.ts";
+import { mapIds, type ServedWorker } from "./map-ids.ts";
 
 const blockBytes = 512; // the unit of stat(2)
 const timeoutMs = 60_000;
@@ -22,15 +24,21 @@ export class Refusal extends Error {
   }
 }
 
-type Verbs = { readonly [V in Verb]: (volume: Volume, fields: FieldsOf<V>) => Promise<void> };
+/** Whom the helper serves, and on what. */
+export interface Served {
+  readonly volume: Volume;
+  readonly worker: ServedWorker;
+}
+
+type Verbs = { readonly [V in Verb]: (served: Served, fields: FieldsOf<V>) => Promise<void> };
 
 /** @throws {Refusal} */
 export const verbs: Verbs = {
-  "quota.set": async ({ dir }, { subvolume, bytes }) => {
+  "quota.set": async ({ volume: { dir } }, { subvolume, bytes }) => {
     deviceOf(dir);
     await command("btrfs", "qgroup", "limit", String(bytes), `0/${subvolume}`, dir);
   },
-  "volume.grow": async ({ dir, image }, { bytes: moreBytes }) => {
+  "volume.grow": async ({ volume: { dir, image } }, { bytes: moreBytes }) => {
     if (!image) throw new Refusal("exhausted", "the volume is the operator's and does not grow by itself (SANDGATE_VOLUME)");
     const { file, bytesMax, floorBytes } = image;
     const device = deviceOf(dir);
@@ -42,6 +50,13 @@ export const verbs: Verbs = {
     if (next > size) await truncate(file, next);
     await command("losetup", "--set-capacity", device);
     await command("btrfs", "filesystem", "resize", String(next), dir);
+  },
+  "ids.map": async ({ worker }, { range, source, target }) => {
+    const { uid, gid } = worker.account;
+    const users = mapOfRange(uid, idRangesOf(worker.account, idFiles.user), range);
+    const groups = mapOfRange(gid, idRangesOf(worker.account, idFiles.group), range);
+    if (!users || !groups) throw new Refusal("failed", `the account has no ids for range ${range}`);
+    await command(...mapIds(worker, { source, target }, [users, groups]));
   },
 };
 

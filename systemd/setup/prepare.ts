@@ -5,6 +5,7 @@ import { messageOf, StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
+import { endUnusedPause } from "../supervisor/pause.ts";
 import type { NoVolume, Volume } from "../volume/volume.ts";
 import { findAccounts, serviceAccounts } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
@@ -19,7 +20,7 @@ import { imageBuildingPackages, systemPackages } from "./packages.ts";
 import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
-import { subordinateIds } from "./subordinate-ids.ts";
+import { sandboxIds, subordinateIds } from "./subordinate-ids.ts";
 import { prepareVolume, whyNoVolume } from "./volume.ts";
 
 /** What the parts need to run. */
@@ -38,6 +39,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   const accounts = await findAccounts(config);
   const account = accounts.worker;
   await ensure(subordinateIds(account, administrator), terminal);
+  const hasMoreIds = await sandboxIds(account, config, administrator);
   await ensure(runtimeDirectory(account, administrator), terminal);
   await ensure(deviceFiles(administrator), terminal);
   await offerControlGroups(account, administrator);
@@ -48,6 +50,8 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(instanceDirectory(planned), terminal);
   const instance = await withReadableApp(planned, terminal);
   await ensure(podmanConfiguration(instance), terminal);
+  // The next one has them.
+  if (hasMoreIds) await endUnusedPause(instance);
   await checkRootlessPodman(instance, signal);
   await prepareImage(instance, administrator, terminal, signal);
   // Last, because whoever gets it has to unmount it.

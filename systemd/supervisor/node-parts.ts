@@ -47,7 +47,9 @@ export async function workerSpec(instance: Instance, { workerBus, workerId, volu
     SANDGATE_STOP_SANDBOXES: "true",
     ...volumeSettings(volume),
   });
-  return isVolume(volume) ? { ...spec, serve: (connection) => serveWorker(connection, volume, instance.paths) } : spec;
+  return isVolume(volume)
+    ? { ...spec, serve: (connection, pid) => serveWorker(connection, { volume, worker: { pid, account: instance.account } }, instance.paths) }
+    : spec;
 }
 
 /** How a worker finds the volume and the helper that looks after it; without one, neither. */

@@ -27,7 +27,7 @@ export interface PartSpec {
   /** The folder in which its process id is recorded. */
   readonly notes: string;
   /** Serves the part over a connection of its own, which is its descriptor 3; called at each start. */
-  readonly serve?: (connection: Duplex) => void;
+  readonly serve?: (connection: Duplex, pid: number) => void;
 }
 
 /** The number of the descriptor that `serve` provides. */
@@ -71,7 +71,7 @@ export class Part {
     // The pipe on stdin closes when the supervisor ends, however that happens.
     const stdio = ["pipe", "pipe", "pipe", ...(serve ? ["pipe"] : [])] as ["pipe", "pipe", "pipe"];
     const child = spawn(file, args, { env, cwd, detached: true, stdio });
-    serve?.(child.stdio[servedFd] as unknown as Duplex);
+    if (child.pid !== undefined) serve?.(child.stdio[servedFd] as unknown as Duplex, child.pid);
     const startedMs = Date.now();
     this.#child = child;
     for (const stream of [child.stdout, child.stderr]) readLines(stream, (line) => this.#read(line));

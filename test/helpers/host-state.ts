@@ -21,7 +21,9 @@ export function hostState({ spec, pid }: TestProcess): HostState {
   const { SANDGATE_VOLUME_DIR: volume, SANDGATE_WORKER_ID: id = "" } = spec.env;
   const dirs = [join(dataDir, "worker"), ...(volume ? [join(volume, id)] : [])];
   const all = (folder: string): string[] => dirs.flatMap((dir) => namesIn(join(dir, folder))).sort();
-  const mounts = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8")).map(({ point }) => point);
+  const mounts = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"))
+    .filter(({ type }) => type === "overlay")
+    .map(({ point }) => point);
   return { layers: all("layers"), roots: all("roots"), mounts: mounts.filter((path) => dirs.some((dir) => path.startsWith(`${dir}/`))) };
 }
 

@@ -56,7 +56,7 @@ export class TestProcess {
     const { argv, env, cwd, name, serve } = this.spec;
     const [file = "", ...args] = argv;
     const child = spawn(file, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe", ...(serve ? ["pipe" as const] : [])] });
-    serve?.(child.stdio[servedFd] as Duplex);
+    if (child.pid !== undefined) serve?.(child.stdio[servedFd] as Duplex, child.pid);
     this.#child = child;
     this.#readyLine = undefined;
     this.#startedAt = this.#lines.length;

@@ -50,8 +50,18 @@ const attempt = async ([name, source]) => {
 let node: Promise<string> | undefined;
 
 /** Evaluates the JavaScript expressions as this user, one after the other in one process. An expression's value is what it achieved. */
-export async function tryAs<Name extends string>(account: Account, attempts: Record<Name, string>): Promise<Record<Name, Outcome>> {
+export function tryAs<Name extends string>(account: Account, attempts: Record<Name, string>): Promise<Record<Name, Outcome>> {
+  return tryBy((argv) => asAccount(account, argv), attempts);
+}
+
+/** The same as a user without a name. */
+export function tryAsId<Name extends string>(id: number, attempts: Record<Name, string>): Promise<Record<Name, Outcome>> {
+  const identity = ["--reuid", String(id), "--regid", String(id), "--clear-groups", "--inh-caps=-all", "--ambient-caps=-all"];
+  return tryBy((argv) => ["setpriv", ...identity, "--", ...argv], attempts);
+}
+
+async function tryBy<Name extends string>(become: (argv: string[]) => string[], attempts: Record<Name, string>): Promise<Record<Name, Outcome>> {
   node ??= preparedInstance().then(({ paths }) => join(paths.app, "node_modules/.bin/node"));
-  const argv = asAccount(account, [await node, "--eval", program, "--", JSON.stringify(attempts)]);
+  const argv = become([await node, "--eval", program, "--", JSON.stringify(attempts)]);
   return JSON.parse(await run(argv, { env: { PATH: searchPath }, cwd: "/" })) as Record<Name, Outcome>;
 }

@@ -15,10 +15,12 @@ import { until } from "./until.ts";
 export class TestVolume implements AsyncDisposable {
   readonly found: Volume | NoVolume;
   readonly #paths: Instance["paths"];
+  readonly #account: Instance["account"];
 
-  private constructor(found: Volume | NoVolume, paths: Instance["paths"]) {
+  private constructor(found: Volume | NoVolume, { paths, account }: Pick<Instance, "paths" | "account">) {
     this.found = found;
     this.#paths = paths;
+    this.#account = account;
   }
 
   /** Makes one for each worker, or none. @param dir where; only root can write to it and to the folders on the way */
@@ -38,8 +40,9 @@ export class TestVolume implements AsyncDisposable {
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const paths = { ...instance.paths, data: folder, volume: join(folder, "volume"), volumeImage: join(folder, "volume.img") };
     const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
+    const placed = { ...instance, paths };
     try {
-      return new TestVolume(await prepareVolume({ ...instance, paths }, administrator), paths);
+      return new TestVolume(await prepareVolume(placed, administrator), placed);
     } catch (error) {
       await freeVolume(paths);
       throw error;
@@ -53,7 +56,8 @@ export class TestVolume implements AsyncDisposable {
 
   get serve(): Pick<PartSpec, "serve"> {
     const { found } = this;
-    return isVolume(found) ? { serve: (connection) => serveWorker(connection, found, this.#paths) } : {};
+    const account = this.#account;
+    return isVolume(found) ? { serve: (connection, pid) => serveWorker(connection, { volume: found, worker: { pid, account } }, this.#paths) } : {};
   }
 
   /** After everything that uses it has been stopped. */

@@ -1,5 +1,5 @@
 /** Creates, restarts and removes the containers of sandboxes. */
-
+import { chownSync } from "node:fs";
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -14,8 +14,10 @@ import type { OciRuntime } from "../runtime/container/oci.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host/host.ts";
+import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
+import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
-import type { Podman } from "../runtime/podman/containers.ts";
+import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
@@ -37,6 +39,9 @@ export interface Launched {
   readonly root: RootSource;
 }
 
+/** A container from before. */
+type FoundContainer = Pick<ListedContainer, "containerId" | "range">;
+
 export class SandboxLifecycle {
   readonly #sandboxes: Sandboxes;
   readonly #podman: Podman;
@@ -45,6 +50,7 @@ export class SandboxLifecycle {
   readonly #log: Logger;
   readonly #slots: Semaphore;
   readonly #roots: Roots;
+  readonly #ids: Ids;
   readonly #collectLayers: () => Promise<void>;
   readonly #urgent: Urgent;
   readonly #reserve: Reserve;
@@ -54,6 +60,7 @@ export class SandboxLifecycle {
     sandboxes: Sandboxes;
     podman: Podman;
     roots: Roots;
+    ids: Ids;
     oci: OciRuntime;
     host: Host;
     log: Logger;
@@ -65,6 +72,7 @@ export class SandboxLifecycle {
     this.#sandboxes = parts.sandboxes;
     this.#podman = parts.podman;
     this.#roots = parts.roots;
+    this.#ids = parts.ids;
     this.#oci = parts.oci;
     this.#host = parts.host;
     this.#log = parts.log;
@@ -98,9 +106,9 @@ export class SandboxLifecycle {
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
       this.#podman.prepare(spec);
-      const root = await this.#roots.make(spec.sandboxId, spec.source, bytesOf(spec));
+      const root = await this.#roots.make(spec, spec.source, bytesOf(spec));
       faultPoint("create.mounted");
-      const containerId = await this.#slots.run(() => this.#podman.run(spec, { dir: root.dir, base: root.source.base }));
+      const containerId = await this.#run(spec, root);
       faultPoint("create.started");
       const [container] = await Promise.all([this.#ready(containerId, spec, "new", root.source.base), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
       provideWorkingDir(root, container);
@@ -111,15 +119,34 @@ export class SandboxLifecycle {
     }
   }
 
+  #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
+    return this.#slots.run(() => this.#podman.run(spec, { dir, range, base }));
+  }
+
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
-  async recover(sandbox: LiveSandbox, containerId: string, isRunning: boolean): Promise<void> {
+  async recover(sandbox: LiveSandbox, found: FoundContainer, isRunning: boolean): Promise<void> {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
-    if (!isRunning && root) await this.#roots.mount(id, root, bytesOf(spec));
-    if (!isRunning) await this.#slots.run(() => this.#podman.start(containerId, spec.isolation));
+    if (found.range !== undefined) this.#ids.ranges?.claims.retake(id, found.range);
+    const containerId = isRunning ? found.containerId : await this.#startAgain(spec, found, root);
     sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
     await this.#roots.limit(id, bytesOf(spec));
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
+  }
+
+  /** Starts a container that has stopped; one that has other ids than it can or may have now is replaced, with the same files. */
+  async #startAgain(
+    spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
+    { containerId, range }: FoundContainer,
+    source: RootSource | undefined,
+  ): Promise<string> {
+    const root = source && (await this.#roots.mount(spec, source, bytesOf(spec)));
+    if (root && root.range !== range) {
+      await this.#slots.run(() => this.#podman.remove(containerId));
+      return this.#run(spec, root);
+    }
+    await this.#slots.run(() => this.#podman.start(containerId, spec.isolation));
+    return containerId;
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
@@ -160,7 +187,7 @@ export class SandboxLifecycle {
       sandbox.container = undefined;
       this.endActivities(sandbox, new SandgateError("unavailable", "the sandbox stopped and is started again"));
       try {
-        await this.recover(sandbox, container.id, false);
+        await this.recover(sandbox, { containerId: container.id, range: this.#ids.ranges?.claims.of(record.id) }, false);
       } catch (error) {
         this.#log.error({ err: error, sandbox: record.id }, "a sandbox could not be started again");
         await this.#sandboxes.note(sandbox, "lost", { error: "the sandbox stopped and could not be started again" });
@@ -189,6 +216,11 @@ export class SandboxLifecycle {
     base: BaseImage | undefined,
   ): Promise<Container> {
     const inspected = await this.#oci.inspect(containerId, isolation);
+    const {
+      firstId,
+      process: { rlimits = [] },
+    } = inspected;
+    if (firstId > 0) for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
     const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
     // A group that Podman has made has all limits but this one.
@@ -196,9 +228,13 @@ export class SandboxLifecycle {
     const container = {
       ...inspected,
       group: this.#host.groups?.join(sandboxId, inspected, limits) ?? inspected.group,
-      process: base ? { ...inspected.process, cwd: base.working_dir } : inspected.process,
+      process: { ...inspected.process, ...(base ? { cwd: base.working_dir } : {}), ...(firstId > 0 ? { rlimits: [...rlimits, signalsLimit()] } : {}) },
+      writableLayer: this.#roots.writable(sandboxId) ?? inspected.writableLayer,
     };
-    if (network === "outbound") await closePrivateNetworks(this.#host, container.initPid, namespace);
+    await Promise.all([
+      network === "outbound" ? closePrivateNetworks(this.#host, container.initPid, namespace) : undefined,
+      container.firstId > 0 ? boundUser(container.initPid) : undefined,
+    ]);
     return container;
   }
 
@@ -213,8 +249,8 @@ const hostProcesses = (isolation: Isolation, processes: number): number => (isol
 const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 
 /** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
-function provideWorkingDir({ dir, source }: MountedRoot, { process }: Container): void {
-  if (source.layers.length === 0) makeFolderInside(dir, process.cwd, process.user);
+function provideWorkingDir({ dir, source }: MountedRoot, { process, firstId }: Container): void {
+  if (source.layers.length === 0) makeFolderInside(dir, process.cwd, process.user, firstId);
 }
 
 function specOf(record: SandboxRecord): Omit<LaunchSpec, "source"> {

@@ -13,13 +13,19 @@ const retries = { firstMs: 100, maxMs: 5_000 };
 
 /** Adopts, finishes or marks as lost every sandbox, and removes containers without a record. */
 export async function reconcile(context: WorkerContext): Promise<void> {
-  const containers = await context.podman.list();
+  const containers = await untilReachable(context, await context.podman.list());
   const byId = new Map(containers.map((container) => [container.sandboxId, container]));
   const known = new Set([...context.sandboxes.all()].map(({ record }) => record.id));
   await Promise.all([...context.sandboxes.all()].map((sandbox) => settle(context, sandbox, byId.get(sandbox.record.id))));
   await Promise.all(containers.filter(({ sandboxId }) => !known.has(sandboxId)).map((container) => removeStray(context, container)));
   await endUnfinished(context);
   await context.sandboxes.synchronise();
+}
+
+/** Ends containers that are out of reach, which are then started again or removed like those that have ended. */
+async function untilReachable({ oci, podman }: WorkerContext, found: readonly ListedContainer[]): Promise<ListedContainer[]> {
+  const ended = await Promise.all(found.map(({ containerId, range }) => range !== undefined && oci.endUnreachable(containerId, range)));
+  return ended.includes(true) ? podman.list() : [...found];
 }
 
 async function settle(context: WorkerContext, sandbox: LiveSandbox, container: ListedContainer | undefined): Promise<void> {
@@ -30,7 +36,7 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
     if (status === "creating") return void finishCreation(context, sandbox);
     if (status === "error" && !container) return; // That was found before.
     if (!container) throw new Error("its container is gone");
-    await lifecycle.recover(sandbox, container.containerId, container.running);
+    await lifecycle.recover(sandbox, container, container.running);
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");
   } catch (error) {
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
 import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
 import type { Images } from "../images/images.ts";
-import { mergedOf, mountRoot, type Root, unmountRoot } from "../runtime/filesystem/overlay.ts";
+import { type MountOptions, mergedOf, mountRoot, type Root, unmountRoot, writableOf } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
+import type { Ids } from "../runtime/ids/open.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
+import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { type FileStorage, rootsFolder } from "../runtime/storage/storage.ts";
 import type { Storages } from "../runtime/storage/storages.ts";
 import type { LayerArchive } from "../snapshots/archive.ts";
@@ -21,15 +23,23 @@ const startBytes = 16 * 1024 ** 2;
 /** The mounted files of a sandbox. */
 export interface MountedRoot {
   readonly dir: string;
+  /** What they are called for its container. */
+  readonly stage: string;
+  /** Whose ids they have in its container; undefined for those of the worker. */
+  readonly range: number | undefined;
   /** What they were made from: the image is known now. */
   readonly source: RootSource;
 }
+
+/** Whose files they are. */
+type Owner = Pick<ContainerSpec, "sandboxId" | "isolation">;
 
 interface Parts {
   readonly storages: Storages;
   readonly images: Images;
   readonly layers: Layers;
   readonly archive: LayerArchive;
+  readonly ids: Ids;
   /** Receives the id of the image below each sandbox's files. */
   readonly mounted: Map<string, string>;
   /** A folder in memory of this worker. */
@@ -52,7 +62,8 @@ export class Roots {
    * @param bytes what it may take
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
-  async make(sandboxId: string, source: RootSource, bytes: number): Promise<MountedRoot> {
+  async make(owner: Owner, source: RootSource, bytes: number): Promise<MountedRoot> {
+    const { sandboxId } = owner;
     const {
       storages: { first: storage },
       scratch,
@@ -68,17 +79,47 @@ export class Roots {
       await storage.copy(copied, root.dir);
       await storage.limit(root.dir, bytes + startBytes);
     }
-    await mountRoot(root, { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) });
     const { over: _over, ...found } = below;
-    return { dir: mergedOf(root), source: { ...found, base } };
+    const options = { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) };
+    return { ...(await this.#mount(owner, root, options)), source: { ...found, base } };
   }
 
   /** Mounts the files of a sandbox again, as `make` does. Mounts are gone after the machine, or Podman's namespace, was restarted. */
-  async mount(sandboxId: string, source: RootSource, bytes: number): Promise<void> {
+  async mount(owner: Owner, source: RootSource, bytes: number): Promise<MountedRoot> {
+    const { sandboxId } = owner;
     const { image } = await this.#prepare(sandboxId, source);
     const root = this.#rootOf(sandboxId);
+    // It may have had other ids, under an earlier process that was killed.
+    await this.unmount(sandboxId);
     if (existsSync(root.dir)) await this.#storageOf(sandboxId).limit(root.dir, bytes + startBytes);
-    await mountRoot(root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch });
+    return { ...(await this.#mount(owner, root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch })), source };
+  }
+
+  /** The folder into which a sandbox writes, if it is one of ours. */
+  writable(sandboxId: string): string | undefined {
+    const dir = writableOf(this.#rootOf(sandboxId));
+    return existsSync(dir) ? dir : undefined;
+  }
+
+  /** With a range of ids of its own where that can be had. The processes of strong sandboxes are its kernel's, whatever their ids are. */
+  async #mount({ sandboxId, isolation }: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
+    const { ranges, areGiven } = this.#parts.ids;
+    const canHave = areGiven && isolation === "standard" && ranges && [root.dir, ...options.lowers].every((dir) => ranges.canShow(dir));
+    const range = canHave ? ranges.claims.take(sandboxId) : undefined;
+    const dir = mergedOf(root);
+    if (!ranges || range === undefined) {
+      ranges?.claims.release(sandboxId);
+      await mountRoot(root, options);
+      return { dir, stage: dir, range: undefined };
+    }
+    const stage = ranges.stageOf(sandboxId);
+    await ranges.show(sandboxId, range, (place) => mountRoot({ ...root, stage }, { ...options, place }));
+    return { dir, stage, range };
+  }
+
+  /** With all places where it may be mounted. */
+  #everywhere(sandboxId: string): Root {
+    return { ...this.#rootOf(sandboxId), stage: this.#parts.ids.ranges?.stageOf(sandboxId) };
   }
 
   /** Limits what a sandbox may store, where the kernel can. */
@@ -89,17 +130,18 @@ export class Roots {
 
   /** Unmounts the files of a sandbox, if it has any here, and keeps them. */
   async unmount(sandboxId: string): Promise<void> {
-    await unmountRoot(this.#rootOf(sandboxId));
+    await unmountRoot(this.#everywhere(sandboxId));
   }
 
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
-    const root = this.#rootOf(sandboxId);
+    const root = this.#everywhere(sandboxId);
     if (existsSync(root.dir)) {
       await unmountRoot(root);
       await this.#storageOf(sandboxId).remove(root.dir);
     }
     this.#parts.mounted.delete(sandboxId);
+    this.#parts.ids.ranges?.claims.release(sandboxId);
   }
 
   /** Removes the files of unknown sandboxes. */

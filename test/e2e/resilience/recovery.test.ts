@@ -12,7 +12,8 @@ import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
 import { testInstance } from "../../helpers/prepare.ts";
-import { startStack } from "../../helpers/stack.ts";
+import { TestProcess } from "../../helpers/process.ts";
+import { type Stack, startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const { path: dataDir } = fixture(temporaryFolder("recovery", 0o755));
@@ -38,16 +39,41 @@ test("containers can be listed, removed and started after the pause process and 
 });
 
 test("a sandbox runs again after the worker, its sandboxes and the pause process were killed at once", async () => {
-  const store = await fixture(OwnStore.make());
-  const stack = await fixture(startStack({ name: "killed", settings: store.settings }));
-  const api = new Api(stack);
-  const id = await api.create();
+  const { stack, runs } = await startOne();
   killNamespace(stack.instance);
   await stack.worker.kill9();
   await stack.worker.start();
-  await until("it runs", async () => (await api.call<{ status: string }>("GET", `/v1/sandboxes/${id}`)).body.status === "running");
+  await until("it runs", runs);
   assert.equal((await stack.containers())[0]?.running, true);
 });
+
+test("a sandbox has ids of its own from its next start on, or those of the worker where that is turned off", async () => {
+  const { stack, runs } = await startOne();
+  const { spec } = stack.worker;
+  const shared = new TestProcess({ ...spec, env: { ...spec.env, SANDGATE_USER_IDS: "shared" } });
+  const rootOf = async (): Promise<number> => {
+    await until("it runs", runs);
+    const { pid } = (await stack.containers())[0] ?? assert.fail();
+    return Number(/^\s*0\s+(\d+)/.exec(readFileSync(`/proc/${pid}/uid_map`, "utf8"))?.[1]);
+  };
+  const own = await rootOf();
+  assert.notEqual(own, stack.instance.account.uid);
+  await stack.worker.stop();
+  await shared.start();
+  assert.equal(await rootOf(), stack.instance.account.uid);
+  await shared.stop();
+  await stack.worker.start();
+  assert.equal(await rootOf(), own);
+});
+
+/** An installation with one sandbox, which stops with its worker. */
+async function startOne(): Promise<{ stack: Stack; runs: () => Promise<boolean> }> {
+  const store = await fixture(OwnStore.make());
+  const stack = await fixture(startStack({ name: "killed", settings: { ...store.settings, SANDGATE_STOP_SANDBOXES: "true" } }));
+  const api = new Api(stack);
+  const id = await api.create();
+  return { stack, runs: async () => (await api.call<{ status: string }>("GET", `/v1/sandboxes/${id}`)).body.status === "running" };
+}
 
 function podman(...args: string[]): Promise<string> {
   return run(inPodmanNamespace(instance, ["podman", ...args]), { env: accountEnvironment(instance), cwd: "/" });

@@ -3,8 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
+import { until } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
 import { strongRuntime } from "../host/strong.ts";
+import { rootIdOf } from "../ids/ranges.ts";
 import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { reaperPath } from "./first-process.ts";
@@ -12,6 +14,8 @@ import { groupOfContainer, type SandboxGroup } from "./groups.ts";
 import { strongProcesses } from "./strong.ts";
 
 const stateTimeoutMs = 10_000;
+const endTimeoutMs = 10_000;
+const ownFiles = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 
 /** The OCI runtime that runs a container. */
 export const runtimeOf = ({ runtime }: Pick<Host, "runtime">, isolation: Isolation): string => (isolation === "strong" ? strongRuntime : runtime);
@@ -25,6 +29,8 @@ export interface Container {
   readonly pidNamespace: string;
   /** Host pids of what runs before any command. */
   readonly pids: readonly number[];
+  /** The id that root of the container has in the worker's user namespace; the container's other ids follow it. */
+  readonly firstId: number;
   /** The writable layer on the host; undefined when the storage driver has none. */
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
@@ -34,6 +40,8 @@ export interface Container {
   readonly networkPids: readonly number[];
   /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
   readonly hasReaper: boolean;
+  /** Files of Podman's that are the container's to write, such as /etc/hosts. */
+  readonly ownFiles: readonly string[];
 }
 
 /** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
@@ -41,6 +49,7 @@ interface ProcessTemplate {
   readonly env?: readonly string[];
   readonly cwd: string;
   readonly user?: { readonly uid: number; readonly gid: number };
+  readonly rlimits?: readonly object[];
   readonly [field: string]: unknown;
 }
 
@@ -53,7 +62,7 @@ interface RuntimeState {
 interface Bundle {
   readonly process: ProcessTemplate;
   readonly root: { readonly path: string };
-  readonly mounts?: readonly { readonly destination: string }[];
+  readonly mounts?: readonly { readonly destination: string; readonly source?: string }[];
   readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
@@ -70,10 +79,12 @@ export async function inspectContainer(host: Host, containerId: string, isolatio
     pids: isolation === "strong" ? strongProcesses(state.pid) : [state.pid],
     initPid: state.pid,
     pidNamespace,
+    firstId: isolation === "strong" ? 0 : rootIdOf(state.pid),
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
     networkPids: networkPids(bundle),
+    ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
     hasReaper: (bundle.mounts ?? []).some(({ destination }) => destination === reaperPath),
   };
 }
@@ -101,6 +112,19 @@ function recordOfCrun(crunDir: string, containerId: string): RuntimeState | unde
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Ends the processes of a container that are out of reach, because the user namespace in which theirs was made is gone: everything
+ * but them was killed. Their own user may still end them. Does nothing to a container that can be reached.
+ *
+ * @param firstId the id that root of the container has here
+ */
+export async function endUnreachable({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string, firstId: number): Promise<boolean> {
+  const pid = runtime === "crun" ? recordOfCrun(crunDir, containerId)?.pid : undefined;
+  if (pid === undefined || pidNamespaceOf(pid)) return false;
+  await run("setpriv", ["--reuid", String(firstId), "--clear-groups", "--", "kill", "-s", "KILL", String(pid)], { timeoutMs: endTimeoutMs });
+  return until(() => startTimeOf(pid) === undefined, { timeoutMs: endTimeoutMs, pollMs: 10 });
 }
 
 /** A container whose processes exist, running or frozen; undefined when they are gone. */

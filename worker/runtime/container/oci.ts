@@ -7,12 +7,13 @@ import { join } from "node:path";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
+import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
 import { childrenOf, killTree } from "../process/proc.ts";
 import { type Descriptors, startProgram } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
-import { type Container, findContainer, inspectContainer, runtimeOf } from "./container.ts";
+import { type Container, endUnreachable, findContainer, inspectContainer, runtimeOf } from "./container.ts";
 import { thawAbandoned } from "./freezer.ts";
 import { streamsOf } from "./interactive.ts";
 import { Standstills } from "./standstill.ts";
@@ -114,6 +115,11 @@ export class OciRuntime {
   async thawAbandoned(containerId: string, isolation: Isolation): Promise<void> {
     const container = await findContainer(runtimeOf(this.#host, isolation), containerId);
     if (container) thawAbandoned(container);
+  }
+
+  /** Ends what is left of a container with ids of its own, if it is out of reach. @returns whether it was */
+  endUnreachable(containerId: string, range: number): Promise<boolean> {
+    return endUnreachable(this.#host, containerId, firstIdOf(range));
   }
 
   /** Kills commands that an earlier process of this worker started and that nobody waits for any more. */

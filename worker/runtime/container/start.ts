@@ -77,8 +77,8 @@ export function startFailure(log: string, spec: ProcessSpec, container: Containe
     const message = `the working directory ${container.process.cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;
     return new SandgateError("unprocessable", message, { reason: "no_such_working_dir", cause });
   }
-  // At the process limit, the runtime may even fail to enter its usual working directory.
-  if (/resource temporarily unavailable/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
+  // At the process limit, the runtime may even fail to enter its usual working directory, or lose its process in the container.
+  if (/resource temporarily unavailable|fail startup|sync socket/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
     return new SandgateError("unavailable", "the sandbox, or all sandboxes of its worker together, have as many processes as they may have", { cause });
   }
   if (aboutDirectory.test(log))

@@ -4,8 +4,8 @@ import { openInside } from "../../../shared/util/libc.ts";
 
 const superuser = { uid: 0, gid: 0 };
 
-/** Makes a folder, and those above it, unless it is there or something else is in the way. @param path as seen in the sandbox. */
-export function makeFolderInside(root: string, path: string, owner = superuser): void {
+/** Makes a folder, and those above it, unless it is there or something else is in the way. @param path as seen in the sandbox @param firstId what its root's id is here */
+export function makeFolderInside(root: string, path: string, owner = superuser, firstId = 0): void {
   const steps = path.split("/").filter(Boolean);
   if (steps.length === 0) return;
   const rootFd = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -14,7 +14,7 @@ export function makeFolderInside(root: string, path: string, owner = superuser):
     for (const [index, name] of steps.entries()) {
       const here = steps.slice(0, index + 1).join("/");
       const isLast = index === steps.length - 1;
-      const made = openInside(rootFd, here) ?? makeIn(parent, name, isLast ? owner : superuser, () => openInside(rootFd, here));
+      const made = openInside(rootFd, here) ?? makeIn(parent, name, ownerFrom(firstId, isLast ? owner : superuser), () => openInside(rootFd, here));
       if (parent !== rootFd) closeSync(parent);
       parent = rootFd;
       if (made === undefined) return;
@@ -25,6 +25,8 @@ export function makeFolderInside(root: string, path: string, owner = superuser):
     closeSync(rootFd);
   }
 }
+
+const ownerFrom = (firstId: number, { uid, gid }: typeof superuser): typeof superuser => ({ uid: firstId + uid, gid: firstId + gid });
 
 function makeIn(parent: number, name: string, { uid, gid }: typeof superuser, open: () => number | undefined): number | undefined {
   const dir = `/proc/self/fd/${parent}/${name}`;

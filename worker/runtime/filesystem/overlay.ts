@@ -1,8 +1,9 @@
 /** The root file systems of sandboxes, which the worker assembles itself: a writable folder over snapshot layers and an image. */
-import { existsSync } from "node:fs";
-import { mkdir, rm, symlink } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { existsSync, mkdirSync } from "node:fs";
+import { mkdir, rm, rmdir, symlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
+import { detachMount, mountAgain } from "../../../shared/util/libc.ts";
 import { mountAt } from "../../../shared/util/mounts.ts";
 import { isOutOfDisk, run } from "../process/run.ts";
 
@@ -12,6 +13,8 @@ const mountTriesMax = 20;
 /** The folder of one root file system. Its parts have the same names as in Podman's own. */
 export interface Root {
   readonly dir: string;
+  /** The folder in which it is mounted once more, for a container with other ids than the worker's. */
+  readonly stage?: string | undefined;
 }
 
 export const mergedOf = ({ dir }: Root): string => join(dir, "merged");
@@ -24,25 +27,29 @@ export interface MountOptions {
   readonly scratch: string;
   /** The command that makes the root's folder; undefined for one that exists. */
   readonly make?: readonly string[] | undefined;
+  /** What a folder is called where it is seen with the ids of the container, if those are not its own. */
+  readonly place?: (dir: string) => string;
 }
 
 /**
- * Mounts a root. One that is mounted is left unchanged.
+ * Mounts a root, which is not mounted.
  *
  * @throws {SandgateError} `insufficient_storage`, `internal_error`, also when a root that should exist is not there.
  */
-export async function mountRoot(root: Root, { lowers, scratch, make = [] }: MountOptions): Promise<void> {
-  if (make.length === 0 && isMounted(root)) return;
+export async function mountRoot(root: Root, { lowers, scratch, make = [], place = asItIs }: MountOptions): Promise<void> {
   if (make.length === 0 && !existsSync(writableOf(root))) throw unmountable("they are not there any more");
   // The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers.
   const links = join(scratch, basename(root.dir));
   await rm(links, { recursive: true, force: true });
   await mkdir(links, { recursive: true, mode: 0o700 });
   try {
-    await Promise.all([root.dir, ...lowers].map((folder, index) => symlink(folder, join(links, index === 0 ? "root" : String(index)))));
-    const options = `lowerdir=${lowers.map((_, index) => index + 1).join(":")},upperdir=root/diff,workdir=root/work,userxattr`;
+    const [top = ""] = lowers;
+    const named = { root: root.dir, top, upper: place(root.dir), ...Object.fromEntries(lowers.map((folder, index) => [index + 1, place(folder)])) };
+    await Promise.all(Object.entries(named).map(([name, folder]) => symlink(folder, join(links, name))));
+    const options = `lowerdir=${lowers.map((_, index) => index + 1).join(":")},upperdir=upper/diff,workdir=upper/work,userxattr`;
     const result = await run("sh", ["-c", mountScript, "sh", options, ...make], { timeoutMs: mountTimeoutMs, cwd: links });
     if (result.exitCode !== 0) throw unmountable(result.stderr);
+    if (root.stage !== undefined) mountForContainer(root, root.stage);
   } finally {
     await rm(links, { recursive: true, force: true });
   }
@@ -64,7 +71,7 @@ shift
 if [ ! -d root/diff ]; then
   [ ! -e root/diff.partial ] || rm -rf root/diff.partial
   mkdir root/diff.partial
-  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=1 . |
+  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=top . |
     tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=root/diff.partial
   mv -T root/diff.partial root/diff
 fi
@@ -87,12 +94,31 @@ function unmountable(why: string): SandgateError {
   return new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause });
 }
 
-/** Unmounts a root, if it is mounted. */
-export async function unmountRoot(root: Root): Promise<void> {
-  if (!isMounted(root)) return;
-  // A process that is about to end may still be in it.
-  const result = await run("umount", ["--lazy", mergedOf(root)], { timeoutMs: mountTimeoutMs });
-  if (result.exitCode !== 0) throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause: new Error(result.stderr) });
+function mountForContainer(root: Root, stage: string): void {
+  try {
+    mkdirSync(stage, { recursive: true });
+    mountAgain(mergedOf(root), stage);
+  } catch (error) {
+    throw unmountable(String(error));
+  }
 }
 
-const isMounted = (root: Root): boolean => mountAt(mergedOf(root)) !== undefined;
+/** Unmounts a root, if it is mounted. */
+export async function unmountRoot(root: Root): Promise<void> {
+  for (const dir of placesOf(root)) if (mountAt(dir)) unmountNow(dir);
+  if (root.stage === undefined) return;
+  for (const dir of [root.stage, dirname(root.stage)]) await rmdir(dir).catch(() => {}); // There is none.
+}
+
+/** Unmounts what is mounted at a folder. A process that is about to end may still be in it. */
+export function unmountNow(dir: string): void {
+  try {
+    detachMount(dir);
+  } catch (cause) {
+    throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause });
+  }
+}
+
+const placesOf = (root: Root): string[] => [mergedOf(root), ...(root.stage === undefined ? [] : [root.stage])];
+
+const asItIs = (dir: string): string => dir;

@@ -10,7 +10,7 @@ import { run } from "../process/run.ts";
 import { endNow, reportOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
-import { type ContainerFiles, type ContainerSpec, containerSpec } from "./spec.ts";
+import { type ContainerFiles, type ContainerSpec, containerSpec, rangeLabel } from "./spec.ts";
 import type { SpecGenerator } from "./spec-generator.ts";
 
 const deleteTimeoutMs = 10_000;
@@ -19,6 +19,7 @@ export interface ListedContainer {
   readonly containerId: string;
   readonly sandboxId: string;
   readonly running: boolean;
+  readonly range: number | undefined;
 }
 
 interface Parts {
@@ -121,6 +122,7 @@ export class Podman {
       containerId: Id,
       sandboxId: Labels["sandgate.sandbox"] ?? "",
       running: State === "running",
+      range: Labels[rangeLabel] === undefined ? undefined : Number(Labels[rangeLabel]),
     }));
   }
 

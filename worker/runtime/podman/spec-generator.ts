@@ -22,6 +22,13 @@ interface Namespace {
   readonly nsmode: string;
 }
 
+/** Ids of a container, and where they begin in the namespace in which Podman runs. */
+interface IdMap {
+  readonly container_id: number;
+  readonly host_id: number;
+  readonly size: number;
+}
+
 export interface SpecGenerator {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -38,6 +45,14 @@ export interface SpecGenerator {
   readonly hostname?: string;
   readonly mounts?: readonly Mount[];
   readonly netns: Namespace;
+  readonly userns?: Namespace;
+  /** Of a container with a user namespace of its own. */
+  readonly idmappings?: {
+    readonly HostUIDMapping: false;
+    readonly HostGIDMapping: false;
+    readonly UIDMap: readonly IdMap[];
+    readonly GIDMap: readonly IdMap[];
+  };
   readonly network_options?: Readonly<Record<string, readonly string[]>>;
   readonly cgroups_mode?: "disabled";
   readonly resource_limits?: {

@@ -5,9 +5,12 @@ import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
+import { firstIdOf, idsPerSandbox } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
+/** Tells which range of ids a container has. */
+export const rangeLabel = "sandgate.range";
 const cpuPeriodMicros = 100_000;
 
 /** What a sandbox asks for. */
@@ -23,6 +26,8 @@ export interface ContainerSpec {
 export interface ContainerFiles {
   readonly dir: string;
   readonly base: BaseImage;
+  /** Of ids that it has for itself; undefined for those of the worker. */
+  readonly range: number | undefined;
 }
 
 export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
@@ -37,7 +42,7 @@ export function containerSpec(
   const limited = limits(host, config, spec);
   return {
     name: containerName(spec.sandboxId),
-    labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`]),
+    labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`, ...rangeLabels(files)]),
     entrypoint: [initPath],
     command: ["-P"],
     hostname: `sandbox-${shortOf(spec.sandboxId)}`,
@@ -49,12 +54,22 @@ export function containerSpec(
     sdnotifyMode: "ignore",
     httpproxy: false,
     ...rootOf(files),
+    ...idsOf(files),
     ...networkOf(spec.network === "none" ? "none" : host.network),
     ...isolated,
     ...limited,
     mounts: [program(host.initBinary, initPath), ...(host.reaperBinary ? [program(host.reaperBinary, reaperPath)] : []), ...isolated.mounts],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
   };
+}
+
+const rangeLabels = ({ range }: ContainerFiles): string[] => (range === undefined ? [] : [`${rangeLabel}=${range}`]);
+
+/** A user namespace of its own for a container with ids of its own. */
+function idsOf({ range }: ContainerFiles) {
+  if (range === undefined) return {};
+  const map = [{ container_id: 0, host_id: firstIdOf(range), size: idsPerSandbox }];
+  return { userns: { nsmode: "private" }, idmappings: { HostUIDMapping: false, HostGIDMapping: false, UIDMap: map, GIDMap: map } as const };
 }
 
 const program = (source: string, destination: string): Mount => ({ type: "bind", source, destination, options: ["ro", "rprivate", "rbind"] });

@@ -49,6 +49,16 @@ export class PrivilegedHelper {
     await this.#ask("volume.grow", { bytes });
   }
 
+  /**
+   * Mounts what is below a folder at another one as well, with the ids of a range in place of those on disk.
+   *
+   * @param source and @param target descriptors of folders of this worker
+   * @throws {SandgateError} `unavailable` if there is no helper any more, otherwise `internal_error`
+   */
+  async mapIds(range: number, source: number, target: number): Promise<void> {
+    await this.#ask("ids.map", { range, source, target });
+  }
+
   /** Fails the requests that wait for replies. */
   close(): void {
     this.#end();

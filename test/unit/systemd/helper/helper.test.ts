@@ -33,6 +33,8 @@ const volumes = [
 ];
 const [volume, other] = volumes.map(({ found }) => (isVolume(found) ? found : assert.fail(found.reason))) as [Volume, Volume];
 const image = volume.image ?? assert.fail();
+/** None that could be shown anything: what it can be is in ids.test.ts. */
+const worker = { pid: process.pid, account: instance.account };
 
 const opened: PrivilegedHelper[] = [];
 afterEach(() => opened.splice(0).forEach((helper) => helper.close()));
@@ -59,7 +61,7 @@ async function socketPair(): Promise<[ours: Socket, theirs: Socket]> {
 }
 async function connect(served: Volume = volume): Promise<Socket> {
   const [ours, theirs] = await socketPair();
-  serve(theirs, theirs, served);
+  serve(theirs, theirs, { volume: served, worker });
   return ours;
 }
 async function client(served?: Volume): Promise<PrivilegedHelper> {
@@ -155,7 +157,7 @@ test("more requests than may wait end the connection, also when their replies ar
   assert.ok(await isEnded(lines(requestsMax + 1)));
   const [ours, theirs] = await socketPair();
   const unread = new Writable({ write: () => {} });
-  serve(theirs, unread, volume);
+  serve(theirs, unread, { volume, worker });
   ours.write(lines(requestsMax));
   await until("all are carried out", () => unread.writableLength > requestsMax * 10);
   ours.write(lines(1));
@@ -210,7 +212,7 @@ test("requests fail when the helper has gone, and those that would break the rul
 test("a start without the rights of root has a helper in a process of its own, for as long as the connection lasts", async () => {
   const [ours, theirs] = await socketPair();
   const { path, id } = await subvolume(volume);
-  const command = helperCommand({ ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } }, instance.paths);
+  const command = helperCommand({ volume: { ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } }, worker }, instance.paths);
   relay(theirs, command);
   const helper = new PrivilegedHelper(ours);
   await helper.setQuota(id, 3 * MiB);

@@ -30,7 +30,11 @@ const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", 
 
 function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound") {
   const on = { host: { ...host, ...changes }, config, workerId: "wk_1" };
-  return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation: "standard" }, { dir: "/roots/merged", base });
+  return containerSpec(
+    on,
+    { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation: "standard" },
+    { dir: "/roots/merged", base, range: undefined },
+  );
 }
 
 test("a container gets the image's variables that have a value, and none of the worker's", () => {

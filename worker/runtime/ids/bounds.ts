@@ -1,0 +1,36 @@
+/**
+ * What a sandbox with ids of its own may take of what the kernel counts by user. It counts for the users of each sandbox, and
+ * again for the worker's user, who has made their namespaces. So each gets a part, and what one takes leaves enough for others.
+ */
+import { readFileSync } from "node:fs";
+import { SandgateError } from "../../../shared/errors.ts";
+import { hardLimit } from "../host/kernel.ts";
+import { run } from "../process/run.ts";
+
+const timeoutMs = 10_000;
+const parts = 4;
+
+/** By their names in /proc/sys/user, those that the machine has for a user. */
+const bounded = { max_inotify_instances: "max_user_instances", max_inotify_watches: "max_user_watches" };
+
+/**
+ * The limit of a command's signals that wait, for the OCI runtime. As a limit of the container it would also be one of all sandboxes
+ * together: the kernel remembers what limits a user namespace was made with.
+ */
+export function signalsLimit(): object {
+  const count = Math.floor(hardLimit("Max pending signals") / parts);
+  return { type: "RLIMIT_SIGPENDING", soft: count, hard: count };
+}
+
+/** Sets the limits of the user namespace of a process, which only a process in it can do. @throws {SandgateError} `internal_error` */
+export async function boundUser(pid: number): Promise<void> {
+  const values = Object.entries(bounded).flatMap(([name, host]) => [
+    `/proc/sys/user/${name}`,
+    String(Math.floor(Number(readFileSync(`/proc/sys/fs/inotify/${host}`, "utf8")) / parts)),
+  ]);
+  const script = 'while [ $# -gt 0 ]; do echo "$2" > "$1" || exit 1; shift 2; done';
+  const result = await run("nsenter", ["-t", String(pid), "-U", "--", "sh", "-c", script, "sh", ...values], { timeoutMs });
+  if (result.exitCode !== 0) {
+    throw new SandgateError("internal_error", "the sandbox could not be given limits of its own", { cause: new Error(result.stderr) });
+  }
+}

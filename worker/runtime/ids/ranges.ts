@@ -1,0 +1,115 @@
+/**
+ * Ranges of ids: each sandbox has 65,536 of its own, so that what the kernel counts by user, such as keys, watches and signals,
+ * counts for one sandbox only, and who escapes from it is nobody. Files keep the ids of Podman's namespace on disk, whatever range
+ * a sandbox has; they are shown with those of the range by mounts that only the privileged helper can make.
+ */
+import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from "node:fs";
+import { join, relative } from "node:path";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { mountAt } from "../../../shared/util/mounts.ts";
+import { unmountNow } from "../filesystem/overlay.ts";
+import type { PrivilegedHelper } from "../privileged/helper.ts";
+import type { Claims } from "./claims.ts";
+
+export const idsPerSandbox = 65_536;
+
+/** The first id of a range, in Podman's namespace: before it are its root, and the ids that sandboxes without a range share. */
+export const firstIdOf = (range: number): number => 1 + idsPerSandbox * (range + 1);
+
+/** Whose ids a process has: 0 in Podman's own namespace, else the id that its root has there. */
+export function rootIdOf(pid: number): number {
+  // A process in our own namespace is shown with the ids of the host.
+  if (namespaceOf(pid) === namespaceOf("self")) return 0;
+  const [, first] = (attempt(() => readFileSync(`/proc/${pid}/uid_map`, "utf8")) ?? "").trim().split(/\s+/);
+  return Number(first ?? 0);
+}
+
+const namespaceOf = (pid: number | "self"): string | undefined => attempt(() => readlinkSync(`/proc/${pid}/ns/user`));
+
+/** Folders that the root file systems of sandboxes are made of. */
+export interface Trees {
+  /** Where they are shown once more for the helper: a folder on the volume. */
+  readonly dir: string;
+  /** The worker's folder on the volume, and Podman's layers of images. */
+  readonly shown: Readonly<Record<"volume" | "images", string>>;
+}
+
+interface Parts {
+  readonly helper: PrivilegedHelper;
+  readonly trees: Trees;
+  /** A folder of this worker that ids of every range may pass, for mounts only. */
+  readonly stage: string;
+  readonly claims: Claims;
+}
+
+export class IdRanges {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get claims(): Claims {
+    return this.#parts.claims;
+  }
+
+  /** Where a sandbox's root is mounted for its container. */
+  stageOf(sandboxId: string): string {
+    return join(this.#folderOf(sandboxId), "root");
+  }
+
+  /** Whether a folder is among those that can be shown. */
+  canShow(dir: string): boolean {
+    return this.#treeOf(dir) !== undefined;
+  }
+
+  /**
+   * Shows all folders with the ids of a range while `use` runs.
+   *
+   * @param use gets what a folder is called meanwhile
+   * @throws {SandgateError} `unavailable`, `internal_error`
+   */
+  async show<T>(sandboxId: string, range: number, use: (place: (dir: string) => string) => Promise<T>): Promise<T> {
+    const { helper, trees } = this.#parts;
+    const target = this.#shownOf(sandboxId);
+    this.hide(sandboxId);
+    mkdirSync(target, { recursive: true, mode: 0o700 });
+    // Nobody else passes it, not even who has escaped from another sandbox.
+    chownSync(this.#folderOf(sandboxId), firstIdOf(range), firstIdOf(range));
+    const [from, to] = [trees.dir, target].map((dir) => openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY)) as [number, number];
+    try {
+      await helper.mapIds(range, from, to);
+      return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
+    } finally {
+      for (const fd of [from, to]) closeSync(fd);
+      this.hide(sandboxId);
+    }
+  }
+
+  /** Ends that, also for an earlier process. Mounts over these folders go on. */
+  hide(sandboxId: string): void {
+    const target = this.#shownOf(sandboxId);
+    if (!existsSync(target)) return;
+    while (mountAt(target)) unmountNow(target);
+    rmdirSync(target);
+  }
+
+  /** Ends it for all sandboxes, after an earlier process was killed. */
+  hideAll(): void {
+    for (const name of readdirSync(this.#parts.stage)) this.hide(name);
+  }
+
+  #shownOf(sandboxId: string): string {
+    return join(this.#folderOf(sandboxId), "files");
+  }
+
+  #folderOf(sandboxId: string): string {
+    return join(this.#parts.stage, sandboxId);
+  }
+
+  /** The folder as it is called below the shown ones. */
+  #treeOf(dir: string): string | undefined {
+    const found = Object.entries(this.#parts.trees.shown).find(([, tree]) => dir.startsWith(`${tree}/`));
+    return found && join(found[0], relative(found[1], dir));
+  }
+}
