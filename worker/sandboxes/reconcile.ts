@@ -11,8 +11,9 @@ import type { LiveSandbox } from "./registry.ts";
 
 const retries = { firstMs: 100, maxMs: 5_000 };
 
-/** Adopts, finishes or marks as lost every sandbox, and removes containers without a record. */
+/** Adopts, finishes or marks as lost every sandbox, and removes containers without a record or unknown to Podman. */
 export async function reconcile(context: WorkerContext): Promise<void> {
+  await context.podman.endUnknown();
   const containers = await untilReachable(context, await context.podman.list());
   const byId = new Map(containers.map((container) => [container.sandboxId, container]));
   const known = new Set([...context.sandboxes.all()].map(({ record }) => record.id));

@@ -7,7 +7,7 @@ import { attempt } from "../../../shared/util/attempt.ts";
 import { runtimeOf } from "../container/container.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
-import { endNow, reportOf } from "./monitor.ts";
+import { endMonitors, endNow, monitorsOf, reportOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
 import { type ContainerFiles, type ContainerSpec, containerSpec, rangeLabel } from "./spec.ts";
@@ -20,6 +20,14 @@ export interface ListedContainer {
   readonly sandboxId: string;
   readonly running: boolean;
   readonly range: number | undefined;
+}
+
+/** A container as Podman's list has it. */
+interface Described {
+  readonly Id: string;
+  readonly Names: readonly string[];
+  readonly State: string;
+  readonly Labels: Readonly<Record<string, string>>;
 }
 
 interface Parts {
@@ -103,20 +111,23 @@ export class Podman {
     const answer = await this.#service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
     if (!isDone(answer) && answer.status !== 404) throw failure("remove the container", answer);
     this.#ids.delete(nameOrId);
-    // Podman does not know that it had the runtime make the container if it was killed in doing so.
-    for (const id of new Set([...ended, known])) {
-      if (existsSync(join(host.crunDir, id))) await this.#forget(id, "standard");
-      if (attempt(() => readdirSync(host.strongDir))?.some((name) => name.startsWith(id))) await this.#forget(id, "strong");
-      rmSync(reportOf(host.podmanRunDir, id), { force: true });
-    }
+    for (const id of new Set([...ended, known])) await this.#forgetEnded(id);
+  }
+
+  /** Ends what runs in containers that Podman does not know, because it was killed as it started them. */
+  async endUnknown(): Promise<void> {
+    const { podmanRunDir } = this.#parts.host;
+    // Looked for before the list is made, which knows all that is started meanwhile.
+    const monitors = monitorsOf(podmanRunDir);
+    const known = new Set((await this.#listed({})).map(({ Id }) => Id));
+    const unknown = monitors.filter(({ containerId }) => !known.has(containerId));
+    await endMonitors(podmanRunDir, unknown);
+    for (const { containerId } of unknown) await this.#forgetEnded(containerId);
   }
 
   /** The containers of this worker, running or not. */
   async list(): Promise<ListedContainer[]> {
-    const filters = JSON.stringify({ label: [`sandgate.worker=${this.#parts.workerId}`] });
-    const answer = await this.#service.repeat({ method: "GET", path: "/containers/json", query: { all: "true", filters } });
-    if (!isDone(answer)) throw failure("list the containers", answer);
-    const containers = JSON.parse(answer.text) as { Id: string; Names: string[]; State: string; Labels: Record<string, string> }[];
+    const containers = await this.#listed({ label: [`sandgate.worker=${this.#parts.workerId}`] });
     for (const { Id, Names } of containers) for (const name of Names) this.#ids.set(name, Id);
     return containers.map(({ Id, State, Labels }) => ({
       containerId: Id,
@@ -124,6 +135,23 @@ export class Podman {
       running: State === "running",
       range: Labels[rangeLabel] === undefined ? undefined : Number(Labels[rangeLabel]),
     }));
+  }
+
+  async #listed(filters: object): Promise<Described[]> {
+    const answer = await this.#service.repeat({ method: "GET", path: "/containers/json", query: { all: "true", filters: JSON.stringify(filters) } });
+    if (!isDone(answer)) throw failure("list the containers", answer);
+    return JSON.parse(answer.text) as Described[];
+  }
+
+  /** Removes what is left of a container that was ended: Podman does not know that it had the runtime make it if it was killed in doing so. */
+  async #forgetEnded(id: string): Promise<void> {
+    const { crunDir, strongDir, podmanRunDir } = this.#parts.host;
+    if (existsSync(join(crunDir, id))) await this.#forget(id, "standard");
+    const strong = attempt(() => readdirSync(strongDir))?.filter((name) => name.includes(id)) ?? [];
+    if (strong.length > 0) await this.#forget(id, "strong");
+    // gVisor's runtime knows nothing of a container that it was killed in making, but leaves its lock and its socket.
+    for (const name of strong) rmSync(join(strongDir, name), { force: true });
+    rmSync(reportOf(podmanRunDir, id), { force: true });
   }
 
   /** Has the OCI runtime forget a container. */

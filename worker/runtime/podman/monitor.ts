@@ -26,12 +26,13 @@ export async function endNow(runDir: string, nameOrId: string): Promise<string[]
   const noted = Number(attempt(() => readFileSync(join(runDir, "containers/overlay-containers", nameOrId, "userdata/conmon.pid"), "utf8")) ?? 0);
   // The note may be older than a restart of the machine, and the process id belong to another.
   const monitors = noted && isMonitor(noted, nameOrId) ? [noted] : noted ? [] : processIds().filter((pid) => isMonitor(pid, nameOrId));
-  return Promise.all(monitors.map((monitor) => end(runDir, monitor)));
+  const ended = await Promise.all(monitors.map((monitor) => end(runDir, monitor)));
+  // One that was about to end by itself does not say any more whose it was.
+  return ended.filter((containerId) => containerId !== "");
 }
 
 async function end(runDir: string, monitor: number): Promise<string> {
-  const args = commandLineOf(monitor);
-  const containerId = args[args.indexOf("-c") + 1] ?? "";
+  const containerId = containerOf(commandLineOf(monitor));
   // A monitor that is stopped reports nothing, and leaves its children their ids.
   attempt(() => process.kill(monitor, "SIGSTOP"));
   // These are the first process, or the runtime that makes it, whose children become the monitor's.
@@ -42,11 +43,35 @@ async function end(runDir: string, monitor: number): Promise<string> {
   return containerId;
 }
 
+/** Does the same to monitors that were found before. */
+export async function endMonitors(runDir: string, monitors: readonly Monitor[]): Promise<void> {
+  const living = monitors.filter(({ pid, containerId }) => isMonitor(pid, containerId));
+  await Promise.all(living.map(({ pid }) => end(runDir, pid)));
+}
+
+/** The monitor of a container. */
+export interface Monitor {
+  readonly pid: number;
+  readonly containerId: string;
+}
+
+/** All monitors that this installation's Podman has started. */
+export const monitorsOf = (runDir: string): Monitor[] =>
+  processIds().flatMap((pid) => {
+    const args = commandLineOf(pid);
+    const isOurs = isConmon(args) && args.some((word) => word.startsWith(`${runDir}/`));
+    return isOurs ? [{ pid, containerId: containerOf(args) }] : [];
+  });
+
 /** The file by which Podman learns that a container has ended. */
 export const reportOf = (runDir: string, containerId: string): string => join(runDir, "libpod/tmp/exits", containerId);
 
 /** @param nameOrId of the container */
 function isMonitor(pid: number, nameOrId: string): boolean {
   const args = commandLineOf(pid);
-  return /(^|\/)conmon$/.test(args[0] ?? "") && args.includes(nameOrId);
+  return isConmon(args) && args.includes(nameOrId);
 }
+
+const isConmon = (args: readonly string[]): boolean => /(^|\/)conmon$/.test(args[0] ?? "");
+
+const containerOf = (args: readonly string[]): string => args[args.indexOf("-c") + 1] ?? "";
