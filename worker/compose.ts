@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { workerAccess } from "../shared/bus/connect.ts";
-import { SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
+import { type Manifest, SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
 import { imageOfLayer, layersOf } from "../shared/bus/snapshot-layers.ts";
@@ -37,6 +37,7 @@ import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
+import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
@@ -144,10 +145,13 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   await rm(scratch, { recursive: true, force: true });
   const needed = (): Set<string> => imagesNeeded({ sandboxes, snapshots, mounted, inArchive: config.snapshotArchiveImages });
   const images = new Images({ config, store, puller: new ImagePull(config, ground.host, workerId), workerId, log, needed });
+  const neededFor = (manifest: Pick<Manifest, "layers" | "base">) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers);
+  const increments = new Increments({ snapshots, layers, archive, neededFor, log });
   const replicator = new Replicator({
     ...{ archive, bus: bulk, log, bytesPerS: config.snapshotArchiveBytesPerS },
     giveWay: (until) => urgent.whenQuiet(archiveWaitMsMax, until),
-    layersOf: ({ manifest }) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers),
+    layersOf: ({ manifest }) => neededFor(manifest),
+    storeDifference: (id, store) => increments.store(id, store),
     dirOf: async (id) => {
       const image = imageOfLayer(id);
       return image === undefined || layers.has(id) ? layers.dirOf(id) : store.folder(image);

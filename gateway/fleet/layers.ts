@@ -3,7 +3,7 @@
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { LayerRecords } from "../../shared/bus/layer-records.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
-import { layersOf } from "../../shared/bus/snapshot-layers.ts";
+import { storedLayersOf } from "../../shared/bus/snapshot-layers.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
 
 /** Purged per request: while the server removes pieces, it answers nothing else on the connection, and gigabytes at once would break it. */
@@ -103,7 +103,7 @@ export class LayerCollector {
 const allRecords = layerSubjects.record("*", "*");
 const allPieces = layerSubjects.pieces("*", "*", "*");
 
-const needed = ({ status, manifest }: SnapshotEntry): string[] => (status === "deleting" ? [] : layersOf(manifest).map(({ id }) => id));
+const needed = ({ status, manifest }: SnapshotEntry): string[] => (status === "deleting" ? [] : storedLayersOf(manifest).map(({ id }) => id));
 
 /** The layers that the snapshots of one worker need. */
 export const neededOf = (snapshots: readonly SnapshotEntry[], workerId: string): ReadonlySet<string> =>

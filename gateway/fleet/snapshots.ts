@@ -1,6 +1,6 @@
 /** The snapshots of all workers, in memory. */
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
-import { layersOf } from "../../shared/bus/snapshot-layers.ts";
+import { storedLayersOf } from "../../shared/bus/snapshot-layers.ts";
 import { Directory } from "./directory.ts";
 import type { EntryMirror } from "./entries.ts";
 import { type LayerCollector, neededOf } from "./layers.ts";
@@ -39,7 +39,7 @@ export class SnapshotDirectory extends Directory<SnapshotEntry> {
       await this.caughtUp();
       return neededOf([...this.mirror.values()], worker_id);
     };
-    const ids = layersOf(manifest).map(({ id }) => id);
+    const ids = storedLayersOf(manifest).map(({ id }) => id);
     await this.#layers.collect(worker_id, ids, inUse);
   }
 }

@@ -49,6 +49,8 @@ export const Manifest = Type.Object({
   base: BaseImage,
   /** Topmost first. */
   layers: Type.Array(Layer),
+  /** The layers in the object store, if they are others: the topmost ones are differences from earlier snapshots, which share those below. */
+  stored: Type.Optional(Type.Array(Layer)),
   cpu: Count,
   memory: Count,
   storage: Count,
@@ -82,6 +84,8 @@ export const SnapshotEntry = Type.Object({
   archived: Type.Enum([...archiveStates]),
   /** The call that made it, so that a repetition finds it. */
   attempt_id: Type.Optional(Id),
+  /** The layer that its sandbox's own files began as, if that was one of this worker. */
+  origin: Type.Optional(LayerId),
   manifest: Manifest,
 });
 export type SnapshotEntry = Static<typeof SnapshotEntry>;

@@ -1,5 +1,5 @@
 /** Images as layers: where a worker lacks the image below a snapshot, its content from the archive takes its place. */
-import type { BaseImage, Layer } from "./entries.ts";
+import type { BaseImage, Layer, Manifest } from "./entries.ts";
 
 const prefix = "image_";
 const idChars = 32;
@@ -14,6 +14,9 @@ export const imageOfLayer = (layerId: string): string | undefined => (layerId.st
 export function layersOf({ layers, base }: { readonly layers: readonly Layer[]; readonly base: BaseImage }): Layer[] {
   return [...layers, { id: baseLayerOf(base), size_bytes: 0 }];
 }
+
+/** What of them the object store has, or is to have. */
+export const storedLayersOf = (manifest: Manifest): Layer[] => layersOf({ ...manifest, layers: manifest.stored ?? manifest.layers });
 
 /** The layer with the content of an image. */
 export const baseLayerOf = (base: BaseImage): string => base.layer ?? imageLayerId(base.id);

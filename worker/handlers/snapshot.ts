@@ -28,8 +28,10 @@ export async function snapshot(context: WorkerContext, call: Request<"snapshot">
 export async function restore(context: WorkerContext, call: Request<"restore">): Promise<SandboxEntry> {
   const { manifest, image, worker_id, ...rest } = call;
   const isOwn = worker_id === context.workerId;
-  const layers = isOwn ? manifest.layers : manifest.layers.map((layer) => ({ ...layer, id: fetchedLayerId(layer.id, worker_id) }));
-  const from = { workerId: worker_id, layers: manifest.layers.map(({ id }) => id), base: baseLayerOf(manifest.base) };
+  const isHere = isOwn && manifest.layers.every(({ id }) => context.layers.has(id));
+  const stored = isHere ? manifest.layers : (manifest.stored ?? manifest.layers);
+  const layers = isOwn ? stored : stored.map((layer) => ({ ...layer, id: fetchedLayerId(layer.id, worker_id) }));
+  const from = { workerId: worker_id, layers: stored.map(({ id }) => id), base: baseLayerOf(manifest.base) };
   const base = isOwn ? manifest.base : { ...manifest.base, layer: fetchedLayerId(from.base, worker_id) };
   const root = { base, layers, from, ...(image === undefined ? {} : { over: image }) };
   const created = { ...rest, image: image ?? manifest.image, network: manifest.network };

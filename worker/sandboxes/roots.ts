@@ -204,6 +204,6 @@ const rootIn = (storage: FileStorage, sandboxId: string): Root => ({ dir: join(r
 /** What remains below a sandbox whose own files began as the topmost layer. */
 function withoutTop(source: RootSource, top: Layer): RootSource {
   const { layers, from } = source;
-  const fetched = isFetchedLayer(top.id) ? { fetched: top } : {};
-  return { ...source, ...fetched, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
+  const began = isFetchedLayer(top.id) ? { fetched: top } : { origin: top.id };
+  return { ...source, ...began, layers: layers.slice(1), ...(from ? { from: { ...from, layers: from.layers.slice(1) } } : {}) };
 }

@@ -1,4 +1,5 @@
 /** The layers of this worker: folders that never change once complete, and are removed when nothing refers to them. */
+import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layer } from "../../shared/bus/entries.ts";
@@ -51,6 +52,18 @@ export class Layers {
   copyable(id: string): string | undefined {
     const { first } = this.#storages;
     return first.copies && this.#whole.get(id) === first ? join(layersFolder(first), id) : undefined;
+  }
+
+  /** Runs work with a copy of a `copyable` layer, which it may change. */
+  async withCopy<T>(id: string, work: (dir: string) => Promise<T>): Promise<T> {
+    const { first } = this.#storages;
+    const copy = join(layersFolder(first), `${randomUUID()}${partialSuffix}`);
+    try {
+      await first.copy(join(layersFolder(first), id), copy);
+      return await work(first.contentOf(copy));
+    } finally {
+      await this.#discard(first, copy);
+    }
   }
 
   /**

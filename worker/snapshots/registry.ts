@@ -1,6 +1,6 @@
 /** The snapshots of this worker: records on disk, entries in the directory, and the only way to change their state. */
 
-import type { SnapshotEntry } from "../../shared/bus/entries.ts";
+import type { Layer, Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { nextArchiveState, nextSnapshotState, type SnapshotEvent } from "../../shared/state/snapshot.ts";
@@ -82,6 +82,18 @@ export class Snapshots {
     await this.#directory.change(id, (entry) => ({ ...entry, ...sizes }));
     const record = this.#records.get(id);
     if (record) this.#records.set(id, { ...record, ...sizes });
+  }
+
+  /**
+   * Notes which layers are to be in the object store for the snapshot, first on disk, then in the directory: from then on they
+   * are not removed from there. @throws {SandgateError} `unavailable`.
+   */
+  async noteLayers(id: string, stored: readonly Layer[] | undefined): Promise<void> {
+    const record = this.#records.get(id);
+    if (record?.status !== "ready") return;
+    const change = ({ stored: _, ...manifest }: Manifest): Manifest => ({ ...manifest, ...(stored ? { stored: [...stored] } : {}) });
+    await this.#keep({ ...record, manifest: change(record.manifest) });
+    await this.#directory.change(id, (entry) => ({ ...entry, manifest: change(entry.manifest) }));
   }
 
   /** Removes the record of a snapshot that was never completed. */

@@ -13,12 +13,14 @@ interface ReplicatorParts {
   readonly bus: Bus;
   readonly log: Logger;
   readonly bytesPerS: number;
-  /** Resolves when no more urgent work is left; called before the first byte of a layer and before each piece. */
+  /** Resolves when no more urgent work is left; called before a snapshot, a layer and each piece. */
   readonly giveWay: (signal: AbortSignal) => Promise<void>;
   /** The folder of a layer on this worker. */
   readonly dirOf: (layerId: string) => Promise<string> | string;
   /** All layers needed to restore a snapshot, topmost first. */
   readonly layersOf: (snapshot: SnapshotEntry) => readonly Layer[];
+  /** Stores a snapshot in a shorter way, if there is one, and says whether it did. */
+  readonly storeDifference: (snapshotId: string, store: (layerId: string, dir: string) => Promise<void>) => Promise<boolean>;
   /** Called when every layer of a snapshot is in the archive; if it fails, it is called again later. */
   readonly onDone: (snapshotId: string) => Promise<void>;
 }
@@ -115,13 +117,16 @@ export class Replicator {
   }
 
   async #replicate({ snapshotId, layers }: Job, signal: AbortSignal): Promise<void> {
-    const { archive, bytesPerS, giveWay, dirOf, onDone } = this.#parts;
+    const { archive, bytesPerS, giveWay, dirOf, storeDifference, onDone } = this.#parts;
+    const store = async (id: string, dir: string): Promise<void> => {
+      await giveWay(signal);
+      await archive.store(id, dir, { bytesPerS, giveWay, signal });
+    };
+    await giveWay(signal);
+    if (await storeDifference(snapshotId, store)) return onDone(snapshotId);
     // Bottom first, because other snapshots share the lower layers. Each is checked, since it may have been removed again.
     for (const { id } of layers.toReversed()) {
-      if (!(await archive.has(id))) {
-        await giveWay(signal);
-        await archive.store(id, await dirOf(id), { bytesPerS, giveWay, signal });
-      }
+      if (!(await archive.has(id))) await store(id, await dirOf(id));
       this.#archived.add(id);
       signal.throwIfAborted();
     }

@@ -95,6 +95,7 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
     pause_ms: 0,
     archived: config.snapshotArchive ? "pending" : "local",
     attempt_id: call.attempt_id,
+    ...(record.root?.origin === undefined ? {} : { origin: record.root.origin }),
     manifest,
   };
 }

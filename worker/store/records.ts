@@ -20,6 +20,8 @@ export interface RootSource {
   readonly from?: { readonly workerId: string; readonly layers: readonly string[]; readonly base: string };
   /** The fetched layer that the sandbox's own files began as. It is kept, so that further sandboxes need not fetch it again. */
   readonly fetched?: Layer;
+  /** The layer of this worker that the sandbox's own files began as. It need not be there any more. */
+  readonly origin?: string;
   /** The image that replaces `base`, until it has been looked up. */
   readonly over?: string | undefined;
 }

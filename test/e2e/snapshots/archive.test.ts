@@ -32,9 +32,27 @@ async function untilArchived(id: string): Promise<void> {
   await until("the snapshot is archived", async () => (await bucket.read(id))?.archived === "done", 60_000);
 }
 
+/** The size of what was stored for this snapshot alone. */
+async function storedBytes(id: string): Promise<number> {
+  await using bucket = await openSnapshotBucket(stack.natsUrl);
+  const { stored, layers } = (await bucket.read(id))?.manifest ?? assert.fail();
+  return (stored ?? layers)[0]?.size_bytes ?? assert.fail();
+}
+
+/** Every way in which a file or folder can differ between two snapshots. */
+const before = `
+mkdir -p /root/kinds && cd /root/kinds && mkdir again other moved gone opaque was-folder
+echo 1 > again/one; echo 1 > linked; ln linked link; ln linked third; echo 1 > was-file; echo 1 > was-folder/one; printf aaaa > in-place
+rm -r /etc/apt && mkdir /etc/apt && echo 1 > /etc/apt/one && echo 2 > /etc/apt/two; rm /etc/issue; touch -d 2001-02-03T04:05:06.123456789 other`;
+const after = `
+cd /root/kinds && rm -r again && mkdir again && echo 2 > again/two && rm linked && rm was-file && mkdir was-file && rm -r was-folder && ln -s /etc was-folder &&
+printf bbbb > in-place && chmod 700 other && rmdir gone && mv moved moved-2 && rm /etc/apt/one && echo 3 > /etc/apt/three && echo 1 > /etc/issue && rm -rf /var/log/apt &&
+mkdir /var/log/apt && touch -d 2001-02-03T04:05:06.987654321 other /root/kinds && setfattr -n user.mark -v 1 opaque 2>/dev/null; true`;
+
 test("every kind of file comes back on another worker when the one that took the snapshot is dead; nothing is lost or doubled when it is back", async () => {
   const first = await api.create({ name: "first", env_vars: { COLOUR: "blue" } });
   const dead = processOf(await workerOf(first));
+  await api.execute(first, "head -c 9000000 /dev/urandom > /root/large");
   await makeEveryKind(api, first);
   const base = await calls.take(first);
   // A second layer over the first.
@@ -44,9 +62,15 @@ test("every kind of file comes back on another worker when the one that took the
     source,
     "echo more > /root/more; rm -r /root/tree/deep /usr/share/doc; rm /root/tree/fifo; mkdir /root/tree/deep; chmod 4711 /root/tree/regular",
   );
+  await api.execute(source, before);
+  const middle = await calls.take(source);
+  await untilArchived(middle.id);
+  assert.equal((await api.execute(source, after)).exit_code, 0);
   const files = await describeSandbox(api, source);
   const snapshot = await calls.take(source);
   await untilArchived(snapshot.id);
+  // What others are stored as a difference from stays in the archive without it.
+  expectOk(await calls.delete(middle.id));
   await dead.kill9();
 
   const restored = await until("another worker restores it", async () => {
@@ -62,7 +86,8 @@ test("every kind of file comes back on another worker when the one that took the
     [],
   );
   assert.equal((await api.execute(restored.id, "echo $COLOUR")).stdout, "blue\n");
-  await untilHostHas(other, { layers: isOnVolume(other) ? 1 : 2, roots: [restored.id] });
+  await untilHostHas(other, { layers: isOnVolume(other) ? 3 : 2, roots: [restored.id] });
+  if (isOnVolume(other)) assert.ok((await storedBytes(snapshot.id)) < base.size_bytes / 2);
 
   await dead.start();
   await Promise.all([first, source].map((id) => usable(api, id)));

@@ -44,7 +44,17 @@ function replicatorOf({
   giveWay = async (_: AbortSignal): Promise<void> => {},
   onDone = async (id: string): Promise<void> => void done.push(id),
 }): Replicator {
-  return new Replicator({ archive, bus, log: quiet, bytesPerS, giveWay, dirOf, layersOf: ({ manifest }) => manifest.layers, onDone });
+  return new Replicator({
+    archive,
+    bus,
+    log: quiet,
+    bytesPerS,
+    giveWay,
+    dirOf,
+    layersOf: ({ manifest }) => manifest.layers,
+    storeDifference: async () => false,
+    onDone,
+  });
 }
 
 async function layer(mib = 0): Promise<string> {
