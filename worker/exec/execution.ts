@@ -4,6 +4,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outOfMemory, type RunningCommand } from "../runtime/container/command.ts";
+import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
@@ -39,8 +40,10 @@ export class Execution implements Activity {
     this.stderr = new OutputStream("stderr", parts.keepBytes);
   }
 
+  /** A sandbox that stopped may have done so with a process that the kernel ended for memory. Its next start counts anew. */
   abort(error: SandgateError): void {
-    this.#halt({ kind: "failed", error });
+    const memory = error instanceof ContainerNotRunning && this.#command && outOfMemory(this.#command, sigkillExitCode).error;
+    this.#halt(memory ? { kind: "limit", reason: memory } : { kind: "failed", error });
   }
 
   killFor(reason: string): void {

@@ -8,7 +8,7 @@ import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
-import type { Container } from "../runtime/container/container.ts";
+import { type Container, notRunning } from "../runtime/container/container.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
@@ -185,7 +185,7 @@ export class SandboxLifecycle {
       if (record.status !== "running" || !container || container !== lost) return;
       this.#log.warn({ event: "sandbox_lost", sandbox: record.id }, "a sandbox stopped by itself and is restarted");
       sandbox.container = undefined;
-      this.endActivities(sandbox, new SandgateError("unavailable", "the sandbox stopped and is started again"));
+      this.endActivities(sandbox, notRunning("it stopped by itself"));
       try {
         await this.recover(sandbox, { containerId: container.id, range: this.#ids.ranges?.claims.of(record.id) }, false);
       } catch (error) {
