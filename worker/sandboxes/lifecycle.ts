@@ -229,7 +229,7 @@ export class SandboxLifecycle {
       ...inspected,
       group: this.#host.groups?.join(sandboxId, inspected, limits) ?? inspected.group,
       process: { ...inspected.process, ...(base ? { cwd: base.working_dir } : {}), ...(firstId > 0 ? { rlimits: [...rlimits, signalsLimit()] } : {}) },
-      writableLayer: this.#roots.writable(sandboxId) ?? inspected.writableLayer,
+      writableLayer: (base && this.#roots.writable(sandboxId)) ?? inspected.writableLayer,
     };
     await Promise.all([
       network === "outbound" ? closePrivateNetworks(this.#host, container.initPid, namespace) : undefined,

@@ -119,7 +119,7 @@ export class Roots {
 
   /** With all places where it may be mounted. */
   #everywhere(sandboxId: string): Root {
-    return { ...this.#rootOf(sandboxId), stage: this.#parts.ids.ranges?.stageOf(sandboxId) };
+    return { ...this.#rootOf(sandboxId), stage: this.#parts.ids.stageOf(sandboxId) };
   }
 
   /** Limits what a sandbox may store, where the kernel can. */

@@ -34,6 +34,9 @@ export interface Trees {
   readonly shown: Readonly<Record<"volume" | "images", string>>;
 }
 
+/** Where a sandbox's root is mounted for its container. */
+export const rootOnStage = (stage: string, sandboxId: string): string => join(stage, sandboxId, "root");
+
 interface Parts {
   readonly helper: PrivilegedHelper;
   readonly trees: Trees;
@@ -55,7 +58,7 @@ export class IdRanges {
 
   /** Where a sandbox's root is mounted for its container. */
   stageOf(sandboxId: string): string {
-    return join(this.#folderOf(sandboxId), "root");
+    return rootOnStage(this.#parts.stage, sandboxId);
   }
 
   /** Whether a folder is among those that can be shown. */
