@@ -227,7 +227,7 @@ export class SandboxLifecycle {
     if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
     const container = {
       ...inspected,
-      group: this.#host.groups?.join(sandboxId, inspected, limits) ?? inspected.group,
+      group: (await this.#host.groups?.join(sandboxId, inspected, limits)) ?? inspected.group,
       process: { ...inspected.process, ...(base ? { cwd: base.working_dir } : {}), ...(firstId > 0 ? { rlimits: [...rlimits, signalsLimit()] } : {}) },
       writableLayer: (base && this.#roots.writable(sandboxId)) ?? inspected.writableLayer,
     };

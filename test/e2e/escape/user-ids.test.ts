@@ -1,9 +1,14 @@
 /** What the kernel counts by user, and what a user may do: each sandbox has users of its own. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig } from "../../../shared/config.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { distinctFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { findAccount } from "../../../systemd/setup/account.ts";
+import { initPath } from "../../../worker/runtime/container/first-process.ts";
+import { commandLineOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
@@ -89,4 +94,16 @@ test("reads, ends or debugs what is the worker's after an escape to the host", a
     runtime: `fs.readdirSync("/run/user/${worker.uid}")`,
   });
   for (const outcome of Object.values(outcomes)) expectRefused(outcome, "EACCES", "EPERM");
+});
+
+test("gets beyond its limits by debugging its first process", async () => {
+  assert.deepEqual(await probeOne(api, id, 'call("ptrace", 16, 1, None, None)'), { done: null }, "it can be debugged");
+  const user = await hostUserOf(id);
+  const pid = processIds().find((each) => commandLineOf(each)[0] === initPath && attempt(() => statSync(`/proc/${each}`).uid) === user);
+  const { folders } = groupFoldersOf(worker.uid) ?? assert.fail("this host has no groups");
+  const outside = distinctFolders(folders).filter((dir) => {
+    const groups = readdirSync(dir).map((name) => join(dir, name, id, "cgroup.procs"));
+    return !groups.some((file) => existsSync(file) && readFileSync(file, "utf8").split("\n").includes(String(pid)));
+  });
+  assert.deepEqual(outside, [], "so it is in the groups of the sandbox");
 });

@@ -15,6 +15,7 @@ import { strongProcesses } from "./strong.ts";
 
 const stateTimeoutMs = 10_000;
 const endTimeoutMs = 10_000;
+const networkProgram = /(^|\/)(slirp4netns|pasta(\.\w+)?)$/;
 const ownFiles = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 
 /** The OCI runtime that runs a container. */
@@ -83,16 +84,21 @@ export async function inspectContainer(host: Host, containerId: string, isolatio
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
-    networkPids: networkPids(bundle),
+    networkPids: networkPids(bundle, state.pid),
     ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
     hasReaper: (bundle.mounts ?? []).some(({ destination }) => destination === reaperPath),
   };
 }
 
-/** slirp4netns or pasta, which know the namespace by its path. */
-function networkPids({ linux }: Bundle): number[] {
-  const path = linux?.namespaces?.find(({ type }) => type === "network")?.path;
-  return path ? processIds().filter((pid) => commandLineOf(pid).includes(path)) : [];
+/** slirp4netns or pasta, which know the namespace by its path, or by a process in it where it belongs to the container's user namespace. */
+function networkPids({ linux }: Bundle, initPid: number): number[] {
+  const network = linux?.namespaces?.find(({ type }) => type === "network");
+  if (!network) return [];
+  const name = network.path ?? String(initPid);
+  return processIds().filter((pid) => {
+    const [program = "", ...args] = commandLineOf(pid);
+    return networkProgram.test(program) && args.includes(name);
+  });
 }
 
 /** @throws {ContainerNotRunning} when the runtime has no such container */

@@ -2,11 +2,13 @@
  * One control group of ours for each sandbox, on hosts where Podman has none to give. The kernel limits CPU, memory and processes
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { hostUserId, monitorOf, pidNamespaceOf, threadsOf } from "../process/proc.ts";
+import { run } from "../process/run.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
 /** What the kernel limits by these groups. */
@@ -26,6 +28,7 @@ interface Members extends FirstProcess {
   readonly networkPids: readonly number[];
 }
 
+const moveTimeoutMs = 10_000;
 const probed: GroupLimits = { cpus: 1, memoryMiB: 64, processes: 64 };
 
 export class ControlGroups {
@@ -57,17 +60,21 @@ export class ControlGroups {
   }
 
   /**
-   * Creates the group for a sandbox, whose commands then enter it themselves, and moves its processes there. Its network and
-   * its monitor only share its CPU. The kernel refuses to move another user's process, which the first one may be; it only waits.
+   * Creates the group for a sandbox, whose commands then enter it themselves, and moves its processes there: also the first one,
+   * which only waits, but does what a debugger in the sandbox has it do. Its network and its monitor only share its CPU.
+   *
+   * @throws {SandgateError} `internal_error` when a process could not be moved
    */
-  join(name: string, container: Members, limits: GroupLimits): SandboxGroup {
+  async join(name: string, container: Members, limits: GroupLimits): Promise<SandboxGroup> {
     const { initPid, pids, networkPids } = container;
     this.#first.set(name, container);
     this.sweep();
     const group = make(this.#version, this.#folders, name, limits);
     for (const entrance of group.entrances) moveThreads(entrance, pids);
+    if (this.#version === "v2") return group;
     const { cpu } = this.#folders;
-    if (this.#version === "v1" && cpu) moveThreads(join(cpu, name, "tasks"), [...monitorOf(initPid), ...networkPids]);
+    if (cpu) moveThreads(join(cpu, name, "tasks"), [...monitorOf(initPid), ...networkPids]);
+    for (const pid of pids) await moveOthers(pid, group.entrances);
     return group;
   }
 
@@ -148,4 +155,17 @@ function moveThreads(entrance: string, pids: readonly number[]): void {
       moved.add(thread);
     }
   }
+}
+
+/**
+ * Moves a process of another user. In cgroup v1 the kernel lets only its own user do that, and nobody but ours may open the files:
+ * a program that is both does it.
+ */
+async function moveOthers(pid: number, entrances: readonly string[]): Promise<void> {
+  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
+  if (uid === undefined || uid === process.getuid?.()) return;
+  const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
+  const script = 'pid=$1; shift; for file; do echo "$pid" > "$file" || exit 1; done';
+  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", script, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
+  if (exitCode !== 0) throw new SandgateError("internal_error", "the sandbox could not be limited", { cause: new Error(stderr) });
 }

@@ -55,7 +55,7 @@ async function runIn(group: SandboxGroup, script: string): Promise<number> {
 
 test("the kernel ends what takes more memory, refuses more processes, and counts", options, async () => {
   assert.deepEqual(groups?.limited, { memory: true, cpu: true, pids: true });
-  const group = groups.join("one", await first(), limits);
+  const group = await groups.join("one", await first(), limits);
   assert.equal(group.oomKills(), 0);
   assert.equal(await runIn(group, "head -c 100000000 /dev/zero | tail > /dev/null; exit $?"), 137);
   assert.equal(group.oomKills(), 1);
@@ -66,7 +66,7 @@ test("the kernel ends what takes more memory, refuses more processes, and counts
 });
 
 test("memory counts without the cache of files on disk, and with files in memory", options, async () => {
-  const group = groups?.join("two", await first(), limits) ?? assert.fail();
+  const group = (await groups?.join("two", await first(), limits)) ?? assert.fail();
   const file = `/dev/shm/${workerId}`;
   assert.equal(await runIn(group, `head -c 8M /dev/zero > ${file}; cat /usr/bin/perl /usr/bin/podman > /dev/null`), 0);
   const { memoryBytes = 0, sharedBytes } = group.usage();
@@ -79,7 +79,7 @@ test("memory counts without the cache of files on disk, and with files in memory
 
 test("a frozen group stands still, and a worker that is started anew thaws it", options, async () => {
   const container = await first();
-  const group = groups?.join("three", container, limits) ?? assert.fail();
+  const group = (await groups?.join("three", container, limits)) ?? assert.fail();
   const counting = startProgram(["/bin/sh", "-c", "while :; do :; done"], { sandbox: { group } });
   const cpu = (): number => group.usage().cpuSeconds ?? 0;
   await until("it runs", () => cpu() > 0.01);
@@ -96,8 +96,8 @@ test("a frozen group stands still, and a worker that is started anew thaws it", 
 
 test("a group goes with its first process, not before, even if nothing else was in it", options, async () => {
   const container = await first();
-  groups?.join("four", container, limits);
-  // As if the first process belonged to another user, whom the kernel lets nobody move.
+  await groups?.join("four", container, limits);
+  // As if it had never been moved there.
   for (const folder of distinctFolders(base?.folders ?? {})) writeFileSync(join(folder, "tasks"), String(container.initPid));
   groups?.sweep();
   assert.ok(foldersOf("four").every((folder) => existsSync(folder)));
@@ -114,7 +114,7 @@ test("a command that cannot enter its sandbox's group is not started", options, 
 });
 
 test("limits are set as asked", options, async () => {
-  groups?.join("five", await first(), limits);
+  await groups?.join("five", await first(), limits);
   const value = (controller: "memory" | "cpu" | "pids", file: string): string =>
     readFileSync(join(base?.folders[controller] ?? "", workerId, "five", file), "utf8").trim();
   assert.equal(value("memory", "memory.limit_in_bytes"), String(32 * 1024 ** 2));
