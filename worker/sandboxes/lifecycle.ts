@@ -99,8 +99,18 @@ export class SandboxLifecycle {
   }
 
   /** Creates and starts a container, isolated and ready for commands. On failure nothing of it is left. */
-  launch(spec: LaunchSpec): Promise<Launched> {
-    return this.#urgent.run(() => this.#launchNow(spec));
+  async launch(spec: LaunchSpec): Promise<Launched> {
+    try {
+      return await this.#urgent.run(() => this.#launchNow(spec));
+    } finally {
+      this.prepare();
+    }
+  }
+
+  /** Does ahead what the next sandbox need not wait for. */
+  prepare(): void {
+    const { ranges, areGiven } = this.#ids;
+    if (areGiven) inBackground(this.#log, "the user ids of the next sandbox could not be prepared", () => ranges?.prepare());
   }
 
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
@@ -225,17 +235,17 @@ export class SandboxLifecycle {
     const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
     // A group that Podman has made has all limits but this one.
     if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
-    const container = {
+    const [group] = await Promise.all([
+      this.#host.groups?.join(sandboxId, inspected, limits),
+      network === "outbound" ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
+      firstId > 0 ? boundUser(inspected.initPid) : undefined,
+    ]);
+    return {
       ...inspected,
-      group: (await this.#host.groups?.join(sandboxId, inspected, limits)) ?? inspected.group,
+      group: group ?? inspected.group,
       process: { ...inspected.process, ...(base ? { cwd: base.working_dir } : {}), ...(firstId > 0 ? { rlimits: [...rlimits, signalsLimit()] } : {}) },
       writableLayer: (base && this.#roots.writable(sandboxId)) ?? inspected.writableLayer,
     };
-    await Promise.all([
-      network === "outbound" ? closePrivateNetworks(this.#host, container.initPid, namespace) : undefined,
-      container.firstId > 0 ? boundUser(container.initPid) : undefined,
-    ]);
-    return container;
   }
 
   async #discard(sandboxId: string): Promise<void> {

@@ -105,7 +105,7 @@ export class Roots {
   async #mount({ sandboxId, isolation }: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
     const { ranges, areGiven } = this.#parts.ids;
     const canHave = areGiven && isolation === "standard" && ranges && [root.dir, ...options.lowers].every((dir) => ranges.canShow(dir));
-    const range = canHave ? ranges.claims.take(sandboxId) : undefined;
+    const range = canHave ? ranges.take(sandboxId) : undefined;
     const dir = mergedOf(root);
     if (!ranges || range === undefined) {
       ranges?.claims.release(sandboxId);

@@ -3,6 +3,7 @@
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
 import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
@@ -70,11 +71,12 @@ export class ControlGroups {
     this.#first.set(name, container);
     this.sweep();
     const group = make(this.#version, this.#folders, name, limits);
-    for (const entrance of group.entrances) moveThreads(entrance, pids);
-    if (this.#version === "v2") return group;
     const { cpu } = this.#folders;
-    if (cpu) moveThreads(join(cpu, name, "tasks"), [...monitorOf(initPid), ...networkPids]);
-    for (const pid of pids) await moveOthers(pid, group.entrances);
+    const sharing = this.#version === "v1" && cpu ? [...monitorOf(initPid), ...networkPids] : [];
+    await Promise.all([
+      ...pids.map((pid) => (this.#version === "v1" && isOthers(pid) ? moveOthers(pid, group.entrances) : moveThreads(pid, group.entrances))),
+      ...sharing.map((pid) => moveThreads(pid, [join(cpu ?? "", name, "tasks")])),
+    ]);
     return group;
   }
 
@@ -139,22 +141,26 @@ function foldersIn(dir: string): string[] {
 /** Something may run in it, or it is gone. */
 const removeIfEmpty = (dir: string): void => attempt(() => rmdirSync(dir));
 
-/** The process may be gone, or belong to another user. */
-const moveTo = (entrance: string, pid: number): void => attempt(() => writeFileSync(entrance, String(pid)));
-
 /**
- * Moves processes thread by thread, which waits for nobody: moving a whole process has the kernel wait for all CPUs. Looks again
- * for threads that others have made before they were moved.
+ * Moves a process thread by thread: moving a whole one has the kernel wait for all CPUs longer. Looks again for threads that were
+ * made before their makers were moved.
  */
-function moveThreads(entrance: string, pids: readonly number[]): void {
+async function moveThreads(pid: number, entrances: readonly string[]): Promise<void> {
   const moved = new Set<number>();
   for (let before = -1; moved.size > before; ) {
     before = moved.size;
-    for (const thread of pids.flatMap(threadsOf)) {
-      if (!moved.has(thread)) moveTo(entrance, thread);
+    for (const thread of threadsOf(pid)) {
+      if (moved.has(thread)) continue;
       moved.add(thread);
+      // It may be gone.
+      for (const entrance of entrances) await writeFile(entrance, String(thread)).catch(() => {});
     }
   }
+}
+
+function isOthers(pid: number): boolean {
+  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
+  return uid !== undefined && uid !== process.getuid?.();
 }
 
 /**
@@ -162,8 +168,7 @@ function moveThreads(entrance: string, pids: readonly number[]): void {
  * a program that is both does it.
  */
 async function moveOthers(pid: number, entrances: readonly string[]): Promise<void> {
-  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
-  if (uid === undefined || uid === process.getuid?.()) return;
+  const { uid } = await stat(`/proc/${pid}`);
   const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
   const script = 'pid=$1; shift; for file; do echo "$pid" > "$file" || exit 1; done';
   const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", script, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });

@@ -2,7 +2,7 @@
  * Which range of ids belongs to which sandbox. Workers of one user share the ranges, so each is claimed by a link in a folder that
  * they have in common, to a file of the worker that has it. A claim whose file is gone is void.
  */
-import { existsSync, mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
 
@@ -38,6 +38,20 @@ export class Claims {
   retake(sandboxId: string, range: number): void {
     if (range >= this.#rangesMax) return;
     if (!this.#claim(sandboxId, range)) this.#bySandbox.set(sandboxId, range);
+  }
+
+  /** Hands the range of one on to another that has none. */
+  pass(from: string, to: string): void {
+    const range = this.of(from);
+    if (range === undefined) return;
+    const [link, next] = [this.#link(range), join(this.#own, `${to}.link`)];
+    writeFileSync(this.#file(to), "");
+    symlinkSync(this.#file(to), next);
+    // In one step, so that no other worker finds it free.
+    renameSync(next, link);
+    this.#bySandbox.set(to, range);
+    this.#bySandbox.delete(from);
+    rmSync(this.#file(from), { force: true });
   }
 
   release(sandboxId: string): void {

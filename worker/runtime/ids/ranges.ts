@@ -47,6 +47,12 @@ interface Parts {
 
 export class IdRanges {
   readonly #parts: Parts;
+  /** A range whose folders are shown already, for the next new sandbox: to show them takes a program. */
+  #spare: string | undefined;
+  /** The names under which the folders of sandboxes are shown, where those are not their own. */
+  readonly #spares = new Map<string, string>();
+  #serial = 0;
+  #isPreparing = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -66,26 +72,74 @@ export class IdRanges {
     return this.#treeOf(dir) !== undefined;
   }
 
+  /** The range of a sandbox, or one that nobody has; undefined if there is none. */
+  take(sandboxId: string): number | undefined {
+    const { claims } = this.#parts;
+    if (claims.of(sandboxId) === undefined && this.#spare !== undefined) {
+      claims.pass(this.#spare, sandboxId);
+      this.#spares.set(sandboxId, this.#spare);
+      this.#spare = undefined;
+    }
+    return claims.take(sandboxId);
+  }
+
   /**
-   * Shows all folders with the ids of a range while `use` runs.
+   * Shows all folders with the ids of a sandbox's range while `use` runs.
    *
    * @param use gets what a folder is called meanwhile
    * @throws {SandgateError} `unavailable`, `internal_error`
    */
   async show<T>(sandboxId: string, range: number, use: (place: (dir: string) => string) => Promise<T>): Promise<T> {
+    const name = this.#spares.get(sandboxId) ?? sandboxId;
+    this.#spares.delete(sandboxId);
+    const target = this.#shownOf(name);
+    this.#give(sandboxId, range);
+    try {
+      if (name === sandboxId) await this.#show(name, range);
+      return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
+    } finally {
+      this.hide(name);
+      if (name !== sandboxId) rmdirSync(this.#folderOf(name));
+    }
+  }
+
+  /** Prepares for the next new sandbox, for which it takes longer otherwise. */
+  async prepare(): Promise<void> {
+    const { claims } = this.#parts;
+    if (this.#spare !== undefined || this.#isPreparing) return;
+    const name = `next-${this.#serial++}`;
+    const range = claims.take(name);
+    if (range === undefined) return;
+    this.#isPreparing = true;
+    try {
+      this.#give(name, range);
+      await this.#show(name, range);
+      this.#spare = name;
+    } catch (error) {
+      claims.release(name);
+      this.hide(name);
+      throw error;
+    } finally {
+      this.#isPreparing = false;
+    }
+  }
+
+  /** Makes the folder of a sandbox, which nobody else passes, not even who has escaped from another sandbox. */
+  #give(name: string, range: number): void {
+    mkdirSync(this.#folderOf(name), { recursive: true, mode: 0o700 });
+    chownSync(this.#folderOf(name), firstIdOf(range), firstIdOf(range));
+  }
+
+  async #show(name: string, range: number): Promise<void> {
     const { helper, trees } = this.#parts;
-    const target = this.#shownOf(sandboxId);
-    this.hide(sandboxId);
-    mkdirSync(target, { recursive: true, mode: 0o700 });
-    // Nobody else passes it, not even who has escaped from another sandbox.
-    chownSync(this.#folderOf(sandboxId), firstIdOf(range), firstIdOf(range));
+    const target = this.#shownOf(name);
+    this.hide(name);
+    mkdirSync(target, { mode: 0o700 });
     const [from, to] = [trees.dir, target].map((dir) => openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY)) as [number, number];
     try {
       await helper.mapIds(range, from, to);
-      return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
     } finally {
       for (const fd of [from, to]) closeSync(fd);
-      this.hide(sandboxId);
     }
   }
 

@@ -18,6 +18,20 @@ test("a range has one sandbox until that is gone, whichever worker it is on", ()
   assert.equal(other.take("d"), 0);
 });
 
+test("a range is passed on, and never free meanwhile", () => {
+  using folder = temporaryFolder("claims");
+  const open = (worker: string): Claims => new Claims(join(folder.path, "shared"), join(folder.path, worker), 2);
+  const [one, other] = [open("one"), open("other")];
+  one.take("a");
+  one.pass("a", "b");
+  one.pass("nobody", "c");
+  assert.deepEqual([one.of("a"), one.of("b"), one.of("c")], [undefined, 0, undefined]);
+  one.release("a");
+  assert.deepEqual([other.take("x"), other.take("y")], [1, undefined]);
+  one.release("b");
+  assert.equal(other.take("y"), 0);
+});
+
 test("those of a worker that was killed are free, except for what the next process takes up again", () => {
   using folder = temporaryFolder("claims");
   const open = (worker: string): Claims => new Claims(join(folder.path, "shared"), join(folder.path, worker), 3);
