@@ -19,6 +19,9 @@ interface Series {
   count: number;
 }
 
+/** How often the lag of the event loop is looked at. Each look wakes an idle gateway: every 10 ms takes 1.5 % of a CPU. */
+const lagSampleMs = 200;
+
 const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
 
 interface Parts {
@@ -109,7 +112,7 @@ export class Metrics {
 
   /** Collects memory, CPU and so on of this process, without the gauges that prom-client misnames `_total`. */
   #collectProcess(): void {
-    collectDefaultMetrics({ register: this.#registry, prefix: "sandgate_gateway_" });
+    collectDefaultMetrics({ register: this.#registry, prefix: "sandgate_gateway_", eventLoopMonitoringPrecision: lagSampleMs });
     for (const metric of this.#registry.getMetricsAsArray()) {
       if (metric instanceof Gauge && metric.name.endsWith("_total")) this.#registry.removeSingleMetric(metric.name);
     }
