@@ -18,6 +18,7 @@ import type { Logger } from "../shared/util/log.ts";
 import type { Shutdown } from "../shared/util/shutdown.ts";
 import { Counters } from "./counters.ts";
 import { Images } from "./images/images.ts";
+import type { LogLimits } from "./log/execution-log.ts";
 import { runtimeOf } from "./runtime/container/container.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
@@ -64,13 +65,14 @@ export interface Ground {
 }
 
 /** Opens the records on disk. Done before the connections, so that the records are closed after them. */
-export async function openDisk({ config, log, shutdown, dataDir }: Ground) {
+export async function openDisk({ config, log, shutdown, workerId, dataDir }: Ground) {
   const disks = new Disks(config, log);
-  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, {
+  const limits: LogLimits = {
     sandboxBytes: config.logBytesPerSandbox,
     accountBytes: config.logBytesPerAccount,
     hasRoom: () => disks.shortage() === undefined,
-  });
+  };
+  const { store, isLost, settled } = await openStore(join(dataDir, "lmdb"), log, limits, join(config.runtimeDir, workerId, "log"));
   shutdown.onStop("store", () => store.close());
   return { disks, store, isLost, settled };
 }

@@ -7,6 +7,7 @@ import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { yielding } from "../../shared/util/yielding.ts";
 import { boundedEntry, messageBytesOf, withoutOutput } from "./entry.ts";
+import type { LogJournal } from "./journal.ts";
 import { LogRows, type Period, type Position, type Scope, type Total } from "./rows.ts";
 
 /** The size limits of the log. */
@@ -15,6 +16,12 @@ export interface LogLimits {
   readonly accountBytes: number;
   /** Whether the disk has room. If not, no new entries are written, but existing ones still get their end. */
   readonly hasRoom: () => boolean;
+}
+
+export interface LogOptions extends LogLimits {
+  readonly journal?: LogJournal | undefined;
+  /** Is told of entries in the journal that could not be committed. */
+  readonly onFailure?: (error: unknown) => void;
 }
 
 export interface LogFilter extends Scope, Period {
@@ -46,23 +53,45 @@ export class ExecutionLog {
   /** Rows in the format of earlier versions, until they are moved. */
   readonly #former: Database<LogEntry, [accountId: string, startedAtMs: number, executionId: string]>;
   readonly #pages = new Semaphore(pagesAtOnce);
+  readonly #journal: LogJournal | undefined;
+  readonly #onFailure: (error: unknown) => void;
+  /** Settles with the latest entry, and so after all before it. */
+  #committed: Promise<void> = Promise.resolve();
   #closing = false;
   #tidying: Promise<void> | undefined;
 
-  constructor(root: RootDatabase, limits: LogLimits) {
+  constructor(root: RootDatabase, { journal, onFailure = () => {}, ...limits }: LogOptions) {
     this.#root = root;
     this.#limits = limits;
+    this.#journal = journal;
+    this.#onFailure = onFailure;
     this.#rows = new LogRows(root);
     this.#former = root.openDB({ name: "executions" });
   }
 
-  /** Resolves when the entry is committed. An entry with the same execution id and start is replaced. */
+  /**
+   * Resolves when the entry cannot be lost with this process any more; with a journal, that takes no disk. An entry with the same
+   * execution id and start is replaced.
+   */
   async put(entry: LogEntry): Promise<void> {
     const bounded = boundedEntry(entry);
+    const committed = this.#commit(bounded);
+    this.#committed = committed.catch(() => {});
+    if (this.#journal?.hold(bounded, committed)) committed.catch(this.#onFailure);
+    else await committed;
+  }
+
+  /** Takes up what an earlier process left in the journal. */
+  async recover(): Promise<void> {
+    for (const entry of this.#journal?.left() ?? []) await this.#commit(entry).catch(this.#onFailure);
+    this.#journal?.clear();
+  }
+
+  async #commit(entry: LogEntry): Promise<void> {
     const hasRoom = this.#limits.hasRoom();
     await this.#root.transaction(() => {
-      if (hasRoom) this.#add(bounded);
-      else if (this.#rows.has(bounded)) this.#rows.put(withoutOutput(bounded));
+      if (hasRoom) this.#add(entry);
+      else if (this.#rows.has(entry)) this.#rows.put(withoutOutput(entry));
     });
   }
 
@@ -71,6 +100,8 @@ export class ExecutionLog {
   }
 
   async #page(filter: LogFilter): Promise<LogPage> {
+    // Whoever has seen the end of a command finds it here.
+    await this.#committed;
     const total = await this.#rows.count(filter, filter);
     const logs: LogEntry[] = [];
     let bytes = 0;

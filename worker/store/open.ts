@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { programFile } from "../../shared/programs.mjs";
 import type { Logger } from "../../shared/util/log.ts";
 import type { LogLimits } from "../log/execution-log.ts";
+import { LogJournal } from "../log/journal.ts";
 import { run } from "../runtime/process/run.ts";
 import { Store } from "./store.ts";
 
@@ -24,8 +25,11 @@ export interface OpenedStore {
   readonly settled: () => void;
 }
 
-/** @param dir the folder of the records. The mark of a start in progress lies beside it. */
-export async function openStore(dir: string, log: Logger, logLimits?: LogLimits): Promise<OpenedStore> {
+/**
+ * @param dir the folder of the records. The mark of a start in progress lies beside it.
+ * @param journalDir a folder in memory of this worker, for log entries that are not in there yet
+ */
+export async function openStore(dir: string, log: Logger, logLimits: LogLimits, journalDir: string): Promise<OpenedStore> {
   const mark = `${dir}.opening`;
   // A start that did not complete may have been killed by a damaged file.
   const isSuspect = existsSync(mark) || !looksWhole(join(dir, "data.mdb"));
@@ -34,7 +38,10 @@ export async function openStore(dir: string, log: Logger, logLimits?: LogLimits)
   const isLost = isBroken || (existsSync(mark) && readFileSync(mark, "utf8") === lost);
   writeFileSync(mark, isLost ? lost : "");
   if (isBroken) putAside(dir, log);
-  return { store: new Store(dir, logLimits), isLost, settled: () => rmSync(mark, { force: true }) };
+  const onFailure = (err: unknown): void => log.error({ err }, "the log of commands could not be written");
+  const store = new Store(dir, { ...logLimits, journal: new LogJournal(journalDir), onFailure });
+  await store.log.recover();
+  return { store, isLost, settled: () => rmSync(mark, { force: true }) };
 }
 
 async function canBeRead(dir: string, log: Logger): Promise<boolean> {

@@ -5,7 +5,7 @@ import { type Database, open, type RootDatabase } from "lmdb";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { yielding } from "../../shared/util/yielding.ts";
-import { ExecutionLog, type LogLimits } from "../log/execution-log.ts";
+import { ExecutionLog, type LogOptions } from "../log/execution-log.ts";
 import { Facts, type SandboxFacts } from "./facts.ts";
 import type { SandboxRecord, UsageSample } from "./records.ts";
 
@@ -16,7 +16,7 @@ const { errno } = constants;
 const databasesMax = 16;
 /** Samples removed in one transaction. */
 const stepSamples = 500;
-const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
+const unlimited: LogOptions = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
 
 export class Store {
   /** The execution log. */
@@ -29,12 +29,12 @@ export class Store {
   readonly #facts: Facts;
   #closing = false;
 
-  constructor(dir: string, logLimits: Partial<LogLimits> = {}) {
+  constructor(dir: string, logOptions: Partial<LogOptions> = {}) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#facts = new Facts(`${dir}.facts`);
     this.#root = open({ path: dir, maxDbs: databasesMax });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
-    this.log = new ExecutionLog(this.#root, { ...unlimited, ...logLimits });
+    this.log = new ExecutionLog(this.#root, { ...unlimited, ...logOptions });
     this.#samples = this.#root.openDB({ name: "samples" });
     this.#snapshots = this.#root.openDB({ name: "snapshots" });
     this.#flags = this.#root.openDB({ name: "flags" });

@@ -1,12 +1,13 @@
 /** The execution log, on a real LMDB. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { open } from "lmdb";
 import type { LogEntry } from "../../../../shared/bus/contract/commands.ts";
 import type { LogFilter } from "../../../../worker/log/execution-log.ts";
+import { LogJournal } from "../../../../worker/log/journal.ts";
 import { Store } from "../../../../worker/store/store.ts";
 import { Turns } from "../../../helpers/turns.ts";
 import { logOf } from "../fixtures/records.ts";
@@ -227,4 +228,36 @@ test("rows of an earlier version are moved, counted and shortened, in steps; exe
   assert.equal(logs[0]?.command_bytes, 130_000);
   assert.equal(logs.find(({ execution_id }) => execution_id === "exec_500")?.status, "error");
   assert.equal(store.log.unfinished().length, 0);
+});
+
+test("with a journal nothing waits for the disk, and what was not committed is there after a crash", async () => {
+  const journal = join(dir, "journal");
+  const [never, done] = [new Promise<void>(() => {}), Promise.resolve()];
+  // As an earlier process that was killed: one entry committed, two not, and one that was being written.
+  const killed = new LogJournal(journal);
+  assert.ok(killed.hold(logOf("exec_committed", 1), done));
+  assert.ok(killed.hold(logOf("exec_begun", 2, { status: "running" }), never));
+  assert.ok(killed.hold(logOf("exec_begun", 2, { stdout: "its end" }), never));
+  await done;
+  writeFileSync(join(journal, "000000000009"), '{"execution_id":"exec_cut');
+  assert.equal(readdirSync(journal).length, 3);
+  await reopen({ journal: new LogJournal(journal) });
+  await store.log.recover();
+  assert.deepEqual(readdirSync(journal), []);
+  assert.deepEqual(
+    (await page()).logs.map(({ execution_id, stdout }) => [execution_id, stdout]),
+    [["exec_begun", "its end"]],
+  );
+  await put(logOf("exec_new", 3));
+  assert.deepEqual(await idsOf(), ["exec_new", "exec_begun"]);
+  assert.deepEqual(readdirSync(journal), [], "a page waits for what is on its way");
+});
+
+test("with more on its way than the journal may hold, entries wait for the disk", async () => {
+  const journal = new LogJournal(join(dir, "journal"));
+  const never = new Promise<void>(() => {});
+  let held = 0;
+  while (held < 100_000 && journal.hold(logOf(`exec_${held}`, held), never)) held++;
+  assert.equal(held, 1_000);
+  assert.equal(readdirSync(join(dir, "journal")).length, held);
 });

@@ -5,10 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { createLogger } from "../../../../shared/util/log.ts";
+import type { LogLimits } from "../../../../worker/log/execution-log.ts";
 import { openStore } from "../../../../worker/store/open.ts";
 import { recordOf } from "../fixtures/records.ts";
 
 const log = createLogger("worker", "silent");
+const unlimited: LogLimits = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
 let dir: string;
 
 beforeEach(() => {
@@ -16,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const open = () => openStore(join(dir, "lmdb"), log);
+const open = () => openStore(join(dir, "lmdb"), log, unlimited, join(dir, "journal"));
 const aside = (): string[] => readdirSync(dir).filter((name) => name.includes(".broken-"));
 
 async function withRecords(): Promise<string> {
