@@ -175,7 +175,12 @@ export const table = {
   bodyBytesMax: integer(MiB, 1_024, 64 * MiB, "Largest JSON request body."),
   uploadBytesMax: integer(GiB, 1, TiB, "Largest uploaded file."),
   requestsMax: integer(4_096, 1, 1_000_000, "Calls in progress on one gateway; more get 503."),
-  syncOutputBytesMax: integer(10 * MiB, 1_024, 256 * MiB, "Bytes kept of each output stream of a synchronous execution."),
+  syncOutputBytesMax: integer(
+    10 * MiB,
+    1_024,
+    256 * MiB,
+    "Bytes kept of each output stream of a synchronous execution. What comes after them is counted, no faster than 128 MiB/s.",
+  ),
   syncMemoryBytesMax: integer(512 * MiB, MiB, 64 * GiB, "Output held by one gateway for synchronous executions; more wait for room."),
   streamWindowBytes: integer(MiB / 2, MiB / 16, 16 * MiB, "Bytes in flight between worker and gateway for one stream."),
   streamStallMs: integer(600_000, 1_000, 86_400_000, "A client that accepts no pending output for this long is disconnected."),

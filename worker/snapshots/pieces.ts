@@ -2,12 +2,13 @@
  * Writes and reads objects of JetStream's object store one piece at a time. The store's own client buffers a whole object
  * in memory when its reader is slow, and leftovers of a writer killed halfway could not be found again.
  */
+
 import { createHash } from "node:crypto";
 import { unlessAborted } from "../../shared/abort.ts";
 import type { LayerContent, LayerRecords } from "../../shared/bus/layer-records.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { pause } from "../../shared/waiting.ts";
+import { ByteRate } from "../../shared/util/byte-rate.ts";
 
 /** Large enough to make the round trip negligible, small enough for the server's smallest usual message limit of 1 MiB. */
 const pieceBytesMax = 512 * 1024;
@@ -119,21 +120,3 @@ async function* inPiecesOf(length: number, bytes: AsyncIterable<Uint8Array>): As
 }
 
 const damaged = (why: string): SandgateError => new SandgateError("internal_error", "the archive of a snapshot's files is damaged", { cause: new Error(why) });
-
-/** Limits a flow of bytes to a number of bytes per second. */
-class ByteRate {
-  readonly #bytesPerS: number;
-  /** When the bytes let through so far are paid for at the allowed rate. */
-  #paidUntilMs = 0;
-
-  constructor(bytesPerS: number) {
-    this.#bytesPerS = bytesPerS;
-  }
-
-  /** Resolves when the next `bytes` may pass. Idle time earns no credit. */
-  async take(bytes: number, signal: AbortSignal): Promise<void> {
-    const waitMs = this.#paidUntilMs - performance.now();
-    if (waitMs > 0) await pause(waitMs, signal);
-    this.#paidUntilMs = Math.max(performance.now() - 1, this.#paidUntilMs) + (bytes / this.#bytesPerS) * 1_000;
-  }
-}
