@@ -44,7 +44,8 @@ export function instanceDirectory({ account, runtimeDir }: Instance): Step {
 
 async function isReady(account: Account): Promise<boolean> {
   const found = await stat(runtimeBase(account)).catch(() => undefined);
-  const usable = found?.isDirectory() === true && found.uid === account.uid && (found.mode & 0o077) === 0;
+  // Podman lets everybody pass it for a container with user ids of its own. What is in it keeps its rights.
+  const usable = found?.isDirectory() === true && found.uid === account.uid && (found.mode & 0o066) === 0;
   return usable && (!hasSystemd() || (isLingering(account) && (await answers(sessionBusOf(account)))));
 }
 
