@@ -1,7 +1,7 @@
 /** Turns a command's output into NDJSON lines for the client and a short preview for the log. */
 import { StringDecoder } from "node:string_decoder";
+import { ByteRate } from "../../shared/byte-rate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
-import { ByteRate } from "../../shared/util/byte-rate.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 
 /** How fast output is read that is only counted. Without a limit, one `yes` takes half a CPU from the calls of all others. */

@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { unlessAborted } from "../../shared/abort.ts";
 import type { LayerContent, LayerRecords } from "../../shared/bus/layer-records.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
+import { ByteRate } from "../../shared/byte-rate.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { ByteRate } from "../../shared/util/byte-rate.ts";
 
 /** Large enough to make the round trip negligible, small enough for the server's smallest usual message limit of 1 MiB. */
 const pieceBytesMax = 512 * 1024;

@@ -1,4 +1,4 @@
-import { pause } from "../waiting.ts";
+import { pause } from "./waiting.ts";
 
 /** Limits a flow of bytes to a number of bytes per second. */
 export class ByteRate {
