@@ -8,6 +8,9 @@ interface Range {
   readonly max: number;
 }
 
+/** The ids that one sandbox may have: a range. As many are for what all sandboxes of an account have in common, their files on disk. */
+export const idsPerSandbox = 65_536;
+
 /** More than there are ids for, and the kernel's largest number of a descriptor. */
 const rangesMax = 65_536;
 const descriptorMax = 2 ** 30;

@@ -1,5 +1,6 @@
 /** Ranges of subordinate ids, as subuid(5) and subgid(5) list them, and those of them that are for one sandbox each. */
 import { readFileSync } from "node:fs";
+import { idsPerSandbox } from "../../shared/privileged.ts";
 import type { Account } from "./instance.ts";
 
 export interface IdRange {
@@ -9,8 +10,6 @@ export interface IdRange {
 }
 
 export const idFiles = { user: "/etc/subuid", group: "/etc/subgid" } as const;
-/** The ids that one sandbox may have. As many are for what all sandboxes of an account have in common: their files on disk. */
-export const idsPerSandbox = 65_536;
 
 export function readIdRanges(file: string): IdRange[] {
   const text = readIfThere(file);

@@ -1,7 +1,9 @@
 /** The user and group ids that an account may use inside its containers (subuid(5), subgid(5)). */
+
 import type { Config } from "../../shared/config.ts";
+import { idsPerSandbox } from "../../shared/privileged.ts";
 import type { Account } from "../base/instance.ts";
-import { type IdRange, idFiles, idRangesOf, idsPerSandbox, readIdRanges } from "../base/subordinate-ids.ts";
+import { type IdRange, idFiles, idRangesOf, readIdRanges } from "../base/subordinate-ids.ts";
 import type { Administrator } from "./administrator.ts";
 import type { Step } from "./step.ts";
 

@@ -3,7 +3,7 @@ import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { outOfMemory, type RunningCommand } from "../runtime/container/command.ts";
+import { outOfMemory, type RunningCommand, sigkillExitCode } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
@@ -12,7 +12,6 @@ import { OutputStream, pump } from "./output.ts";
 
 /** Exit codes as defined by the API. */
 const exitCodes = { timeout: 124, error: -1 } as const;
-const sigkillExitCode = 137;
 
 type Stop = { kind: "timeout" } | { kind: "limit"; reason: string } | { kind: "failed"; error: SandgateError };
 

@@ -103,12 +103,12 @@ export class SandboxLifecycle {
     try {
       return await this.#urgent.run(() => this.#launchNow(spec));
     } finally {
-      this.prepare();
+      this.#prepare();
     }
   }
 
   /** Does ahead what the next sandbox need not wait for. */
-  prepare(): void {
+  #prepare(): void {
     const { ranges, areGiven } = this.#ids;
     if (areGiven) inBackground(this.#log, "the user ids of the next sandbox could not be prepared", () => ranges?.prepare());
   }

@@ -9,7 +9,7 @@ import type { StreamHub } from "../../shared/stream/hub.ts";
 import { signalName } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
 import type { End } from "../log/entry.ts";
-import { type Interactive, type Output, outOfMemory, type Size } from "../runtime/container/command.ts";
+import { type Interactive, type Output, outOfMemory, type Size, sigkillExitCode } from "../runtime/container/command.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment } from "./attachment.ts";
 import { Audience } from "./audience.ts";
@@ -32,8 +32,6 @@ export interface SessionEvents {
   /** An internal error occurred. */
   failed(session: Session, error: unknown): void;
 }
-
-const sigkillExitCode = 137;
 
 export class Session implements Activity {
   readonly kind = "session";

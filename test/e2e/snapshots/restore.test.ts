@@ -23,20 +23,23 @@ const marker = async (id: string): Promise<string> => (await api.execute(id, "ca
 const withoutIds = ({ id: _id, created_at: _at, ...rest }: Record<string, unknown>) => rest;
 const sandboxCount = async (of = api): Promise<unknown> => (await of.call<{ pagination: object }>("GET", "/v1/sandboxes/list")).body.pagination;
 
+/** What a copy takes over, besides names and ids. */
+const settingsOfSource = {
+  status: "running",
+  image: "default",
+  cpu: 2,
+  memory: 256,
+  storage: 3,
+  disk_size: 3,
+  network: { access: "none" },
+  isolation: "standard",
+};
+
 test("a restored sandbox has the files, settings and variables of the snapshot, and a name of its own", async () => {
   await api.execute(source, "echo later > /root/d/marker");
   const sandbox = await calls.restored(snapshot.id);
   const { name, ...rest } = withoutIds(sandbox as never);
-  assert.deepEqual(rest, {
-    status: "running",
-    image: "default",
-    cpu: 2,
-    memory: 256,
-    storage: 3,
-    disk_size: 3,
-    network: { access: "none" },
-    isolation: "standard",
-  });
+  assert.deepEqual(rest, settingsOfSource);
   assert.match(name as string, /^sandbox-[0-9a-z]{4,}$/);
   assert.notEqual(sandbox.id, source);
   assert.equal(await marker(sandbox.id), "marked\nkept,old,\n");
@@ -122,16 +125,7 @@ test("fields that only one of the two has are checked there and refused by the o
 test("a clone answers both, the sandbox and the snapshot, with names made from the source's", async () => {
   const { sandbox, snapshot: taken } = await calls.cloned(source);
   const { name, ...rest } = withoutIds(sandbox as never);
-  assert.deepEqual(rest, {
-    status: "running",
-    image: "default",
-    cpu: 2,
-    memory: 256,
-    storage: 3,
-    disk_size: 3,
-    network: { access: "none" },
-    isolation: "standard",
-  });
+  assert.deepEqual(rest, settingsOfSource);
   assert.match(name as string, /^source-clone-[0-9a-z]{4,}$/);
   assert.match(taken.name, /^source-snap-[0-9a-z]{4,}$/);
   assert.deepEqual([taken.status, taken.consistency, taken.source_sandbox_id], ["ready", "application", source]);

@@ -40,6 +40,9 @@ export interface Started {
   close(): void;
 }
 
+/** As shells report a command that SIGKILL ended. */
+export const sigkillExitCode = 137;
+
 /** Why a command failed while the kernel killed processes of its sandbox: another one, or its own. */
 export function outOfMemory(command: Started, exitCode: number): { error?: string } {
   if (exitCode === 0 || !command.ranOutOfMemory()) return {};

@@ -3,7 +3,7 @@
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
 import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
-import { stat, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
@@ -73,10 +73,11 @@ export class ControlGroups {
     const group = make(this.#version, this.#folders, name, limits);
     const { cpu } = this.#folders;
     const sharing = this.#version === "v1" && cpu ? [...monitorOf(initPid), ...networkPids] : [];
-    await Promise.all([
-      ...pids.map((pid) => (this.#version === "v1" && isOthers(pid) ? moveOthers(pid, group.entrances) : moveThreads(pid, group.entrances))),
-      ...sharing.map((pid) => moveThreads(pid, [join(cpu ?? "", name, "tasks")])),
-    ]);
+    const enter = (pid: number): Promise<void> => {
+      const uid = this.#version === "v1" ? otherUserOf(pid) : undefined;
+      return uid === undefined ? moveThreads(pid, group.entrances) : moveOthers(pid, uid, group.entrances);
+    };
+    await Promise.all([...pids.map(enter), ...sharing.map((pid) => moveThreads(pid, [join(cpu ?? "", name, "tasks")]))]);
     return group;
   }
 
@@ -158,17 +159,17 @@ async function moveThreads(pid: number, entrances: readonly string[]): Promise<v
   }
 }
 
-function isOthers(pid: number): boolean {
+/** The user of a process that is not ours; undefined also when it is gone. */
+function otherUserOf(pid: number): number | undefined {
   const uid = attempt(() => statSync(`/proc/${pid}`).uid);
-  return uid !== undefined && uid !== process.getuid?.();
+  return uid === process.getuid?.() ? undefined : uid;
 }
 
 /**
  * Moves a process of another user. In cgroup v1 the kernel lets only its own user do that, and nobody but ours may open the files:
  * a program that is both does it.
  */
-async function moveOthers(pid: number, entrances: readonly string[]): Promise<void> {
-  const { uid } = await stat(`/proc/${pid}`);
+async function moveOthers(pid: number, uid: number, entrances: readonly string[]): Promise<void> {
   const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
   const script = 'pid=$1; shift; for file; do echo "$pid" > "$file" || exit 1; done';
   const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", script, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });

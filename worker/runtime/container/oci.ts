@@ -12,7 +12,7 @@ import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
 import { childrenOf, killTree } from "../process/proc.ts";
 import { type Descriptors, startProgram } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
-import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
+import { type CommandSpec, type Interactive, type InteractiveSpec, type ProcessSpec, type RunningCommand, type Started, sigkillExitCode } from "./command.ts";
 import { type Container, endUnreachable, findContainer, inspectContainer, runtimeOf } from "./container.ts";
 import { thawAbandoned } from "./freezer.ts";
 import { streamsOf } from "./interactive.ts";
@@ -23,8 +23,6 @@ import { inHostTerminal, killCommands, killStrong, signalStrong, untilStarted } 
 /** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const startFile = /^x\d+\.(json|log|pid)$/;
-
-const sigkillExitCode = 137;
 
 export class OciRuntime {
   readonly standstills = new Standstills();

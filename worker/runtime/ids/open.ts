@@ -3,11 +3,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
 import type { Config } from "../../../shared/config.ts";
+import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import { run } from "../process/run.ts";
 import type { Subvolumes } from "../storage/subvolumes.ts";
 import { Claims } from "./claims.ts";
-import { firstIdOf, IdRanges, idsPerSandbox, rootOnStage, type Trees } from "./ranges.ts";
+import { firstIdOf, IdRanges, rootOnStage, type Trees } from "./ranges.ts";
 
 const timeoutMs = 30_000;
 /** Folders for mounts, of which one is covered in the worker's own mount namespace, with one that every id may pass. */

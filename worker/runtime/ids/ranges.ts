@@ -5,13 +5,12 @@
  */
 import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from "node:fs";
 import { join, relative } from "node:path";
+import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { mountAt } from "../../../shared/util/mounts.ts";
 import { unmountNow } from "../filesystem/overlay.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import type { Claims } from "./claims.ts";
-
-export const idsPerSandbox = 65_536;
 
 /** The first id of a range, in Podman's namespace: before it are its root, and the ids that sandboxes without a range share. */
 export const firstIdOf = (range: number): number => 1 + idsPerSandbox * (range + 1);

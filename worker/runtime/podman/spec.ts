@@ -1,11 +1,12 @@
 /** The specification of a sandbox's container. */
 import type { BaseImage } from "../../../shared/bus/entries.ts";
 import type { Config } from "../../../shared/config.ts";
+import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
-import { firstIdOf, idsPerSandbox } from "../ids/ranges.ts";
+import { firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
