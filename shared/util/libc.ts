@@ -9,6 +9,19 @@ const setsockopt = library.func("int setsockopt(int fd, int level, int name, con
 
 const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)");
 const umount2 = library.func("int umount2(const char *target, int flags)");
+const socketpair = library.func("int socketpair(int domain, int type, int protocol, _Out_ int *fds)");
+const fcntl = library.func("int fcntl(int fd, int command, ...)");
+const vector = koffi.struct({ base: "void *", length: "size_t" });
+const messageHeader = koffi.struct({
+  name: "void *",
+  nameLength: "uint32_t",
+  vectors: koffi.pointer(vector),
+  vectorCount: "size_t",
+  control: "void *",
+  controlLength: "size_t",
+  flags: "int",
+});
+const sendmsg = library.func("sendmsg", "long", ["int", koffi.pointer(messageHeader), "int"]);
 const syscall = library.func("long syscall(long number, ...)");
 const readlink = library.func("long readlink(const char *path, _Out_ uint8_t *target, unsigned long size)");
 
@@ -20,6 +33,15 @@ const setWindowSize = 0x5414;
 const socketLevel = 1;
 const receiveBuffer = 8;
 const intBytes = 4;
+const unixDomain = 1;
+const messageSocket = 5;
+const rights = 1;
+/** Of a control message: its length in 8 bytes, its level and its type. */
+const controlHeaderBytes = 16;
+const controlAlignment = 8;
+const dontWait = 0x40;
+const noSignal = 0x4000;
+const setFileFlags = 4;
 const openat2 = 437;
 const btrfsFileSystemInfo = 0x8400941f;
 const btrfsFindSubvolume = 0xd0009412;
@@ -44,6 +66,35 @@ export function openPipe(): Pipe {
   const fds: [number, number] = [-1, -1];
   check(pipe2(fds, closeOnExec | nonBlocking), "pipe2");
   return { readFd: fds[0], writeFd: fds[1] };
+}
+
+/** Lets reads and writes of a new pipe's end wait, as programs expect of their standard streams. @throws {Error} */
+export function letWait(fd: number): void {
+  check(fcntl(fd, setFileFlags, "int", 0), "F_SETFL");
+}
+
+/** Opens a pair of connected sockets that keep messages apart; child processes do not inherit them. @throws {Error} */
+export function openMessageSockets(): [number, number] {
+  const fds: [number, number] = [-1, -1];
+  check(socketpair(unixDomain, messageSocket | closeOnExec, 0, fds), "socketpair");
+  return fds;
+}
+
+/**
+ * Sends a message with descriptors, without waiting.
+ *
+ * @returns whether it was sent: not when the other end is closed, has no room, or takes no message of this size.
+ */
+export function sendMessage(socket: number, bytes: Uint8Array, fds: readonly number[]): boolean {
+  const dataBytes = controlHeaderBytes + intBytes * fds.length;
+  const control = Buffer.alloc(Math.ceil(dataBytes / controlAlignment) * controlAlignment);
+  control.writeBigUInt64LE(BigInt(dataBytes));
+  control.writeInt32LE(socketLevel, 8);
+  control.writeInt32LE(rights, 12);
+  fds.forEach((fd, index) => control.writeInt32LE(fd, controlHeaderBytes + intBytes * index));
+  const vectors = [{ base: bytes, length: bytes.length }];
+  const header = { name: null, nameLength: 0, vectors, vectorCount: 1, control, controlLength: control.length, flags: 0 };
+  return Number(sendmsg(socket, header, dontWait | noSignal)) === bytes.length;
 }
 
 /** Unlocks a pseudo-terminal so that its other side can be opened. @param fd its master. @returns its number in its `devpts`. @throws {Error} */

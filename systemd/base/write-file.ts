@@ -1,5 +1,5 @@
 /**
- * Small files that are replaced atomically: a reader sees the old or the new text. They are never written or read at a path
+ * Small files that are replaced atomically: a reader sees the old or the new content. They are never written or read at a path
  * where a less trusted user could have placed another file.
  */
 import { randomBytes } from "node:crypto";
@@ -16,12 +16,12 @@ export interface Ownership {
 }
 
 /** Replaces a file. @throws {UntrustedPath} if a less trusted user can write to its folder. */
-export async function replaceFile(path: string, text: string, { mode, uid, gid }: Ownership): Promise<void> {
+export async function replaceFile(path: string, content: string | Uint8Array, { mode, uid, gid }: Ownership): Promise<void> {
   trustedPath(dirname(path));
   const partial = `${path}.${randomBytes(4).toString("hex")}.partial`;
   const file = await open(partial, "wx", mode);
   try {
-    await file.writeFile(text);
+    await file.writeFile(content);
     await file.chmod(mode);
     if (uid !== undefined && gid !== undefined) await file.chown(uid, gid);
     await file.sync();

@@ -14,6 +14,7 @@ import { offerControlGroups } from "./control-groups.ts";
 import { defaultImage, isBuiltHere } from "./default-image.ts";
 import { deviceFiles } from "./devices.ts";
 import { checkReach, dataDirectories } from "./directories.ts";
+import { execServer } from "./exec-server.ts";
 import { formerOwner } from "./former-owner.ts";
 import { gvisorPackage } from "./gvisor.ts";
 import { imageBuildingPackages, systemPackages } from "./packages.ts";
@@ -27,6 +28,8 @@ import { prepareVolume, whyNoVolume } from "./volume.ts";
 export interface Prepared {
   readonly instance: Instance;
   readonly volume: Volume | NoVolume;
+  /** The path of the program that starts commands in sandboxes; undefined where it cannot be made. */
+  readonly execServer: string | undefined;
 }
 
 /** @throws {StartFailure} with a message for the user. */
@@ -54,8 +57,9 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   if (hasMoreIds) await endUnusedPause(instance);
   await checkRootlessPodman(instance, signal);
   await prepareImage(instance, administrator, terminal, signal);
+  const server = await execServer(instance, administrator, terminal);
   // Last, because whoever gets it has to unmount it.
-  return { instance, volume: await prepareVolume(instance, administrator) };
+  return { instance, execServer: server, volume: await prepareVolume(instance, administrator) };
 }
 
 async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {

@@ -75,11 +75,11 @@ async function prepareAlone(folder: string, config: Config, terminal: Terminal, 
   }
 }
 
-async function supervise({ instance, volume }: Prepared, terminal: Terminal, stop: StopRequest): Promise<void> {
+async function supervise({ instance, volume, execServer }: Prepared, terminal: Terminal, stop: StopRequest): Promise<void> {
   const { config } = instance;
   const port = config.port || (await freePort(config.host));
   await checkPortIsFree(config.host, port, { part: "The gateway", setting: "SANDGATE_PORT" });
-  await new Supervisor({ instance, volume, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
+  await new Supervisor({ instance, volume, execServer, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
 }
 
 /** That of the operator stays mounted. */

@@ -33,10 +33,12 @@ export interface Wiring {
   readonly port: number;
   readonly volume: Volume | NoVolume;
   readonly defaultImageId: string;
+  /** The path of the program that starts commands in sandboxes, or nothing. */
+  readonly execServer: string;
 }
 
 /** The worker, inside Podman's namespace. When it stops, it also stops its sandboxes, because nothing outlives `npm start`. */
-export async function workerSpec(instance: Instance, { workerBus, workerId, volume, defaultImageId }: Wiring): Promise<PartSpec> {
+export async function workerSpec(instance: Instance, { workerBus, workerId, volume, defaultImageId, execServer }: Wiring): Promise<PartSpec> {
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
   const spec = partSpec(instance, "worker", command, {
     ...accountEnvironment(instance),
@@ -44,6 +46,7 @@ export async function workerSpec(instance: Instance, { workerBus, workerId, volu
     ...workerBus,
     SANDGATE_WORKER_ID: workerId,
     SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
+    SANDGATE_EXEC_SERVER: execServer,
     SANDGATE_STOP_SANDBOXES: "true",
     ...volumeSettings(volume),
   });

@@ -26,6 +26,7 @@ const shownCharacters = 500;
 export interface Plan {
   readonly instance: Instance;
   readonly volume: Volume | NoVolume;
+  readonly execServer: string | undefined;
   readonly apiKey: string;
   readonly port: number;
 }
@@ -67,10 +68,10 @@ export class Supervisor {
 
   async #startAll(): Promise<void> {
     this.#prefix = await manyOpenFiles();
-    const { instance, volume, apiKey, port } = this.#plan;
+    const { instance, volume, execServer = "", apiKey, port } = this.#plan;
     const { config } = instance;
     const image = (await defaultImageId(instance)) ?? "";
-    const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, volume, defaultImageId: image };
+    const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, volume, execServer, defaultImageId: image };
     const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
     printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume)]);

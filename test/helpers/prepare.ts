@@ -19,7 +19,8 @@ import { ensure } from "../../systemd/setup/step.ts";
 export async function prepareTests(terminal: Terminal): Promise<void> {
   const { signal } = new AbortController();
   // Every test installation has a volume of its own.
-  await prepareMachine({ ...loadConfig(), volume: "none" }, terminal, signal);
+  const { execServer = "" } = await prepareMachine({ ...loadConfig(), volume: "none" }, terminal, signal);
+  process.env.TEST_EXEC_SERVER = execServer;
   const administrator = createAdministrator(terminal, signal);
   const config = loadConfig();
   await ensure(testPackages(administrator), terminal);
@@ -27,6 +28,9 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
   const { paths } = await withReadableApp(instanceOf(config, await findAccounts(config)), terminal);
   process.env.TEST_APP = paths.app;
 }
+
+/** The program that starts commands in sandboxes. */
+export const preparedExecServer = (): string => process.env.TEST_EXEC_SERVER ?? "";
 
 /** The installation that `prepareTests` has prepared. Only its image store is used. */
 export async function preparedInstance(): Promise<Instance> {

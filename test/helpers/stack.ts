@@ -13,7 +13,7 @@ import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts
 import { untilAbandonedEnd } from "../../worker/runtime/podman/abandoned.ts";
 import { busAddress } from "./bus.ts";
 import { testPort } from "./ports.ts";
-import { borrowImages, preparedImageId, testInstance } from "./prepare.ts";
+import { borrowImages, preparedExecServer, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 import { until } from "./until.ts";
 import { TestVolume } from "./volume.ts";
@@ -156,6 +156,7 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
     SANDGATE_TEST_PASSWORD_COST: "8",
     SANDGATE_METRICS_PORT: "0",
     SANDGATE_LOCAL_IMAGES: missingImage,
+    SANDGATE_EXEC_SERVER: preparedExecServer(),
     SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
     ...environment,
     ...settings,

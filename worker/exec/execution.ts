@@ -5,7 +5,7 @@ import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outOfMemory, type RunningCommand, sigkillExitCode } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
-import { missingProgram } from "../runtime/container/start.ts";
+import { missingProgram } from "../runtime/container/failures.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { OutputStream, pump } from "./output.ts";

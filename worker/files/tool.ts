@@ -2,8 +2,8 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
+import { missingProgram } from "../runtime/container/failures.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
-import { missingProgram } from "../runtime/container/start.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 
 const textBytesMax = 8 * 1024;

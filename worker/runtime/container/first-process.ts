@@ -7,3 +7,5 @@ export const initPath = "/run/.sandgate-init";
  * signals of job control blocked.
  */
 export const reaperPath = "/run/.sandgate-reaper";
+/** Starts commands when the worker says so. */
+export const execServerPath = "/run/.sandgate-exec";

@@ -5,39 +5,29 @@ import { openStreams } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
 import type { Interactive, InteractiveSpec, Size } from "./command.ts";
 import type { Container } from "./container.ts";
-import { type CommandLine, reaped, reapedInTerminal } from "./start.ts";
+import type { CommandTerminal } from "./start.ts";
 import { openHostTerminal, openTerminal } from "./terminals.ts";
 
 /** What Ctrl-D sends: a terminal interprets it as the end of input. */
 const endOfFile = Uint8Array.of(0x04);
 
-/**
- * Makes the terminal $0 the controlling one and runs "$@" in it. A session leader does so by opening the terminal; runc and newer
- * versions of crun start a command as one. With older ones, setsid does both; if the image lacks that program, the terminal
- * has no job control.
- */
-const entering = `read -r pid name state parent group session rest < /proc/$$/stat
-exec <> "$0" >&0 2>&0
-if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$@"; fi
-exec "$@"`;
-
-/** The command line and `theirs` are for the runtime. */
-interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close">, CommandLine {
+/** The terminal, or the descriptors, are for the command. */
+interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close"> {
   readonly theirs: Descriptors;
+  readonly terminal: CommandTerminal | undefined;
 }
 
 /** @param onTaken receives the number of input bytes that the command took, or never will. */
-export function streamsOf(container: Container, { args, terminal }: InteractiveSpec, onTaken: (bytes: number) => void): NewStreams {
-  return terminal ? inTerminal(container, args, terminal, onTaken) : throughPipes(args, onTaken);
+export function streamsOf(container: Container, { terminal }: InteractiveSpec, onTaken: (bytes: number) => void): NewStreams {
+  return terminal ? inTerminal(container, terminal, onTaken) : throughPipes(onTaken);
 }
 
-function inTerminal(container: Container, args: readonly string[], size: Size, onTaken: (bytes: number) => void): NewStreams {
-  const isStrong = container.isolation === "strong";
-  const terminal = isStrong ? openHostTerminal(size) : openTerminal(container, size);
+function inTerminal(container: Container, size: Size, onTaken: (bytes: number) => void): NewStreams {
+  const isHosts = container.isolation === "strong";
+  const terminal = isHosts ? openHostTerminal(size) : openTerminal(container, size);
   const input = new InputWriter({ fd: terminal.fd, endOfFile }, onTaken);
-  const command = reapedInTerminal(container, args);
   return {
-    ...(isStrong ? { argv: command, hostTerminal: terminal.path } : { argv: ["/bin/sh", "-c", entering, terminal.path, ...command] }),
+    terminal: { path: terminal.path, isHosts },
     theirs: {},
     outputs: [{ channel: channels.stdout, reader: terminal.reader }],
     input,
@@ -49,11 +39,11 @@ function inTerminal(container: Container, args: readonly string[], size: Size, o
   };
 }
 
-function throughPipes(args: readonly string[], onTaken: (bytes: number) => void): NewStreams {
+function throughPipes(onTaken: (bytes: number) => void): NewStreams {
   const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: true });
   const input = new InputWriter({ fd: stdinFd, endOfFile: undefined }, onTaken);
   return {
-    argv: reaped(args),
+    terminal: undefined,
     theirs,
     outputs: [
       { channel: channels.stdout, reader: stdout },

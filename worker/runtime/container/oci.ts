@@ -1,41 +1,42 @@
 /**
- * Runs commands in a container directly by the OCI runtime: `podman exec` takes over 60 ms, the runtime 5 ms. The worker runs
- * inside Podman's user namespace, so the runtime finds the containers that Podman started.
+ * Runs commands in containers. `podman exec` takes over 60 ms; the exec server in a sandbox starts a command in a few, and the OCI
+ * runtime, called directly, takes over where there is none. The worker runs inside Podman's user namespace, so the runtime finds
+ * the containers that Podman started.
  */
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
+import { ExecServers } from "../exec-server/servers.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
-import { childrenOf, killTree } from "../process/proc.ts";
-import { type Descriptors, startProgram } from "../process/program.ts";
+import { killTree } from "../process/proc.ts";
+import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
-import { type CommandSpec, type Interactive, type InteractiveSpec, type ProcessSpec, type RunningCommand, type Started, sigkillExitCode } from "./command.ts";
+import { type Begun, RuntimeStarter } from "./by-runtime.ts";
+import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
 import { type Container, endUnreachable, findContainer, inspectContainer, runtimeOf } from "./container.ts";
+import { execServerPath } from "./first-process.ts";
 import { thawAbandoned } from "./freezer.ts";
 import { streamsOf } from "./interactive.ts";
 import { Standstills } from "./standstill.ts";
-import { type CommandLine, isReaper, processOf, reaped, startFailure, takeFiles, watchStart } from "./start.ts";
-import { inHostTerminal, killCommands, killStrong, signalStrong, untilStarted } from "./strong.ts";
+import { type CommandTerminal, isReaper } from "./start.ts";
+import { killCommands } from "./strong.ts";
 
 /** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
-const startFile = /^x\d+\.(json|log|pid)$/;
+const killPauseMs = 20;
 
 export class OciRuntime {
   readonly standstills = new Standstills();
   readonly #host: Host;
-  readonly #dir: string;
-  #serial = 0;
+  readonly #runtime: RuntimeStarter;
+  readonly #servers: ExecServers;
 
   /** @param dir an in-memory directory of this worker, for files that live only during a start. */
   constructor(host: Host, dir: string) {
     this.#host = host;
-    this.#dir = dir;
-    // Leftovers of an earlier process would be taken for ours.
-    for (const name of readdirSync(dir)) if (startFile.test(name)) rmSync(join(dir, name), { force: true });
+    this.#runtime = new RuntimeStarter(host, dir);
+    this.#servers = new ExecServers((container, socket) => this.#runtime.startServer(container, execServerPath, socket));
   }
 
   /** Inspects a running container. @throws {ContainerNotRunning} */
@@ -43,12 +44,17 @@ export class OciRuntime {
     return inspectContainer(this.#host, containerId, isolation);
   }
 
+  /** Does ahead what the first command of a container would wait for. */
+  prepare(container: Container): Promise<void> {
+    return this.#servers.prepare(container);
+  }
+
   /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
   exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
-    return this.#unlessStill(container, () => {
+    return this.#unlessStill(container, async () => {
       const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe" });
       const readers = [stdout, stderr];
-      const { program, innerPid, ...command } = this.#start(container, spec, { argv: reaped(spec.args) }, theirs, readers);
+      const { signal, ...command } = await this.#start(container, spec, { terminal: undefined, theirs, readers });
       const close = (): void => readers.forEach((reader) => reader.close());
       return { ...command, stdout, stderr, stdin: stdinFd === undefined ? null : writerOf(stdinFd), close };
     });
@@ -56,22 +62,17 @@ export class OciRuntime {
 
   /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */
   interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
-    return this.#unlessStill(container, () => {
-      const { argv, hostTerminal, theirs, ...streams } = streamsOf(container, spec, onTaken);
+    return this.#unlessStill(container, async () => {
+      const { terminal, theirs, ...streams } = streamsOf(container, spec, onTaken);
       const readers = streams.outputs.map(({ reader }) => reader);
-      const { program, innerPid, ...command } = this.#start(container, spec, { argv, hostTerminal }, theirs, readers);
-      const signal = async (name: NodeJS.Signals): Promise<void> =>
-        innerPid
-          ? signalStrong(container, { runtimePid: await program.pid, innerPid: await innerPid, hasTerminal: hostTerminal !== undefined }, name)
-          : signalGroup(await program.pid, name);
-      return { ...command, ...streams, signal };
+      return { ...(await this.#start(container, spec, { terminal, theirs, readers })), ...streams };
     });
   }
 
-  async #unlessStill<T extends Started>(container: Container, start: () => T): Promise<T> {
+  async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
     const leave = await this.standstills.enter(container.id);
     try {
-      const command = start();
+      const command = await start();
       command.started.then(leave, leave);
       return command;
     } catch (error) {
@@ -80,33 +81,26 @@ export class OciRuntime {
     }
   }
 
-  /** Returns also the command's process in a strong sandbox, undefined in others. */
-  #start(container: Container, spec: ProcessSpec, line: CommandLine, theirs: Descriptors, readers: readonly PipeReader[]) {
-    const isStrong = container.isolation === "strong";
-    const base = join(this.#dir, `x${this.#serial++}`);
+  async #start(
+    container: Container,
+    spec: ProcessSpec,
+    { terminal, theirs, readers }: { readonly terminal: CommandTerminal | undefined; readonly theirs: Descriptors; readonly readers: readonly PipeReader[] },
+  ) {
     const oomKills = (): number => container.group?.oomKills() ?? 0;
-    writeFileSync(`${base}.json`, JSON.stringify(processOf(container, spec, line)), { mode: 0o600 });
-    const exec = [
-      ...(line.hostTerminal ? inHostTerminal(line.hostTerminal) : []),
-      ...[runtimeOf(this.#host, container.isolation), `--log=${base}.log`, "--log-format=json", "exec"],
-      ...(isStrong ? [`--internal-pid-file=${base}.pid`] : []),
-      ...["--process", `${base}.json`, container.id],
-    ];
-    const program = startProgram(exec, { ...theirs, sandbox: container });
     const killsBefore = oomKills();
-    const exited = program.exited.then((exitCode) => {
-      const log = takeFiles(base, exitCode);
-      // The kernel of a strong sandbox goes with its largest process, and the runtime loses the command.
-      if (log && isStrong && oomKills() > killsBefore) return sigkillExitCode;
-      if (log && exitCode !== 0) throw startFailure(log, spec, container);
-      return exitCode;
-    });
-    const innerPid = isStrong ? untilStarted(`${base}.pid`, program.exited) : undefined;
-    const running = innerPid ? innerPid.then(() => {}) : program.pid.then((pid) => watchStart(pid, exited));
-    const started = Promise.race([exited.then(() => {}), running]);
+    const begun = (await this.#byServer(container, spec, terminal, theirs)) ?? this.#runtime.start(container, spec, terminal, theirs);
+    const { exited, started, reaper, strong } = begun;
     exited.finally(() => readers.forEach((reader) => reader.writerExited())).catch(() => {});
-    const kill = innerPid ? () => killStrong(container, innerPid, exited) : async () => this.#kill(await program.pid, exited);
-    return { program, innerPid, exited, started, kill, ranOutOfMemory: () => oomKills() > killsBefore };
+    const signal = strong?.signal ?? (async (name: NodeJS.Signals): Promise<void> => signalGroup(await reaper(), name));
+    return { exited, started, signal, kill: strong?.kill ?? (() => this.#kill(begun)), ranOutOfMemory: () => oomKills() > killsBefore };
+  }
+
+  /** Undefined when the container has no server, or none that takes the command. */
+  async #byServer(container: Container, spec: ProcessSpec, terminal: CommandTerminal | undefined, theirs: Descriptors): Promise<Begun | undefined> {
+    const kept = await this.#servers.start(container, spec, terminal?.path, theirs);
+    if (!kept) return undefined;
+    closeStreams(theirs);
+    return { ...kept, reaper: async () => this.#servers.keeperOf(container, kept.pid) };
   }
 
   /** Thaws a container that an earlier process of this worker may have left frozen. */
@@ -128,15 +122,15 @@ export class OciRuntime {
     return orphans.length;
   }
 
-  async #kill(runtimePid: number | undefined, exited: Promise<number>): Promise<void> {
-    if (runtimePid === undefined) return;
-    // The runtime has one child, the subreaper in the container, as soon as it has forked.
+  async #kill({ reaper, exited }: Begun): Promise<void> {
     const ended = exited.then(
       () => true,
       () => true,
     );
-    do await Promise.all(childrenOf(runtimePid).map((pid) => this.standstills.endTree(pid)));
-    while (!(await within(ended, 20)));
+    do {
+      const root = await reaper();
+      if (root !== undefined) await this.standstills.endTree(root);
+    } while (!(await within(ended, killPauseMs)));
   }
 }
 

@@ -1,38 +1,46 @@
-/** Starts a command by the OCI runtime: what the runtime is told, when the command runs, and why it could not be started. */
+/** Starts of commands by the OCI runtime: what the runtime is told, and when the command runs. */
 import { readFileSync, rmSync } from "node:fs";
-import { SandgateError } from "../../../shared/errors.ts";
 import { backoffMs, pause } from "../../../shared/waiting.ts";
-import { childrenOf, commandLineOf, pidNamespaceOf } from "../process/proc.ts";
+import { childrenOf, commandLineOf } from "../process/proc.ts";
 import type { ProcessSpec } from "./command.ts";
-import { type Container, notRunning } from "./container.ts";
-import { initPath, reaperPath } from "./first-process.ts";
+import type { Container } from "./container.ts";
+import { execServerPath, initPath, reaperPath } from "./first-process.ts";
 
-/** The command under the subreaper that keeps everything it starts together. */
-export const reaped = (args: readonly string[]): string[] => [initPath, "--", ...args];
+/** A command's terminal: one of its sandbox or, for a strong one, of the host, which the runtime then has for its streams. */
+export interface CommandTerminal {
+  readonly path: string;
+  readonly isHosts: boolean;
+}
 
-/** The same for a command in a terminal. */
-export const reapedInTerminal = ({ hasReaper }: Container, args: readonly string[]): string[] => (hasReaper ? [reaperPath, "-s", "--", ...args] : reaped(args));
+/**
+ * Makes the terminal $0 the controlling one and runs "$@" in it. A session leader does so by opening the terminal; runc and newer
+ * versions of crun start a command as one. With older ones, setsid does both; if the image lacks that program, the terminal
+ * has no job control.
+ */
+const entering = `read -r pid name state parent group session rest < /proc/$$/stat
+exec <> "$0" >&0 2>&0
+if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$@"; fi
+exec "$@"`;
 
-/** Whether a process is the subreaper of a command, and so the root of its tree. */
-export const isReaper = (pid: number): boolean => [initPath, reaperPath].includes(commandLineOf(pid)[0] ?? "");
+/** The command under the subreaper that keeps everything it starts together, in its terminal. */
+export function reaped({ hasReaper }: Container, args: readonly string[], terminal: CommandTerminal | undefined): string[] {
+  const command = terminal && hasReaper ? [reaperPath, "-s", "--", ...args] : [initPath, "--", ...args];
+  return terminal && !terminal.isHosts ? ["/bin/sh", "-c", entering, terminal.path, ...command] : command;
+}
 
-/** The runtime's process file. */
-export function processOf(container: Container, spec: ProcessSpec, { argv, hostTerminal }: CommandLine): object {
+/** Whether a process is the subreaper of a command, and so the root of its tree, or has such processes as its children. */
+export const isReaper = (pid: number): boolean => [initPath, reaperPath, execServerPath].includes(commandLineOf(pid)[0] ?? "");
+
+/** The process that runs a command line. */
+export function processOf(container: Container, spec: ProcessSpec, args: readonly string[]) {
   const env = new Map((container.process.env ?? []).map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
   for (const [name, value] of Object.entries(spec.env)) env.set(name, value);
   return {
     ...container.process,
-    terminal: hostTerminal !== undefined,
-    args: argv,
+    args,
     env: [...env].map(([name, value]) => `${name}=${value}`),
     cwd: spec.workingDir ?? container.process.cwd,
   };
-}
-
-/** A whole command line, and the terminal of the host that the runtime has for its streams, if it is to have one. */
-export interface CommandLine {
-  readonly argv: readonly string[];
-  readonly hostTerminal?: string | undefined;
 }
 
 /** The first checks follow quickly, since a start takes a few milliseconds. */
@@ -65,33 +73,4 @@ export function takeFiles(base: string, exitCode: number): string {
     // The runtime creates it even when it has nothing to report.
     rmSync(`${base}.log`, { force: true });
   }
-}
-
-const aboutDirectory = /chdir|cwd|working directory/i;
-
-export function startFailure(log: string, spec: ProcessSpec, container: Container): SandgateError {
-  const cause = new Error(log.trim());
-  // Without the container's first process, the runtime complains about one missing thing or another.
-  if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return notRunning(log);
-  if (aboutDirectory.test(log) && spec.workingDir === undefined && /no such file|not a directory/i.test(log)) {
-    const message = `the working directory ${container.process.cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;
-    return new SandgateError("unprocessable", message, { reason: "no_such_working_dir", cause });
-  }
-  // At the process limit, the runtime may even fail to enter its usual working directory, or lose its process in the container.
-  if (/resource temporarily unavailable|fail startup|sync socket/i.test(log) || (/chdir/i.test(log) && spec.workingDir === undefined)) {
-    return new SandgateError("unavailable", "the sandbox, or all sandboxes of its worker together, have as many processes as they may have", { cause });
-  }
-  if (aboutDirectory.test(log))
-    return new SandgateError("unprocessable", `working_dir does not exist or is not a directory: ${spec.workingDir}`, { reason: "no_such_working_dir", cause });
-  if (/not running|does not exist|no such process|container.*stopped/i.test(log)) return notRunning(log);
-  if (/executable file|no such file or directory/i.test(log))
-    return new SandgateError("unprocessable", `the image has no ${spec.args[0]}`, { reason: "no_such_program", cause });
-  return new SandgateError("internal_error", "the command could not be started", { cause });
-}
-
-/** The error when the subreaper's own message is all the output, because it could not start the command: its files were removed. */
-export function missingProgram(stderr: string, args: readonly string[]): SandgateError | undefined {
-  if (!/^ERROR \(catatonit:\d+\): failed to exec pid1: No such file or directory\n$/.test(stderr)) return undefined;
-  const message = `the sandbox has no ${args[0]} that works, which every call needs: were its files removed?`;
-  return new SandgateError("unprocessable", message, { reason: "no_such_program", cause: new Error(stderr) });
 }

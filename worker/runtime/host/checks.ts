@@ -42,6 +42,9 @@ export function describe(host: Omit<Host, "checks">, found: Found): HostCheck[] 
     host.reaperBinary
       ? { name: "terminals", value: "with job control", ok: true }
       : { name: "terminals", value: "without Ctrl-Z", ok: false, note: "tini is not installed" },
+    host.execServer
+      ? { name: "exec_server", value: "in each sandbox", ok: true }
+      : { name: "exec_server", value: "not available", ok: false, note: "commands start more slowly" },
     { name: "storage_driver", value: found.driver, ok: found.driver === "overlay" },
     { name: "network", value: host.network.split(":")[0] ?? "", ok: true },
     { name: "network_filter", value: host.networkFilter, ok: true },

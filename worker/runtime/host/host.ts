@@ -13,6 +13,8 @@ export interface Host {
   readonly initBinary: string;
   /** Keeps the processes of a terminal together; undefined when not installed. */
   readonly reaperBinary: string | undefined;
+  /** Starts commands in sandboxes; undefined where the set-up could not make it. */
+  readonly execServer: string | undefined;
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
   readonly networkFilter: "nft" | "routes";

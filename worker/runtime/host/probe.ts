@@ -35,6 +35,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const initBinary = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/lib/podman/catatonit"].find((path) => existsSync(path));
   if (!initBinary) throw new HostUnfit("catatonit is not installed");
   const reaperBinary = ["/usr/bin/tini-static"].find((path) => existsSync(path));
+  const execServer = config.execServer && existsSync(config.execServer) ? config.execServer : undefined;
   const controllers = delegatedControllers();
   const groups = config.controlGroups === "none" ? undefined : ControlGroups.open(workerId);
   const delegated = { memory: controllers.includes("memory"), cpu: controllers.includes("cpu"), pids: controllers.includes("pids") };
@@ -51,6 +52,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
     strongDir: join(podmanRunDir, strongRuntime),
     initBinary,
     reaperBinary,
+    execServer,
     network,
     networkFilter,
     seccompProfile,

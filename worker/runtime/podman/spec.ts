@@ -4,7 +4,7 @@ import type { Config } from "../../../shared/config.ts";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
-import { initPath, reaperPath } from "../container/first-process.ts";
+import { execServerPath, initPath, reaperPath } from "../container/first-process.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
@@ -59,7 +59,7 @@ export function containerSpec(
     ...networkOf(spec.network === "none" ? "none" : host.network),
     ...isolated,
     ...limited,
-    mounts: [program(host.initBinary, initPath), ...(host.reaperBinary ? [program(host.reaperBinary, reaperPath)] : []), ...isolated.mounts],
+    mounts: [...programsOf(host, spec), ...isolated.mounts],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
   };
 }
@@ -71,6 +71,15 @@ function idsOf({ range }: ContainerFiles) {
   if (range === undefined) return {};
   const map = [{ container_id: 0, host_id: firstIdOf(range), size: idsPerSandbox }];
   return { userns: { nsmode: "private" }, idmappings: { HostUIDMapping: false, HostGIDMapping: false, UIDMap: map, GIDMap: map } as const };
+}
+
+/** Our programs in a container. A strong one has a kernel of its own, whose programs get no descriptors of the host's. */
+function programsOf({ initBinary, reaperBinary, execServer }: Host, { isolation }: ContainerSpec): Mount[] {
+  return [
+    program(initBinary, initPath),
+    ...(reaperBinary ? [program(reaperBinary, reaperPath)] : []),
+    ...(execServer && isolation === "standard" ? [program(execServer, execServerPath)] : []),
+  ];
 }
 
 const program = (source: string, destination: string): Mount => ({ type: "bind", source, destination, options: ["ro", "rprivate", "rbind"] });

@@ -13,11 +13,13 @@ my ($signalfd, $sigprocmask) = map { $_ + 0 } @ARGV;
 my ($close_range, $on_exec) = (436, 4);
 my ($block, $unblock, $set_flags, $no_hang, $non_blocking, $non_blocking_on_exec_closed) = (0, 1, 4, 1, 04000, 02004000);
 my $worker = getppid();
+my ($pidfd_open, $pidfd_getfd) = (434, 438);
 my $child_ended = pack("Q", 1 << 16);
 my %ids;
 
 # What this process itself was given beside its streams is none of theirs.
 syscall($close_range, 3, 0xffffffff, $on_exec);
+my $worker_fd = syscall($pidfd_open, $worker, 0);
 
 # A copy of its own, which no program inherits: a child whose program cannot be run says so by it.
 open(my $events, ">&", \*STDOUT) or die;
@@ -26,10 +28,18 @@ sub report { syswrite($events, join(" ", @_) =~ s/\s+/ /gr . "\n") }
 # The worker decides when it needs no more programs, for its shutdown takes some. A program gets these signals as usual.
 $SIG{$_} = sub { } for qw(INT TERM HUP);
 
+# Sockets cannot be opened by name.
+sub socket_of {
+  my $copy = syscall($pidfd_getfd, $worker_fd, $_[0] + 0, 0);
+  return if $copy < 0;
+  open(my $stream, "+<&=", $copy);
+  return $stream;
+}
+
 # What descriptor $fd of the worker is, opened anew: without waiting, as the other end of a pipe may be closed by now.
 sub opened {
   my ($fd, $mode) = @_;
-  sysopen(my $stream, $fd eq "" ? "/dev/null" : "/proc/$worker/fd/$fd", $mode | $non_blocking) or return;
+  sysopen(my $stream, $fd eq "" ? "/dev/null" : "/proc/$worker/fd/$fd", $mode | $non_blocking) or return socket_of($fd);
   fcntl($stream, $set_flags, $mode) or return;
   return $stream;
 }

@@ -3,7 +3,7 @@ import { closeSync, fchmodSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { openPipe, type Pipe } from "../../../shared/util/libc.ts";
+import { letWait, openPipe, type Pipe } from "../../../shared/util/libc.ts";
 import type { Descriptors } from "./program.ts";
 
 const chunkBytesMax = 64 * 1024;
@@ -25,15 +25,16 @@ export function openStreams(options: { readonly hasInput: true }): Streams<numbe
 export function openStreams(options: { readonly hasInput: boolean }): Streams<number | undefined>;
 export function openStreams({ hasInput }: { readonly hasInput: boolean }): Streams<number | undefined> {
   const opened: Pipe[] = [];
-  const open = (): Pipe => {
+  const open = (theirs: keyof Pipe): Pipe => {
     const pipe = openPipe();
     opened.push(pipe);
+    letWait(pipe[theirs]);
     // A command may run as another user than the worker, and opens its streams by their names in /dev.
     fchmodSync(pipe.writeFd, 0o666);
     return pipe;
   };
   try {
-    const [stdout, stderr, stdin] = [open(), open(), hasInput ? open() : undefined];
+    const [stdout, stderr, stdin] = [open("writeFd"), open("writeFd"), hasInput ? open("readFd") : undefined];
     return {
       stdout: new PipeReader(stdout.readFd),
       stderr: new PipeReader(stderr.readFd),

@@ -68,6 +68,15 @@ export function monitorOf(initPid: number): number[] {
   return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
 }
 
+/** The name of a process's first thread, which it may change; undefined when it is gone. */
+export const nameOf = (pid: number): string | undefined => read(`/proc/${pid}/comm`)?.trimEnd();
+
+/** A process's number in its own pid namespace; undefined when it is gone. */
+export function innerPidOf(pid: number): number | undefined {
+  const numbers = /^NSpid:\s+(.+)$/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
+  return numbers === undefined ? undefined : Number(numbers.split(/\s+/).at(-1));
+}
+
 /** When the process started, in clock ticks since boot; undefined when it is gone. */
 export function startTimeOf(pid: number): number | undefined {
   const fields = statOf(pid);

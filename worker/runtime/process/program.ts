@@ -117,14 +117,19 @@ class HelperProcess {
   }
 }
 
-/** @param status as returned by wait(2) */
-const exitCodeOf = (status: number): number => ((status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f));
+/** The exit code of a status that wait(2) has returned; 128+n when signal n ended the process. */
+export const exitCodeOf = (status: number): number => ((status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f));
 
 /** Our descriptors for a program's standard streams, closed here once the program has them; /dev/null where there is none. */
 export interface Descriptors {
   readonly stdin?: number;
   readonly stdout?: number;
   readonly stderr?: number;
+}
+
+/** Closes them here, where a program has them or will not. */
+export function closeStreams({ stdin, stdout, stderr }: Descriptors): void {
+  for (const fd of [stdin, stdout, stderr]) if (fd !== undefined) closeSync(fd);
 }
 
 export interface ProgramOptions extends Descriptors {
@@ -157,7 +162,7 @@ export function startProgram(command: readonly string[], options: ProgramOptions
     ...[stdin, stdout, stderr].map((fd) => fd?.toString() ?? ""),
     ...command,
   ]);
-  void pid.then(() => [stdin, stdout, stderr].forEach((fd) => fd !== undefined && closeSync(fd)));
+  void pid.then(() => closeStreams(options));
   let hasEnded = false;
   const end = (): void => {
     hasEnded = true;

@@ -6,10 +6,9 @@ import { childrenOf, groupsOf, pidNamespaceOf } from "./proc.ts";
  * Signals the foreground process group of a command's terminal or, without a terminal, the command's own group. Does nothing
  * when the command is gone.
  *
- * @param runtimePid the OCI runtime, whose child is the command's subreaper.
+ * @param reaper the command's subreaper
  */
-export function signalGroup(runtimePid: number | undefined, name: NodeJS.Signals): void {
-  const reaper = runtimePid === undefined ? undefined : childrenOf(runtimePid)[0];
+export function signalGroup(reaper: number | undefined, name: NodeJS.Signals): void {
   const command = reaper === undefined ? undefined : childrenOf(reaper)[0];
   const groups = command === undefined ? undefined : groupsOf(command);
   if (reaper === undefined || !groups) return;

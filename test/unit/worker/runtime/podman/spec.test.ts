@@ -12,6 +12,7 @@ const host: Host = {
   strongDir: "/run/user/1000/sg/runsc",
   initBinary: "/usr/bin/catatonit",
   reaperBinary: undefined,
+  execServer: undefined,
   network: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
   networkFilter: "nft",
   seccompProfile: "/data/seccomp.json",

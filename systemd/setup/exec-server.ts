@@ -1,0 +1,74 @@
+/**
+ * The program that starts commands in sandboxes, compiled on this machine without the installation of a compiler: a small one and
+ * a small C library are unpacked from their Debian packages, used once and removed. The result is static, because it runs in any image.
+ */
+import { createHash } from "node:crypto";
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { arch } from "node:process";
+import { appDir } from "../../shared/programs.mjs";
+import { messageOf } from "../base/failure.ts";
+import type { Instance } from "../base/instance.ts";
+import { run } from "../base/run.ts";
+import type { Terminal } from "../base/terminal.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
+import type { Administrator } from "./administrator.ts";
+import { aptUpdate, hasCandidates } from "./apt.ts";
+
+const source = join(appDir, "worker/runtime/exec-server/server.c");
+const prefix = "exec-server-";
+/** A compiler, its own headers, and the C library. */
+const packages = ["tcc", "musl-dev"];
+/** As Debian names what it builds for this machine. */
+const multiarch = arch === "arm64" ? "aarch64-linux" : "x86_64-linux";
+
+/**
+ * Makes the program if this version's is not there. Without it, every command is started by the OCI runtime.
+ *
+ * @returns its path; undefined when it cannot be made here, which the user has been told
+ */
+export async function execServer({ paths, account }: Instance, administrator: Administrator, terminal: Terminal): Promise<string | undefined> {
+  const name = `${prefix}${createHash("sha256")
+    .update(await readFile(source))
+    .update(arch)
+    .digest("hex")
+    .slice(0, 16)}`;
+  const path = join(paths.podman, name);
+  if ((await readIfThere(path)) !== undefined) return path;
+  try {
+    await terminal.task("Building the exec server", "its program", async (progress) => {
+      if (!(await hasCandidates(packages))) await aptUpdate(administrator, progress);
+      progress.say("compiling");
+      await replaceFile(path, await compiled(), { mode: 0o755, uid: process.getuid?.() ?? 0, gid: account.gid });
+      await removeFormer(paths.podman, name);
+    });
+    return path;
+  } catch (error) {
+    terminal.warn(`Commands will start more slowly, because the exec server could not be built: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+async function compiled(): Promise<Buffer> {
+  const folder = await mkdtemp(join(tmpdir(), "sandgate-build-"));
+  try {
+    // apt downloads as a user of its own where it can.
+    await chmod(folder, 0o755);
+    await run(["apt-get", "-o", "Acquire::Retries=2", "download", ...packages], { cwd: folder });
+    for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
+    const [compiler, musl] = [join(folder, `usr/lib/${multiarch}-gnu/tcc`), join(folder, `usr/lib/${multiarch}-musl`)];
+    const program = join(folder, "exec-server");
+    const headers = [join(folder, `usr/include/${multiarch}-musl`), join(compiler, "include")].map((dir) => `-I${dir}`);
+    const objects = ["crt1.o", "crti.o", source, "libc.a", "crtn.o"].map((name) => (name === source ? source : join(musl, name)));
+    await run([join(folder, "usr/bin/tcc"), "-Wall", "-Werror", "-static", "-nostdinc", "-nostdlib", "-B", compiler, ...headers, ...objects, "-o", program]);
+    return await readFile(program);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Those of other versions; containers that have them mounted keep them. */
+async function removeFormer(dir: string, current: string): Promise<void> {
+  for (const name of await readdir(dir)) if (name.startsWith(prefix) && name !== current) await rm(join(dir, name));
+}

@@ -1,0 +1,39 @@
+/** What the worker and the exec server of a sandbox say to each other; `server.c` has the other side. */
+
+/** The most that the server takes in one message. */
+const messageBytesMax = 65_536;
+
+/** A command as the server gets it. */
+export interface ServedCommand {
+  /** The path of its terminal in the sandbox; undefined for one with pipes. */
+  readonly terminal: string | undefined;
+  readonly process: { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] };
+}
+
+/** The message that starts a command; undefined when the command is too large for one. */
+export function messageOf({ terminal = "", process: { cwd, args, env } }: ServedCommand): Buffer | undefined {
+  const fields = [terminal, cwd, String(args.length), ...args, ...env];
+  if (fields.some((field) => field.includes("\0"))) return undefined;
+  const message = Buffer.from(`${fields.join("\0")}\0`);
+  return message.length <= messageBytesMax ? message : undefined;
+}
+
+/** What a command's keeper has to say, in this order. */
+export type Report =
+  /** The command is its own. `pid` is the keeper's, as the sandbox numbers processes. */
+  | { readonly event: "kept"; readonly pid: number }
+  | { readonly event: "started" }
+  | { readonly event: "failed"; readonly stage: string; readonly errno: number }
+  /** @property status as returned by wait(2) */
+  | { readonly event: "ended"; readonly status: number };
+
+/** Undefined for what no keeper says: the sandbox may have taken it over. */
+export function reportOf(line: string): Report | undefined {
+  const [word = "", one = "", other = ""] = line.split(" ");
+  const isNumber = (text: string): boolean => /^\d{1,10}$/.test(text);
+  if (word === "S" && !one) return { event: "started" };
+  if (word === "K" && isNumber(one)) return { event: "kept", pid: Number(one) };
+  if (word === "X" && isNumber(one)) return { event: "ended", status: Number(one) };
+  if (word === "F" && /^[a-z]$/.test(one) && isNumber(other)) return { event: "failed", stage: one, errno: Number(other) };
+  return undefined;
+}

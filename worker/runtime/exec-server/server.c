@@ -1,0 +1,228 @@
+/*
+ * The exec server of a sandbox: starts commands for the worker, which saves a start of the OCI runtime for each.
+ *
+ * The runtime starts it once, as it would start a command: in the sandbox's namespaces and control group, with its user,
+ * capabilities, limits and filter of system calls. Commands inherit them. Its standard input is a socket to which only the
+ * worker writes. Each message is one command, with the descriptors that the command gets:
+ *
+ *   the last one     a pipe on which the command's keeper reports, see below
+ *   three before it  standard input, output and error; absent if the command has a terminal
+ *
+ * The text of a message is made of fields that end with NUL: the terminal or nothing, the working directory, the number of
+ * arguments, the arguments, the environment as NAME=value.
+ *
+ * Each command has a keeper, a copy of this process that inherits the command's orphans, so that all of it can be found and
+ * ended. A keeper reports with lines: "K PID" first, once the command is its own, "S" when the command runs, "X STATUS" when it
+ * has ended, with the status of wait(2). Instead of "S" and "X", "F STAGE ERRNO" says why it does not run.
+ *
+ * A command may run as the same user as this process, but cannot trace it or look into it, for it is not dumpable. If the server
+ * is lost all the same, keepers go on by themselves, and the worker starts another.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MESSAGE_BYTES = 65536, STREAMS = 3, DESCRIPTORS = STREAMS + 1, FIELDS = MESSAGE_BYTES };
+
+static char message[MESSAGE_BYTES + 1];
+/* With room for the end of the arguments, HOME, and the end of the environment. */
+static char *fields[FIELDS + 3];
+
+/* What a child that shares this process's memory leaves here when the command cannot be run. */
+static volatile int failed_errno;
+static volatile char failed_stage;
+
+static void report(int to, const char *format, int one, int other) {
+  char line[64];
+  int length = snprintf(line, sizeof line, format, one, other);
+  if (write(to, line, length) != length) _exit(1);
+}
+
+static _Noreturn void fail(int to, char stage) {
+  report(to, "F %c %d\n", stage, errno);
+  _exit(0);
+}
+
+static const char *variable(char *const *environment, const char *name) {
+  size_t length = strlen(name);
+  for (; *environment; environment++)
+    if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') return *environment + length + 1;
+  return NULL;
+}
+
+/* Like execvpe(3), with the PATH of the given environment. */
+static void run(char *const *arguments, char *const *environment) {
+  const char *program = arguments[0], *path = variable(environment, "PATH");
+  if (strchr(program, '/') || !path) {
+    execve(program, arguments, environment);
+    return;
+  }
+  char file[4096];
+  int denied = 0;
+  for (const char *end; ; path = end + 1) {
+    end = strchr(path, ':');
+    int length = end ? (int)(end - path) : (int)strlen(path);
+    if (snprintf(file, sizeof file, "%.*s/%s", length, path, program) < (int)sizeof file) execve(file, arguments, environment);
+    if (errno == EACCES) denied = 1;
+    else if (errno != ENOENT && errno != ENOTDIR) return;
+    if (!end) break;
+  }
+  errno = denied ? EACCES : ENOENT;
+}
+
+static _Noreturn void give_up(char stage) {
+  failed_errno = errno;
+  failed_stage = stage;
+  _exit(127);
+}
+
+/* In the command's own process. */
+static _Noreturn void become(char **arguments, char **environment, const int *streams, int has_terminal) {
+  sigset_t none;
+  setpgid(0, 0);
+  /* The signal that this gives to a process in the background is blocked here. */
+  if (has_terminal) tcsetpgrp(streams[0], getpid());
+  for (int i = 0; i < STREAMS; i++)
+    if (dup2(streams[i], i) < 0) give_up('d');
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  run(arguments, environment);
+  give_up('e');
+}
+
+/* Passes signals on to the command, as an init process would, and waits for it and for its orphans until it has ended. */
+static int follow(pid_t command, const sigset_t *signals) {
+  for (;;) {
+    int signal = sigwaitinfo(signals, NULL);
+    if (signal < 0) continue;
+    if (signal != SIGCHLD) {
+      kill(command, signal);
+      continue;
+    }
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == command) return status;
+  }
+}
+
+/* Runs the command of a message. The descriptors are above the standard streams. */
+static _Noreturn void keep(char *text, int length, int *streams, int count) {
+  int to = streams[count - 1];
+  prctl(PR_SET_NAME, "exec-keeper", 0, 0, 0);
+  report(to, "K %d\n", getpid(), 0);
+  int found = 0;
+  for (char *at = text; at < text + length && found < FIELDS; at += strlen(at) + 1) fields[found++] = at;
+  errno = EINVAL;
+  int arguments = found > 3 ? atoi(fields[2]) : 0;
+  if (arguments < 1 || arguments > found - 3) fail(to, 'm');
+  char *terminal = fields[0], *folder = fields[1], **argv = fields + 3, **environment = argv + arguments;
+  int has_terminal = *terminal != 0;
+  if (has_terminal == (count == DESCRIPTORS)) fail(to, 'm');
+  /* Makes room for the end of the arguments. */
+  memmove(environment + 1, environment, (found - 3 - arguments) * sizeof *environment);
+  *environment++ = NULL;
+  environment[found - 3 - arguments] = NULL;
+  char home[4096];
+  if (!variable(environment, "HOME") && getenv("HOME") && snprintf(home, sizeof home, "HOME=%s", getenv("HOME")) < (int)sizeof home) {
+    environment[found - 3 - arguments] = home;
+    environment[found - 2 - arguments] = NULL;
+  }
+
+  sigset_t signals;
+  sigfillset(&signals);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  setsid();
+  if (has_terminal) {
+    /* A session leader without a terminal gets the one that it opens. */
+    int opened = open(terminal, O_RDWR | O_CLOEXEC);
+    if (opened < 0) fail(to, 't');
+    ioctl(opened, TIOCSCTTY, 0);
+    streams[0] = streams[1] = streams[2] = opened;
+  }
+  if (chdir(folder) < 0) fail(to, 'c');
+
+  /* The child has this process's memory, and this process goes on when the child has another program or has ended. */
+  pid_t command = vfork();
+  if (command == 0) become(argv, environment, streams, has_terminal);
+  if (command < 0) fail(to, 'f');
+  if (failed_stage) {
+    errno = failed_errno;
+    fail(to, failed_stage);
+  }
+  for (int i = 0; i < STREAMS; i++) {
+    close(streams[i]);
+    if (has_terminal) break;
+  }
+  report(to, "S\n", 0, 0);
+  report(to, "X %d\n", follow(command, &signals), 0);
+  _exit(0);
+}
+
+/* Starts the keeper of a message. */
+static void start(char *text, int length, int *streams, int count) {
+  pid_t keeper = fork();
+  if (keeper == 0) {
+    /* Not closed, so that nothing else becomes a standard stream by chance. */
+    dup2(STDOUT_FILENO, STDIN_FILENO);
+    keep(text, length, streams, count);
+  }
+  if (keeper < 0) {
+    char line[32];
+    int bytes = snprintf(line, sizeof line, "F f %d\n", errno);
+    if (write(streams[count - 1], line, bytes) < 0) return;
+  }
+}
+
+static _Noreturn void serve(void) {
+  for (;;) {
+    union {
+      struct cmsghdr header;
+      char bytes[CMSG_SPACE(sizeof(int) * DESCRIPTORS)];
+    } control;
+    struct iovec text = {.iov_base = message, .iov_len = MESSAGE_BYTES};
+    struct msghdr received = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(STDIN_FILENO, &received, MSG_CMSG_CLOEXEC);
+    if (length < 0 && errno == EINTR) continue;
+    /* The worker is gone, or has another server. */
+    if (length <= 0) _exit(0);
+    message[length] = 0;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&received);
+    if (!header || header->cmsg_type != SCM_RIGHTS) continue;
+    int streams[DESCRIPTORS + STREAMS], count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(streams, CMSG_DATA(header), count * sizeof(int));
+    if ((count == 1 || count == DESCRIPTORS) && !(received.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) start(message, length, streams, count);
+    for (int i = 0; i < count; i++) close(streams[i]);
+  }
+}
+
+int main(void) {
+  /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
+  pid_t server = fork();
+  if (server < 0) return 1;
+  if (server > 0) return 0;
+  setsid();
+  int nothing = open("/dev/null", O_RDWR);
+  if (nothing >= 0) {
+    dup2(nothing, STDOUT_FILENO);
+    dup2(nothing, STDERR_FILENO);
+    if (nothing > STDERR_FILENO) close(nothing);
+  }
+  prctl(PR_SET_NAME, "exec-server", 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  /* The kernel forgets keepers that have ended. */
+  signal(SIGCHLD, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  serve();
+}

@@ -1,0 +1,150 @@
+/**
+ * The exec servers of this worker's sandboxes. Each is a process in its sandbox that starts commands by fork and exec, which takes
+ * a fraction of what a start of the OCI runtime takes. The sandbox may end, stop or take over its server, and whoever does so
+ * harms only that sandbox: the server has nothing but its own sandbox's commands, and the runtime starts them when it does not.
+ */
+import { closeSync, openSync } from "node:fs";
+import { openMessageSockets, sendMessage } from "../../../shared/util/libc.ts";
+import type { ProcessSpec } from "../container/command.ts";
+import type { Container } from "../container/container.ts";
+import { execServerPath } from "../container/first-process.ts";
+import { processOf } from "../container/start.ts";
+import { childrenOf, commandLineOf, innerPidOf, nameOf, pidNamespaceOf, signal } from "../process/proc.ts";
+import type { Descriptors } from "../process/program.ts";
+import { type Kept, Reports } from "./keeper.ts";
+import { messageOf } from "./message.ts";
+
+/** How long a server may take to take a command. */
+const patienceMs = 5_000;
+/** Pause after a server was lost, for the sandbox may go on ending it. */
+const restMs = 1_000;
+/** As the server calls itself; its keepers have another name. */
+const serverName = "exec-server";
+
+interface Server {
+  readonly container: Container;
+  /** Our end of its socket, once it runs; undefined when it could not be started. */
+  readonly socket: Promise<number | undefined>;
+  isLost: boolean;
+  /** Keepers that have their commands, by their process ids in the sandbox. */
+  readonly keepers: Set<number>;
+}
+
+/** Starts a server in a sandbox, which gets its end of the socket. Resolves to whether it runs. */
+export type StartServer = (container: Container, socket: number) => Promise<boolean>;
+
+export class ExecServers {
+  readonly #start: StartServer;
+  /** By the ids of containers. */
+  readonly #servers = new Map<string, Server>();
+  /** Until when none is started, by the ids of containers. */
+  readonly #resting = new Map<string, number>();
+  readonly #nothing = openSync("/dev/null", "r+");
+
+  constructor(start: StartServer) {
+    this.#start = start;
+  }
+
+  /** Starts a sandbox's server if it can have one, so that its first command finds it. */
+  async prepare(container: Container): Promise<void> {
+    await this.#serverOf(container)?.socket;
+  }
+
+  /**
+   * Has the server of a sandbox start a command.
+   *
+   * @param terminal the path of the command's terminal in the sandbox, which it has instead of `theirs`
+   * @param theirs stay open here, also if the server does not take the command
+   * @returns undefined when it does not, so that the command neither runs nor will
+   */
+  async start(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Kept | undefined> {
+    const server = this.#serverOf(container);
+    const message = messageOf({ terminal, process: processOf(container, spec, spec.args) });
+    const socket = await server?.socket;
+    if (!server || !message || socket === undefined || server.isLost) return undefined;
+    const reports = new Reports();
+    const streams = terminal === undefined ? [theirs.stdin, theirs.stdout, theirs.stderr].map((fd) => fd ?? this.#nothing) : [];
+    const isSent = sendMessage(socket, message, [...streams, reports.theirFd]);
+    closeSync(reports.theirFd);
+    if (!isSent) {
+      reports.close();
+      this.#lose(server);
+      return undefined;
+    }
+    // Nobody has the pipe any more once the server is gone, and what it has not taken is lost.
+    const timer = setTimeout(() => this.#giveUp(server), patienceMs);
+    const kept = await reports.kept(spec, container);
+    clearTimeout(timer);
+    if (!kept) {
+      this.#lose(server);
+      return undefined;
+    }
+    server.keepers.add(kept.pid);
+    const forget = (): void => void server.keepers.delete(kept.pid);
+    kept.exited.then(forget, forget);
+    return kept;
+  }
+
+  /** The host's process id of a keeper; undefined when it is gone. */
+  keeperOf({ initPid }: Container, innerPid: number): number | undefined {
+    return programsIn(initPid).find((pid) => innerPidOf(pid) === innerPid);
+  }
+
+  #serverOf(container: Container): Server | undefined {
+    if (!container.hasExecServer) return undefined;
+    const known = this.#servers.get(container.id);
+    if (known?.container.pidNamespace === container.pidNamespace) return known;
+    this.#sweep();
+    if ((this.#resting.get(container.id) ?? 0) > performance.now()) return undefined;
+    const server: Server = { container, socket: this.#open(container, () => this.#lose(server)), isLost: false, keepers: new Set() };
+    this.#servers.set(container.id, server);
+    return server;
+  }
+
+  async #open(container: Container, onFailure: () => void): Promise<number | undefined> {
+    const [ours, theirs] = openMessageSockets();
+    const runs = await this.#start(container, theirs).catch(() => false);
+    if (runs) return ours;
+    closeSync(ours);
+    onFailure();
+    return undefined;
+  }
+
+  /** Ends a server that neither takes a command nor refuses it, and copies of it that have none yet. */
+  #giveUp(server: Server): void {
+    const { initPid, pidNamespace } = server.container;
+    const idle = programsIn(initPid).filter((pid) => !server.keepers.has(innerPidOf(pid) ?? 0));
+    this.#lose(server);
+    for (const pid of idle) signal(pid, "SIGKILL", pidNamespace);
+  }
+
+  /** Ends a server that takes no more commands. Those that it has started go on. */
+  #lose(server: Server): void {
+    if (server.isLost) return;
+    server.isLost = true;
+    const { id, initPid, pidNamespace } = server.container;
+    if (this.#servers.get(id) === server) this.#servers.delete(id);
+    this.#resting.set(id, performance.now() + restMs);
+    for (const pid of programsIn(initPid).filter((one) => nameOf(one) === serverName)) signal(pid, "SIGKILL", pidNamespace);
+    this.#close(server);
+  }
+
+  #close({ socket }: Server): void {
+    void socket.then((fd) => fd !== undefined && closeSync(fd));
+  }
+
+  /** Forgets those of containers that are gone. */
+  #sweep(): void {
+    for (const [id, server] of this.#servers) {
+      if (pidNamespaceOf(server.container.initPid) === server.container.pidNamespace) continue;
+      this.#servers.delete(id);
+      this.#close(server);
+    }
+    for (const [id, untilMs] of this.#resting) if (untilMs < performance.now()) this.#resting.delete(id);
+  }
+}
+
+/** Host process ids of a sandbox's server and its keepers. A keeper whose server is gone is a child of the first process. */
+function programsIn(initPid: number): number[] {
+  return childrenOf(initPid).flatMap((pid) => (commandLineOf(pid)[0] === execServerPath ? [pid, ...childrenOf(pid)] : []));
+}
