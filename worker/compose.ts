@@ -189,7 +189,11 @@ export function makeSandboxes(
     usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
   const pool = new WarmPool({
     ...{ config, counters, log },
-    launch: (spec) => lifecycle.launch(spec),
+    launch: async (spec) => {
+      const launched = await lifecycle.launch(spec);
+      await runtime.oci.prepare(launched.container);
+      return launched;
+    },
     remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
     mayFill: (waiting) => isServing() && hasRoomFor(waiting),
   });
