@@ -1,8 +1,8 @@
 /** One HTTP request and its response. The only place that touches the uWebSockets.js response. */
 
 import type { HttpRequest, HttpResponse, us_socket_context_t } from "uWebSockets.js";
-import { STATUS_CODES } from "node:http";
 import type { SandgateError } from "../../shared/errors.ts";
+import { nodeHttp } from "../../shared/util/node-http.ts";
 import { Received } from "./received.ts";
 import { type SocketHandler, type Upgrade, type UserData, upgradeOf } from "./sockets.ts";
 
@@ -19,7 +19,7 @@ const lingerMs = 2_000;
  */
 const answerAtOnceBytes = 16 * 1024;
 
-const statusLines = new Map(Object.entries(STATUS_CODES).map(([code, text]) => [Number(code), `${code} ${text}`]));
+const statusLines = new Map(Object.entries(nodeHttp.STATUS_CODES).map(([code, text]) => [Number(code), `${code} ${text}`]));
 /** Status line in the form that uWebSockets.js expects, such as `404 Not Found`. */
 export const statusLine = (status: number): string => statusLines.get(status) ?? String(status);
 

@@ -1,11 +1,11 @@
 /** Prometheus metrics of the gateway and of the workers it hears from, served on a separate listener. */
-import { createServer } from "node:http";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Config } from "../../shared/config.ts";
 import { errorCodes } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Histogram } from "../../shared/util/histogram.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { nodeHttp } from "../../shared/util/node-http.ts";
 import type { Dispatcher } from "../fleet/dispatch.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
@@ -71,7 +71,7 @@ export class Metrics {
     if (!isLoopback(host)) {
       this.#log.warn({ event: "metrics_exposed", host }, "/metrics needs no key: anyone who can reach SANDGATE_METRICS_HOST can read it");
     }
-    const server = createServer(async (request, response) => {
+    const server = nodeHttp.createServer(async (request, response) => {
       try {
         hosts.refuseForeign(request.headers.host ?? "");
       } catch (error) {

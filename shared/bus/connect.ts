@@ -1,8 +1,9 @@
 /** Connections to NATS: how the parts get onto the bus, from their settings. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { connect, type NatsConnection, nkeyAuthenticator } from "@nats-io/transport-node";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Config } from "../config.ts";
+import { nkeyAuthenticator } from "./nkey.ts";
 import { workerInbox } from "./permissions.ts";
 import { serverName, storePrefix, subjects } from "./subjects.ts";
 
@@ -26,7 +27,7 @@ export function openConnection(url: string, name: string, { nkey, inbox, ca }: B
     servers: servers.map((server) => server.host),
     name,
     ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
-    ...(nkey ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkey)) } : {}),
+    ...(nkey ? { authenticator: nkeyAuthenticator(nkey) } : {}),
     ...(inbox ? { inboxPrefix: inbox } : {}),
     // Read again at every start only: who changes the certificate starts the parts again.
     ...(ca ? { tls: { ca: readFileSync(ca, "utf8"), ...nameOf(first?.hostname) } } : {}),

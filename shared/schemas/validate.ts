@@ -55,10 +55,11 @@ function refuseTooMany(value: unknown): void {
   }
 }
 
-/** Compiles a schema once; the returned function is cheap to call per request. */
+/** Compiles a schema at the first call, so that a start does not wait for what it may never use; later calls are cheap. */
 export function checker<S extends TSchema>(schema: S): Check<Static<S>> {
-  const compiled = Compile(schema);
+  let compiled: ReturnType<typeof compile<S>> | undefined;
   return (value) => {
+    compiled ??= compile(schema);
     if (compiled.Check(value)) return value as Static<S>;
     const faults = compiled.Errors(value) as Fault[];
     // The first fault of a union only says that another alternative did not match.
@@ -66,6 +67,8 @@ export function checker<S extends TSchema>(schema: S): Check<Static<S>> {
     throw new SandgateError("invalid_request", fault ? explain(fault, schema) : "the request is not valid");
   };
 }
+
+const compile = <S extends TSchema>(schema: S) => Compile(schema);
 
 const isUnknownField = ({ keyword, schemaPath }: Fault): boolean => keyword === "boolean" && schemaPath.endsWith("/additionalProperties");
 

@@ -9,7 +9,8 @@
  */
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
-import { createUser, fromSeed } from "@nats-io/nkeys";
+import { createUser } from "@nats-io/nkeys";
+import { publicNkey } from "../../shared/bus/nkey.ts";
 import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { serverName } from "../../shared/bus/subjects.ts";
 import { newId } from "../../shared/util/ids.ts";
@@ -20,7 +21,6 @@ import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { kept, readableBy } from "./credentials.ts";
 
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 /** A hundred years. The certificate is never renewed; remove its file to make a new one. */
 const certificateDays = "36500";
 
@@ -36,7 +36,7 @@ export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
 /** The public keys of an identity, whose seeds are in a file that only `owner` can read. */
 export async function identity(file: string, owner: Account, count: 1 | 2): Promise<string[]> {
   const text = await kept(file, () => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n"), readableBy(owner));
-  return text.split(/\s+/).map((seed) => fromSeed(encoder.encode(seed)).getPublicKey());
+  return text.split(/\s+/).map((seed) => publicNkey(seed));
 }
 
 /** A worker's identities, for calls and for storage. */

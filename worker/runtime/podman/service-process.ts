@@ -1,7 +1,8 @@
 /** One run of Podman's service: the program, and the calls to it. */
 import { openSync, readFileSync, rmSync } from "node:fs";
-import { Agent, request } from "node:http";
+import type { Agent } from "node:http";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { nodeHttp } from "../../../shared/util/node-http.ts";
 import { until } from "../../../shared/waiting.ts";
 import { startProgram } from "../process/program.ts";
 import { type Answer, PodmanLost } from "./podman.ts";
@@ -38,7 +39,7 @@ export class RunningService {
   constructor(base: string, runtime: string) {
     this.#socket = `${base}.sock`;
     this.#log = `${base}.log`;
-    this.#agent = new Agent({ keepAlive: true, timeout: abandonedS * 1_000 + 1_000 });
+    this.#agent = new nodeHttp.Agent({ keepAlive: true, timeout: abandonedS * 1_000 + 1_000 });
     // Not a pipe: it would be killed by writing to one after the worker is gone.
     const stderr = openSync(this.#log, "w", 0o600);
     // Podman before 2026 ignores the runtime that a call to create a container names.
@@ -97,7 +98,7 @@ export class RunningService {
     const text = body && JSON.stringify(body);
     const headers = text ? { "content-type": "application/json", "content-length": Buffer.byteLength(text) } : {};
     return new Promise((resolve, reject) => {
-      const sent = request(url, { method, headers, socketPath: this.#socket, agent: this.#agent }, (response) => {
+      const sent = nodeHttp.request(url, { method, headers, socketPath: this.#socket, agent: this.#agent }, (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
         response.on("error", reject);
