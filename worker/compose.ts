@@ -183,7 +183,15 @@ export function makeSandboxes(
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
   const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored });
-  const usage = new UsageMonitor({ ...ground, ...stored, disks, sandboxes, store, onLost: (sandbox) => lifecycle.restartLost(sandbox) });
+  const usage = new UsageMonitor({
+    ...ground,
+    ...stored,
+    disks,
+    sandboxes,
+    store,
+    onLost: (sandbox) => lifecycle.restartLost(sandbox),
+    serverIn: (container) => runtime.oci.serverIn(container),
+  });
   // Twice the memory that a call must leave free, and room for more sandboxes.
   const hasRoomFor = (more: number): boolean =>
     usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;

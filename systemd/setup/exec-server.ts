@@ -20,6 +20,9 @@ const source = join(appDir, "worker/runtime/exec-server/server.c");
 const prefix = "exec-server-";
 /** A compiler, its own headers, and the C library. */
 const packages = ["tcc", "musl-dev"];
+/** On a machine without a network, every start tries in vain. */
+const impatience = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10"];
+const downloadMsMax = 60_000;
 /** As Debian names what it builds for this machine. */
 const multiarch = arch === "arm64" ? "aarch64-linux" : "x86_64-linux";
 
@@ -45,7 +48,7 @@ export async function execServer({ paths, account }: Instance, administrator: Ad
     });
     return path;
   } catch (error) {
-    terminal.warn(`Commands will start more slowly, because the exec server could not be built: ${messageOf(error)}`);
+    terminal.warn(`Commands will start more slowly, because the exec server could not be built: ${lastLine(messageOf(error))}`);
     return undefined;
   }
 }
@@ -55,7 +58,7 @@ async function compiled(): Promise<Buffer> {
   try {
     // apt downloads as a user of its own where it can.
     await chmod(folder, 0o755);
-    await run(["apt-get", "-o", "Acquire::Retries=2", "download", ...packages], { cwd: folder });
+    await run(["apt-get", ...impatience, "download", ...packages], { cwd: folder, timeoutMs: downloadMsMax });
     for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
     const [compiler, musl] = [join(folder, `usr/lib/${multiarch}-gnu/tcc`), join(folder, `usr/lib/${multiarch}-musl`)];
     const program = join(folder, "exec-server");
@@ -67,6 +70,8 @@ async function compiled(): Promise<Buffer> {
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
 
 /** Those of other versions; containers that have them mounted keep them. */
 async function removeFormer(dir: string, current: string): Promise<void> {

@@ -39,12 +39,14 @@ runroot = ${JSON.stringify(join(runtimeDir, "containers"))}
 /**
  * File locks are in XDG_RUNTIME_DIR; the default locks are limited in number and shared by everything that an account does
  * with Podman. Events would be written for every container, and nobody reads them. A keyring for each container would count
- * against the account's limit of 200 keys; sandboxes have no system calls to use one.
+ * against the account's limit of 200 keys; sandboxes have no system calls to use one. The worker limits processes where the kernel
+ * can; Podman's own limit would keep every container from starting where it cannot.
  * Where Sandgate's own groups of cgroup v2 hold the sandboxes, Podman makes none, which it must know gVisor's runtime to support.
  */
 function containersConf({ account, paths }: Instance): string {
   return `[containers]
 keyring = false
+pids_limit = 0
 
 [engine]
 runtime = "crun"

@@ -43,7 +43,7 @@ export async function processes(api: Api, id: string): Promise<string[]> {
   const self = lines.at(-1)?.split(" ")[1];
   return lines
     .slice(0, -1)
-    .filter((line) => !line.startsWith(`/proc/${self} `) && !line.includes(".sandgate-init"))
+    .filter((line) => !line.startsWith(`/proc/${self} `) && !line.includes(".sandgate-"))
     .map((line) => line.split(" ")[1] ?? "");
 }
 

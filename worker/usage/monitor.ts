@@ -42,6 +42,8 @@ interface Parts {
   readonly store: Store;
   readonly log: Logger;
   readonly onLost: (sandbox: LiveSandbox) => void;
+  /** The process in a sandbox that starts its commands. Like the first process, it does not count as one of them. */
+  readonly serverIn: (container: Container) => number | undefined;
 }
 
 export class UsageMonitor {
@@ -53,6 +55,7 @@ export class UsageMonitor {
   readonly #store: Store;
   readonly #log: Logger;
   readonly #onLost: (sandbox: LiveSandbox) => void;
+  readonly #serverIn: (container: Container) => number | undefined;
   readonly #tracks = new Tracks();
   readonly #layers: LayerSizes;
   readonly #leftovers: Leftovers;
@@ -64,13 +67,14 @@ export class UsageMonitor {
   #sampledAtMs = Date.now();
   #ticking = false;
 
-  constructor({ config, disks, host, storages, sandboxes, store, log, onLost }: Parts) {
+  constructor({ config, disks, host, storages, sandboxes, store, log, onLost, serverIn }: Parts) {
     this.#config = config;
     this.#limits = host.limits;
     this.#sandboxes = sandboxes;
     this.#store = store;
     this.#log = log;
     this.#onLost = onLost;
+    this.#serverIn = serverIn;
     this.#disks = disks;
     this.#storages = storages;
     this.#layers = new LayerSizes(this.#tracks, storages);
@@ -118,7 +122,7 @@ export class UsageMonitor {
   /** Takes a thorough look at the sandbox now. */
   async measureHoldings(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
-    const members = container && processesByNamespace().get(container.pidNamespace);
+    const members = container && this.#membersOf(container, processesByNamespace());
     if (members && container.isolation === "standard" && !this.#isFlooded(members)) await this.#leftovers.look(sandbox, container, members, true);
   }
 
@@ -162,11 +166,18 @@ export class UsageMonitor {
     return [...this.#sandboxes.all()].some(({ container }) => container) ? processesByNamespace() : new Map();
   }
 
+  /** The first process of a sandbox, and what its commands have started. */
+  #membersOf(container: Container, spaces: ReadonlyMap<string, number[]>): number[] {
+    const members = spaces.get(container.pidNamespace) ?? [];
+    const server = members.length > 1 ? this.#serverIn(container) : undefined;
+    return server === undefined ? members : members.filter((pid) => pid !== server);
+  }
+
   #lookAt(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>, sampling: boolean): void {
     const { container, record } = sandbox;
     if (!container) return;
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
-    const members = spaces.get(container.pidNamespace) ?? [];
+    const members = this.#membersOf(container, spaces);
     const track = this.#tracks.of(container);
     // Reading the counters of thousands of processes would give a fork bomb time to grow.
     const isFlooded = this.#isFlooded(members);
@@ -205,7 +216,7 @@ export class UsageMonitor {
   #writerOf(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>): Writer {
     const { container } = sandbox;
     const { diskMeasuredAtMs, lookedAtMs } = container ? this.#tracks.of(container) : new Track();
-    const isActive = container !== undefined && isAnyActive(sandbox, container, spaces.get(container.pidNamespace) ?? []);
+    const isActive = container !== undefined && isAnyActive(sandbox, container, this.#membersOf(container, spaces));
     const measuredAtMs = Math.min(diskMeasuredAtMs, lookedAtMs);
     // A sandbox created since this process started begins empty, whether or not it has been measured.
     const isNew = measuredAtMs === 0 && sandbox.record.created_at_ms >= this.#startedAtMs;
@@ -227,7 +238,7 @@ export class UsageMonitor {
     for (const activity of sandbox.activities) activity.killFor(reason);
     const track = this.#tracks.of(container);
     if (container.isolation === "strong") endAll(container);
-    else track.ended(killAll(pidNamespace, initPid));
+    else track.ended(killAll(pidNamespace, [initPid, this.#serverIn(container)]));
     sandbox.diskStale = true;
     // These went with the commands. Later commands must not be ended for them.
     sandbox.unlisted = noFiles;

@@ -11,7 +11,7 @@ const sandboxes = fixture(new Sandboxes(api));
 const id = await sandboxes.make();
 
 const find = `
-def server(name="exec-server"):
+def server(name=".sandgate-exec"):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if open(f"/proc/{pid}/comm").read().strip() == name: return int(pid)
@@ -25,7 +25,7 @@ const attacks: Record<string, string> = {
   "looks at what the server has open": 'os.readlink(f"/proc/{server()}/fd/0")',
   "reads the server's memory": 'open(f"/proc/{server()}/mem", "rb")',
   "traces the server": 'call("ptrace", 16, server(), 0, 0)',
-  "traces a keeper": 'call("ptrace", 16, server("exec-keeper"), 0, 0)',
+  "traces a keeper": 'call("ptrace", 16, server(".sandgate-keep"), 0, 0)',
   "overwrites the server's program": 'open("/run/.sandgate-exec", "r+b")',
 };
 for (const [name, script] of Object.entries(attacks)) {

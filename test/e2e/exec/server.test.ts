@@ -13,11 +13,11 @@ const id = await sandboxes.make();
 
 /** The name of the process that a command has as its parent. */
 const parent = "cat /proc/$PPID/comm";
-const byServer = "exec-keeper\n";
+const byServer = ".sandgate-keep\n";
 const byRuntime = ".sandgate-init\n";
 /** More than a message to the server holds. */
 const large = { LARGE: "x".repeat(40_000), LARGER: "x".repeat(40_000) };
-const serverPid = "$(grep -lx exec-server /proc/[0-9]*/comm | cut -d/ -f3)";
+const serverPid = "$(grep -lx .sandgate-exec /proc/[0-9]*/comm | cut -d/ -f3)";
 
 async function startedBy(): Promise<string> {
   return (await api.execute(id, parent)).stdout;
@@ -39,7 +39,7 @@ test("a server that was killed takes none of its commands with it, and is replac
   const { stdout, exit_code: exitCode } = await long;
   assert.deepEqual([stdout, exitCode], ["through\n", 7]);
   await untilBack();
-  const { stdout: count } = await api.execute(id, "grep -lx exec-server /proc/[0-9]*/comm | wc -l");
+  const { stdout: count } = await api.execute(id, "grep -lx .sandgate-exec /proc/[0-9]*/comm | wc -l");
   assert.equal(count, "1\n");
 });
 

@@ -1,6 +1,7 @@
 /** Starts programs in containers by the OCI runtime. */
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, readdirSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openPipe } from "../../../shared/util/libc.ts";
 import type { Host } from "../host/host.ts";
 import { childrenOf } from "../process/proc.ts";
 import { type Descriptors, type Program, startProgram } from "../process/program.ts";
@@ -12,6 +13,7 @@ import { inHostTerminal, killStrong, signalStrong, untilStarted } from "./strong
 
 const startFile = /^x\d+\.(json|log|pid)$/;
 const serverTimeoutMs = 10_000;
+const pidBytesMax = 16;
 
 /** A command that was started, by one of the two ways. */
 export interface Begun extends Pick<Started, "started" | "exited"> {
@@ -77,16 +79,20 @@ export class RuntimeStarter {
    * Runs a program that goes on in the container by itself, with a socket as its standard input.
    *
    * @param socket is closed here
-   * @returns whether it started
+   * @returns the process id that it has printed, as the sandbox numbers processes; undefined when it could not be started
    */
-  async startServer(container: Container, path: string, socket: number): Promise<boolean> {
+  async startServer(container: Container, path: string, socket: number): Promise<number | undefined> {
+    const printed = openPipe();
     // The usual folder may have been removed.
-    const { program, base } = this.#run(container, processOf(container, { args: [], env: {}, workingDir: "/" }, [path]), { stdin: socket });
+    const process = processOf(container, { args: [], env: {}, workingDir: "/" }, [path]);
+    const { program, base } = this.#run(container, process, { stdin: socket, stdout: printed.writeFd });
     const timer = setTimeout(() => program.kill(), serverTimeoutMs);
     try {
-      return (await program.exited) === 0;
+      const line = Buffer.alloc(pidBytesMax);
+      return (await program.exited) === 0 ? Number.parseInt(line.toString("latin1", 0, readSync(printed.readFd, line)), 10) : undefined;
     } finally {
       clearTimeout(timer);
+      closeSync(printed.readFd);
       takeFiles(base, 0);
     }
   }

@@ -49,6 +49,11 @@ export class OciRuntime {
     return this.#servers.prepare(container);
   }
 
+  /** The host's process id of the server that starts the container's commands; undefined when it has none. */
+  serverIn(container: Container): number | undefined {
+    return this.#servers.pidIn(container);
+  }
+
   /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
   exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     return this.#unlessStill(container, async () => {

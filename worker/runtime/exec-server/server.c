@@ -2,8 +2,9 @@
  * The exec server of a sandbox: starts commands for the worker, which saves a start of the OCI runtime for each.
  *
  * The runtime starts it once, as it would start a command: in the sandbox's namespaces and control group, with its user,
- * capabilities, limits and filter of system calls. Commands inherit them. Its standard input is a socket to which only the
- * worker writes. Each message is one command, with the descriptors that the command gets:
+ * capabilities, limits and filter of system calls. Commands inherit them. It prints the process id of the server proper and goes
+ * on as that. Its standard input is a socket to which only the worker writes. Each message is one command, with the descriptors
+ * that the command gets:
  *
  *   the last one     a pipe on which the command's keeper reports, see below
  *   three before it  standard input, output and error; absent if the command has a terminal
@@ -117,7 +118,7 @@ static int follow(pid_t command, const sigset_t *signals) {
 /* Runs the command of a message. The descriptors are above the standard streams. */
 static _Noreturn void keep(char *text, int length, int *streams, int count) {
   int to = streams[count - 1];
-  prctl(PR_SET_NAME, "exec-keeper", 0, 0, 0);
+  prctl(PR_SET_NAME, ".sandgate-keep", 0, 0, 0);
   report(to, "K %d\n", getpid(), 0);
   int found = 0;
   for (char *at = text; at < text + length && found < FIELDS; at += strlen(at) + 1) fields[found++] = at;
@@ -208,10 +209,14 @@ static _Noreturn void serve(void) {
 }
 
 int main(void) {
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
   pid_t server = fork();
   if (server < 0) return 1;
-  if (server > 0) return 0;
+  if (server > 0) {
+    report(STDOUT_FILENO, "%d\n", server, 0);
+    return 0;
+  }
   setsid();
   int nothing = open("/dev/null", O_RDWR);
   if (nothing >= 0) {
@@ -219,8 +224,6 @@ int main(void) {
     dup2(nothing, STDERR_FILENO);
     if (nothing > STDERR_FILENO) close(nothing);
   }
-  prctl(PR_SET_NAME, "exec-server", 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   /* The kernel forgets keepers that have ended. */
   signal(SIGCHLD, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);

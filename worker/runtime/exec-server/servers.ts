@@ -9,7 +9,7 @@ import type { ProcessSpec } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
-import { childrenOf, commandLineOf, innerPidOf, nameOf, pidNamespaceOf, signal } from "../process/proc.ts";
+import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal, startTimeOf } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports } from "./keeper.ts";
 import { messageOf } from "./message.ts";
@@ -18,20 +18,47 @@ import { messageOf } from "./message.ts";
 const patienceMs = 5_000;
 /** Pause after a server was lost, for the sandbox may go on ending it. */
 const restMs = 1_000;
-/** As the server calls itself; its keepers have another name. */
-const serverName = "exec-server";
 
-interface Server {
+/** Starts a server in a sandbox, which gets its end of the socket. Resolves to its process id in the sandbox. */
+export type StartServer = (container: Container, socket: number) => Promise<number | undefined>;
+
+class Server {
   readonly container: Container;
   /** Our end of its socket, once it runs; undefined when it could not be started. */
   readonly socket: Promise<number | undefined>;
-  isLost: boolean;
+  isLost = false;
   /** Keepers that have their commands, by their process ids in the sandbox. */
-  readonly keepers: Set<number>;
-}
+  readonly keepers = new Set<number>();
+  /** Of the host; the time tells it from a later process with the same number. */
+  #process: { readonly pid: number; readonly startTime: number | undefined } | undefined;
 
-/** Starts a server in a sandbox, which gets its end of the socket. Resolves to whether it runs. */
-export type StartServer = (container: Container, socket: number) => Promise<boolean>;
+  constructor(container: Container, start: StartServer) {
+    this.container = container;
+    this.socket = this.#open(start);
+  }
+
+  async #open(start: StartServer): Promise<number | undefined> {
+    const [ours, theirs] = openMessageSockets();
+    const innerPid = await start(this.container, theirs).catch(() => undefined);
+    const pid = innerPid && childrenOf(this.container.initPid).find((one) => innerPidOf(one) === innerPid);
+    if (pid) {
+      this.#process = { pid, startTime: startTimeOf(pid) };
+      return ours;
+    }
+    closeSync(ours);
+    return undefined;
+  }
+
+  /** The host's process id; undefined while it does not run. */
+  get pid(): number | undefined {
+    const { pid, startTime } = this.#process ?? {};
+    return pid !== undefined && startTimeOf(pid) === startTime && pidNamespaceOf(pid) === this.container.pidNamespace ? pid : undefined;
+  }
+
+  close(): void {
+    void this.socket.then((fd) => fd !== undefined && closeSync(fd));
+  }
+}
 
 export class ExecServers {
   readonly #start: StartServer;
@@ -90,24 +117,22 @@ export class ExecServers {
     return programsIn(initPid).find((pid) => innerPidOf(pid) === innerPid);
   }
 
+  /** The host's process id of a sandbox's server; undefined when it has none. */
+  pidIn({ id, pidNamespace }: Container): number | undefined {
+    const server = this.#servers.get(id);
+    return server?.container.pidNamespace === pidNamespace ? server.pid : undefined;
+  }
+
   #serverOf(container: Container): Server | undefined {
     if (!container.hasExecServer) return undefined;
     const known = this.#servers.get(container.id);
     if (known?.container.pidNamespace === container.pidNamespace) return known;
     this.#sweep();
     if ((this.#resting.get(container.id) ?? 0) > performance.now()) return undefined;
-    const server: Server = { container, socket: this.#open(container, () => this.#lose(server)), isLost: false, keepers: new Set() };
+    const server = new Server(container, this.#start);
     this.#servers.set(container.id, server);
+    void server.socket.then((socket) => socket === undefined && this.#lose(server));
     return server;
-  }
-
-  async #open(container: Container, onFailure: () => void): Promise<number | undefined> {
-    const [ours, theirs] = openMessageSockets();
-    const runs = await this.#start(container, theirs).catch(() => false);
-    if (runs) return ours;
-    closeSync(ours);
-    onFailure();
-    return undefined;
   }
 
   /** Ends a server that neither takes a command nor refuses it, and copies of it that have none yet. */
@@ -122,15 +147,11 @@ export class ExecServers {
   #lose(server: Server): void {
     if (server.isLost) return;
     server.isLost = true;
-    const { id, initPid, pidNamespace } = server.container;
+    const { id, pidNamespace } = server.container;
     if (this.#servers.get(id) === server) this.#servers.delete(id);
     this.#resting.set(id, performance.now() + restMs);
-    for (const pid of programsIn(initPid).filter((one) => nameOf(one) === serverName)) signal(pid, "SIGKILL", pidNamespace);
-    this.#close(server);
-  }
-
-  #close({ socket }: Server): void {
-    void socket.then((fd) => fd !== undefined && closeSync(fd));
+    if (server.pid !== undefined) signal(server.pid, "SIGKILL", pidNamespace);
+    server.close();
   }
 
   /** Forgets those of containers that are gone. */
@@ -138,7 +159,7 @@ export class ExecServers {
     for (const [id, server] of this.#servers) {
       if (pidNamespaceOf(server.container.initPid) === server.container.pidNamespace) continue;
       this.#servers.delete(id);
-      this.#close(server);
+      server.close();
     }
     for (const [id, untilMs] of this.#resting) if (untilMs < performance.now()) this.#resting.delete(id);
   }

@@ -68,9 +68,6 @@ export function monitorOf(initPid: number): number[] {
   return parent !== undefined && commandLineOf(parent)[0]?.endsWith("conmon") ? [parent] : [];
 }
 
-/** The name of a process's first thread, which it may change; undefined when it is gone. */
-export const nameOf = (pid: number): string | undefined => read(`/proc/${pid}/comm`)?.trimEnd();
-
 /** A process's number in its own pid namespace; undefined when it is gone. */
 export function innerPidOf(pid: number): number | undefined {
   const numbers = /^NSpid:\s+(.+)$/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
@@ -126,16 +123,16 @@ function stopDescendants(root: number, space: string | undefined): number[] {
 }
 
 /**
- * Kills all processes of a pid namespace except one, its first. All are stopped before any is killed, so that none can replace
+ * Kills all processes of a pid namespace except some. All are stopped before any is killed, so that none can replace
  * another. The search repeats until it finds no process forked meanwhile.
  *
  * @returns the processes that were signalled; they take a moment more to disappear.
  */
-export function killAll(space: string, spared: number): number[] {
+export function killAll(space: string, spared: readonly (number | undefined)[]): number[] {
   let members: number[] = [];
   for (let round = 0, before = "none"; round < stopAllRoundsMax && before !== members.join(); round++) {
     before = members.join();
-    members = (processesByNamespace().get(space) ?? []).filter((pid) => pid !== spared);
+    members = (processesByNamespace().get(space) ?? []).filter((pid) => !spared.includes(pid));
     for (const pid of members) signal(pid, "SIGSTOP", space);
   }
   for (const pid of members) signal(pid, "SIGKILL", space);
