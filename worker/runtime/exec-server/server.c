@@ -42,10 +42,11 @@ static char *fields[FIELDS + 3];
 static volatile int failed_errno;
 static volatile char failed_stage;
 
-static void report(int to, const char *format, int one, int other) {
+/* Returns whether the worker has been told. */
+static int report(int to, const char *format, int one, int other) {
   char line[64];
   int length = snprintf(line, sizeof line, format, one, other);
-  if (write(to, line, length) != length) _exit(1);
+  return write(to, line, length) == length;
 }
 
 static _Noreturn void fail(int to, char stage) {
@@ -119,7 +120,7 @@ static int follow(pid_t command, const sigset_t *signals) {
 static _Noreturn void keep(char *text, int length, int *streams, int count) {
   int to = streams[count - 1];
   prctl(PR_SET_NAME, ".sandgate-keep", 0, 0, 0);
-  report(to, "K %d\n", getpid(), 0);
+  if (!report(to, "K %d\n", getpid(), 0)) _exit(1);
   int found = 0;
   for (char *at = text; at < text + length && found < FIELDS; at += strlen(at) + 1) fields[found++] = at;
   errno = EINVAL;
@@ -166,6 +167,7 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
     close(streams[i]);
     if (has_terminal) break;
   }
+  /* From here on the command is kept, also if the worker is gone: its next process ends what it finds under a keeper. */
   report(to, "S\n", 0, 0);
   report(to, "X %d\n", follow(command, &signals), 0);
   _exit(0);
@@ -179,11 +181,7 @@ static void start(char *text, int length, int *streams, int count) {
     dup2(STDOUT_FILENO, STDIN_FILENO);
     keep(text, length, streams, count);
   }
-  if (keeper < 0) {
-    char line[32];
-    int bytes = snprintf(line, sizeof line, "F f %d\n", errno);
-    if (write(streams[count - 1], line, bytes) < 0) return;
-  }
+  if (keeper < 0) report(streams[count - 1], "F %c %d\n", 'f', errno);
 }
 
 static _Noreturn void serve(void) {
@@ -214,8 +212,7 @@ int main(void) {
   pid_t server = fork();
   if (server < 0) return 1;
   if (server > 0) {
-    report(STDOUT_FILENO, "%d\n", server, 0);
-    return 0;
+    return report(STDOUT_FILENO, "%d\n", server, 0) ? 0 : 1;
   }
   setsid();
   int nothing = open("/dev/null", O_RDWR);
