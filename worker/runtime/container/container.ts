@@ -48,7 +48,7 @@ export interface Container {
 }
 
 /** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
-export interface ProcessTemplate {
+interface ProcessTemplate {
   readonly env?: readonly string[];
   readonly cwd: string;
   readonly user?: { readonly uid: number; readonly gid: number };
