@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { retry } from "../../../shared/waiting.ts";
 import { runtimeOf } from "../container/container.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
@@ -37,6 +38,10 @@ interface Parts {
   /** By the isolation of the containers that they create. */
   readonly services: Readonly<Record<Isolation, PodmanService>>;
 }
+
+/** How often a removal that fails is tried again, and after how long. */
+const removalRetries = 4;
+const removalPauseMs = 250;
 
 export class Podman {
   readonly #parts: Parts;
@@ -108,8 +113,14 @@ export class Podman {
     const { host } = this.#parts;
     const known = this.#ids.get(nameOrId) ?? nameOrId;
     const ended = await endNow(host.podmanRunDir, known);
-    const answer = await this.#service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
-    if (!isDone(answer) && answer.status !== 404) throw failure("remove the container", answer);
+    await retry(
+      async () => {
+        const answer = await this.#service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
+        if (!isDone(answer) && answer.status !== 404) throw failure("remove the container", answer);
+      },
+      // What a service that was killed has started may still be at work on the container.
+      (_, tries) => (tries < removalRetries ? removalPauseMs : undefined),
+    );
     this.#ids.delete(nameOrId);
     for (const id of new Set([...ended, known])) await this.#forgetEnded(id);
   }
