@@ -11,6 +11,8 @@ import type { Freezer } from "./groups.ts";
 /** The longest wait. A process in an uninterruptible call stops only when the call is over. */
 const stillMs = 3_000;
 const pollMs = 1;
+/** After how many polls a group that does not get frozen is thawed for a moment. */
+const stuckPolls = 50;
 /** How often processes told to stop are checked before all processes are listed again. */
 const levelPollsMax = 20;
 
@@ -41,7 +43,17 @@ export function thawAbandoned(container: StillContainer): void {
 async function freezeGroup(freezer: Freezer): Promise<Frozen> {
   try {
     freezer.freeze();
-    await untilStill(() => freezer.isFrozen());
+    let polls = 0;
+    await untilStill(async () => {
+      if (freezer.isFrozen()) return true;
+      if (++polls % stuckPolls === 0) {
+        // A group of cgroup v1 whose processes fork or end meanwhile may stay between the two; another attempt gets it out.
+        freezer.thaw();
+        await pause(pollMs);
+        freezer.freeze();
+      }
+      return false;
+    });
     return { thaw: () => freezer.thaw() };
   } catch (error) {
     freezer.thaw();
