@@ -99,9 +99,12 @@ export class UsageMonitor {
     await this.#leftovers.stop();
   }
 
-  /** The usage at the last look, at most half a second old. */
+  /** The usage at the last look, at most half a second old; a container that no look has seen yet gets one now. */
   current(sandbox: LiveSandbox): Usage {
-    return sandbox.container ? this.#tracks.of(sandbox.container).usage : noUse;
+    if (!sandbox.container) return noUse;
+    const track = this.#tracks.of(sandbox.container);
+    if (track.usage === noUse) this.#lookAt(sandbox, processesByNamespace(), false);
+    return track.usage;
   }
 
   /** Why `more` cannot be stored on this host, or undefined. */

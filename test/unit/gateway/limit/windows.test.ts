@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { leaseMs } from "../../../../gateway/limit/rates.ts";
+import { contract } from "../../../../shared/bus/contract/contract.ts";
 import { atEnd, fixture } from "../../../helpers/fixture.ts";
 import { acquainted, TestGateway } from "../../../helpers/gateways.ts";
 import { startNats } from "../../../helpers/nats.ts";
@@ -15,6 +16,8 @@ interface Admitted {
 
 const windowMs = 2_000;
 const windows = 3;
+/** How long a gateway waits for the owner of a key. */
+const ownerMs = contract.take.timeoutMs;
 /** Tokens spent within this time come back together. */
 const mergeMs = 20;
 
@@ -24,7 +27,7 @@ for (const gateway of gateways) gateway.join();
 await acquainted(gateways);
 atEnd(() => gateways.forEach((gateway) => void gateway.leave()));
 
-/** A client that asks one random gateway after another without a pause. Returns what was admitted, and when it asked. */
+/** A client that asks one random gateway after another without a pause. Returns what was admitted, and when it asked and ended. */
 async function askOn(key: string, limit: number, seed: number, untilMs: number): Promise<{ admitted: Admitted[]; asked: number[] }> {
   const random = seededRandom(seed);
   const [admitted, asked]: [Admitted[], number[]] = [[], []];
@@ -36,6 +39,7 @@ async function askOn(key: string, limit: number, seed: number, untilMs: number):
     if (verdict?.granted) admitted.push({ askedMs, answeredMs: performance.now() });
     else await sleep(random() * 4);
   }
+  asked.push(performance.now());
   return { admitted, asked };
 }
 
@@ -50,14 +54,16 @@ for (const [limit, clients] of [
     const untilMs = startMs + windows * windowMs;
     const runs = await Promise.all(Array.from({ length: clients }, (_, index) => askOn(`key_${limit}`, limit, limit + index, untilMs)));
     const admitted = runs.flatMap((run) => run.admitted).sort((a, b) => a.answeredMs - b.answeredMs);
+    const pauseMs = Math.max(...runs.flatMap(({ asked }) => asked.map((at, index) => at - (asked[index - 1] ?? at))));
+    // When the machine stands still for so long that an owner's answer comes too late, the other gateways admit a share beside it.
+    const most = pauseMs < ownerMs ? limit : 2 * limit;
     // A call is decided between its question and its answer, so those that lie in a window whole were decided in it.
     for (const { answeredMs } of admitted) {
       const inside = admitted.filter((other) => other.answeredMs <= answeredMs && other.askedMs > answeredMs - windowMs);
-      assert.ok(inside.length <= limit, `${inside.length} in the window before ${answeredMs - startMs}`);
+      assert.ok(inside.length <= most, `${inside.length} in the window before ${answeredMs - startMs}`);
     }
     // A token may lie in the lease of a gateway that is not asked, and counts as spent at the lease's end. A client
     // that the machine keeps from asking for some time gets its call that much later.
-    const pauseMs = Math.max(...runs.flatMap(({ asked }) => asked.map((at, index) => at - (asked[index - 1] ?? at))));
     const lengthMs = windowMs + leaseMs + mergeMs + 2 * pauseMs;
     for (let fromMs = startMs; fromMs + lengthMs < untilMs; fromMs += 50) {
       const inside = admitted.filter(({ answeredMs }) => answeredMs >= fromMs && answeredMs <= fromMs + lengthMs);
