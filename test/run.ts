@@ -15,7 +15,7 @@ import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Attacks } from "./helpers/attacks.ts";
 import { prepareTests } from "./helpers/prepare.ts";
 import { sharedStackEnvironment } from "./helpers/shared.ts";
-import { startStack } from "./helpers/stack.ts";
+import { type Stack, startStack } from "./helpers/stack.ts";
 import { toolchainsImage } from "./helpers/toolchains.ts";
 
 /** Files that start their own installations take long; a few run in parallel. */
@@ -36,9 +36,7 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   try {
     if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
-    // Built once for this machine, which takes minutes, with nothing else running.
-    if (stack && files.some((file) => file.includes("/toolchains"))) await toolchainsImage(stack.instance);
-    const failed = await runAll(bundles, files);
+    const failed = await runAll(bundles, files, stack);
     tellSlowest();
     const table = attacks.table();
     if (table) console.log(`\n${table}`);
@@ -52,12 +50,15 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
 }
 
 /** Unit tests go on beside all others, and are reported on after them. @returns whether a test failed */
-async function runAll(bundles: string, files: readonly string[]): Promise<boolean> {
+async function runAll(bundles: string, files: readonly string[], stack: Stack | undefined): Promise<boolean> {
   const isUnit = (file: string): boolean => file.startsWith("test/unit/");
   const [greedy, unit, others] = [files.filter(isGreedy), files.filter(isUnit), files.filter((file) => !isGreedy(file) && !isUnit(file))];
   const unitReport = new PassThrough();
   const unitTests = runFiles(bundles, spread(unit), unitFilesAtOnce, unitReport);
-  const failed = [await runFiles(bundles, greedy, 1, process.stdout), await runFiles(bundles, spread(others), filesAtOnce, process.stdout)];
+  // Built once for this machine, which takes minutes, and uses little more than one CPU.
+  const image = stack && files.some((file) => file.includes("/toolchains")) ? toolchainsImage(stack.instance) : undefined;
+  const [greedyFailed] = await Promise.all([runFiles(bundles, greedy, 1, process.stdout), image]);
+  const failed = [greedyFailed, await runFiles(bundles, spread(others), filesAtOnce, process.stdout)];
   unitReport.pipe(process.stdout, { end: false });
   failed.push(await unitTests);
   await finished(unitReport.end());
