@@ -23,7 +23,7 @@ export const noUse: Usage = { cpuPercent: 0, memoryBytes: 0, processes: 0 };
 
 /** A sandbox is busy when it has used more than this percentage of its CPU, averaged over about `averagedMs`. */
 const busyPercent = 25;
-const averagedMs = 5_000;
+const averagedMs = 1_000;
 
 /** A process that takes longer than this to die counts like any other. */
 const dyingMsMax = 5_000;
