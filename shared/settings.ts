@@ -105,7 +105,10 @@ export const table = {
     "Largest size of the volume in the data directory, which grows as needed while the disk below it has room.",
   ),
   volumeDir: text("", "Set by the start itself: the folder where the volume is mounted; sandboxes are in plain folders when empty."),
-  helperFd: integer(0, 0, 1_023, "Set by the start itself: the worker's descriptor of its connection to the privileged helper; 0: there is none."),
+  helper: text(
+    "",
+    "Set by the start itself: how the worker reaches the privileged helper, by the number of a descriptor or the path of a socket; there is none when empty.",
+  ),
   user: text(
     "sandgate",
     "The unprivileged user that runs the worker when started as root; the gateway and NATS run as the users with -gateway and -nats appended to its name.",

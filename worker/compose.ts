@@ -124,7 +124,7 @@ export async function openRuntime(ground: Ground) {
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */
 export async function openStorages({ config, shutdown, workerId, dataDir }: Ground) {
-  const helper = config.helperFd > 0 ? PrivilegedHelper.connect(config.helperFd) : undefined;
+  const helper = config.helper ? PrivilegedHelper.at(config.helper) : undefined;
   if (helper) shutdown.onStop("privileged helper", () => helper.close());
   const volume = config.volumeDir ? await Subvolumes.open(join(config.volumeDir, workerId), helper) : undefined;
   return { helper, storages: new Storages(new Folders(dataDir), volume), ids: await openIds({ config, workerId, helper, volume }) };

@@ -35,10 +35,15 @@ export interface Wiring {
   readonly defaultImageId: string;
   /** The path of the program that starts commands in sandboxes, or nothing. */
   readonly execServer: string;
+  /** The path of the helper's socket; a connection of its own when absent. */
+  readonly helper?: string;
+  /** Whether sandboxes go on running when their worker stops. */
+  readonly outlivesWorker?: boolean;
 }
 
-/** The worker, inside Podman's namespace. When it stops, it also stops its sandboxes, because nothing outlives `npm start`. */
-export async function workerSpec(instance: Instance, { workerBus, workerId, volume, defaultImageId, execServer }: Wiring): Promise<PartSpec> {
+/** The worker, inside Podman's namespace. Under `npm start`, which nothing outlives, it also stops its sandboxes when it stops. */
+export async function workerSpec(instance: Instance, wiring: Wiring): Promise<PartSpec> {
+  const { workerBus, workerId, volume, defaultImageId, execServer, helper, outlivesWorker = false } = wiring;
   const command = inPodmanNamespace(instance, nodeCommand(instance, "worker/main.ts"));
   const spec = partSpec(instance, "worker", command, {
     ...accountEnvironment(instance),
@@ -47,17 +52,17 @@ export async function workerSpec(instance: Instance, { workerBus, workerId, volu
     SANDGATE_WORKER_ID: workerId,
     SANDGATE_DEFAULT_IMAGE_ID: defaultImageId,
     SANDGATE_EXEC_SERVER: execServer,
-    SANDGATE_STOP_SANDBOXES: "true",
-    ...volumeSettings(volume),
+    SANDGATE_STOP_SANDBOXES: String(!outlivesWorker),
+    ...volumeSettings(volume, helper),
   });
   return isVolume(volume)
     ? { ...spec, serve: (connection, pid) => serveWorker(connection, { volume, worker: { pid, account: instance.account } }, instance.paths) }
     : spec;
 }
 
-/** How a worker finds the volume and the helper that looks after it; without one, neither. */
-export function volumeSettings(volume: Volume | NoVolume): Record<string, string> {
-  return isVolume(volume) ? { SANDGATE_VOLUME_DIR: volume.dir, SANDGATE_HELPER_FD: String(servedFd) } : { SANDGATE_VOLUME_DIR: "", SANDGATE_HELPER_FD: "0" };
+/** How a worker finds the volume and the helper that looks after it; without one, neither. @param helper a descriptor's number or the path of a socket */
+export function volumeSettings(volume: Volume | NoVolume, helper = String(servedFd)): Record<string, string> {
+  return isVolume(volume) ? { SANDGATE_VOLUME_DIR: volume.dir, SANDGATE_HELPER: helper } : { SANDGATE_VOLUME_DIR: "", SANDGATE_HELPER: "" };
 }
 
 /** The gateway. It gets the port number that was found, so that the port stays the same when the gateway restarts. */

@@ -5,7 +5,7 @@ import type { Config } from "../../../shared/config.ts";
 import { countersOf } from "../storage/counters.ts";
 
 /** Whether the kernel limits what sandboxes store: on a volume that counts, with a helper that sets limits. */
-export const hasStorageLimits = ({ volumeDir, helperFd }: Config): boolean => volumeDir !== "" && helperFd > 0 && existsSync(countersOf(volumeDir));
+export const hasStorageLimits = ({ volumeDir, helper }: Config): boolean => volumeDir !== "" && helper !== "" && existsSync(countersOf(volumeDir));
 
 /** Podman has folders named after its driver; `podman info`, which also tells, takes half a second. */
 export function storageDriver({ storageDir }: Config): string {

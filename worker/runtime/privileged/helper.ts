@@ -1,5 +1,5 @@
 /** The worker's end of the connection to the privileged helper, which does the little that needs the rights of root. */
-import { Socket } from "node:net";
+import { connect, Socket } from "node:net";
 import { createInterface } from "node:readline";
 import type { Duplex } from "node:stream";
 import { SandgateError } from "../../../shared/errors.ts";
@@ -10,23 +10,25 @@ import { Semaphore } from "../../../shared/util/mutex.ts";
 const replyTimeoutMs = 60_000;
 
 export class PrivilegedHelper {
-  readonly #connection: Duplex;
+  /** Opens another connection when one has ended. Without it, the helper is gone with its connection. */
+  readonly #reopen: (() => Duplex) | undefined;
+  #connection: Duplex;
   readonly #slots = new Semaphore(requestsAtOnce);
   readonly #waiting = new Map<number, (reply: Reply | undefined) => void>();
   #serial = 0;
   #isGone = false;
+  #isClosed = false;
 
-  constructor(connection: Duplex) {
-    this.#connection = connection;
-    connection.once("close", () => this.#end());
-    createInterface({ input: connection })
-      .on("line", (line) => this.#hear(line))
-      .on("error", () => {}); // That of the connection, which closes then.
+  constructor(connection: Duplex, reopen?: () => Duplex) {
+    this.#reopen = reopen;
+    this.#connection = this.#hearFrom(connection);
   }
 
-  /** @param fd the connection that the worker was started with */
-  static connect(fd: number): PrivilegedHelper {
-    return new PrivilegedHelper(new Socket({ fd, readable: true, writable: true }));
+  /** @param address the number of the descriptor that the worker was started with, or the path of a socket */
+  static at(address: string): PrivilegedHelper {
+    if (/^\d+$/.test(address)) return new PrivilegedHelper(new Socket({ fd: Number(address), readable: true, writable: true }));
+    const open = (): Duplex => connect(address);
+    return new PrivilegedHelper(open(), open);
   }
 
   /**
@@ -61,8 +63,8 @@ export class PrivilegedHelper {
 
   /** Fails the requests that wait for replies. */
   close(): void {
-    this.#end();
-    this.#connection.destroy();
+    this.#isClosed = true;
+    this.#hangUp();
   }
 
   async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<void> {
@@ -73,7 +75,7 @@ export class PrivilegedHelper {
   }
 
   async #exchange<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<Reply> {
-    if (this.#isGone) throw helperGone();
+    if (this.#isGone) this.#connectAgain();
     const id = this.#serial++;
     const request = JSON.stringify({ id, verb, ...fields });
     // It would end the connection for all others as well.
@@ -82,7 +84,7 @@ export class PrivilegedHelper {
     this.#waiting.set(id, resolve);
     this.#connection.write(`${request}\n`);
     // A helper that answers nothing any more is as good as gone. The connection is closed, so that no request can be done late.
-    const timer = setTimeout(() => this.close(), replyTimeoutMs);
+    const timer = setTimeout(() => this.#hangUp(), replyTimeoutMs);
     try {
       const reply = await promise;
       if (!reply) throw helperGone();
@@ -90,6 +92,27 @@ export class PrivilegedHelper {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  #hearFrom(connection: Duplex): Duplex {
+    connection.once("close", () => {
+      if (connection === this.#connection) this.#end();
+    });
+    createInterface({ input: connection })
+      .on("line", (line) => this.#hear(line))
+      .on("error", () => {}); // That of the connection, which closes then.
+    return connection;
+  }
+
+  #connectAgain(): void {
+    if (this.#isClosed || !this.#reopen) throw helperGone();
+    this.#isGone = false;
+    this.#connection = this.#hearFrom(this.#reopen());
+  }
+
+  #hangUp(): void {
+    this.#end();
+    this.#connection.destroy();
   }
 
   #hear(line: string): void {
