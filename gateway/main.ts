@@ -1,8 +1,9 @@
 /** Starts a gateway: connects, loads accounts, keys and the directory into memory, then listens. */
 import { flushCompileCache } from "node:module";
-import { ConfigError, loadConfig } from "../shared/config.ts";
+import { ConfigError, loadConfig, takeServiceVariables } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { ServiceManager } from "../shared/util/service-manager.ts";
 import { settleMemory } from "../shared/util/settle.ts";
 import { Shutdown, stopOnRequest } from "../shared/util/shutdown.ts";
 import { pause } from "../shared/waiting.ts";
@@ -25,6 +26,7 @@ const exitConfig = 78;
 const meetMs = 200;
 
 async function main(): Promise<void> {
+  const manager = new ServiceManager(takeServiceVariables());
   const config = loadConfig();
   const log = createLogger("gateway", config.logLevel);
   watchUncaught(log, (code) => process.exit(code));
@@ -53,6 +55,7 @@ async function main(): Promise<void> {
   tidyUp(context);
   const port = await serve(context);
   log.info({ event: "ready", port, host: config.host, gateway: base.peers.peer }, "the gateway is ready");
+  await manager.ready(shutdown, log);
   // Saves the compiled code for the next start, even if this process is killed.
   flushCompileCache();
   settleMemory();

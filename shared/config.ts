@@ -62,6 +62,15 @@ export function forgetSecrets(): void {
   for (const name of [...secretSettings.flatMap(({ name }) => [name, fileVariable(name)]), ...clientVariables]) delete process.env[name];
 }
 
+const serviceVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] as const;
+
+/** What systemd has told this service, taken out of the environment: programs that it starts must not speak for it. */
+export function takeServiceVariables(): { readonly [N in (typeof serviceVariables)[number]]?: string } {
+  const found = Object.fromEntries(serviceVariables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+  for (const name of serviceVariables) delete process.env[name];
+  return found;
+}
+
 /** The file in which the installation with this data directory keeps the API key of its first account. */
 export function operatorKeyFileOf(dataDir: string): string {
   return join(dataDir, "api-key");

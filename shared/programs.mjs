@@ -15,6 +15,8 @@ export const programs = /** @type {const} */ ([
   "worker/usage/holdings-thread.ts",
   "systemd/helper/main.ts",
   "systemd/supervisor/main.ts",
+  "systemd/units/install.ts",
+  "systemd/units/setup.ts",
 ]);
 
 /** @typedef {(typeof programs)[number]} Program */

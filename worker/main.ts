@@ -2,11 +2,12 @@
 import { mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import { ConfigError, loadConfig, markPrograms } from "../shared/config.ts";
+import { ConfigError, loadConfig, markPrograms, takeServiceVariables } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { errors } from "../shared/known-errors.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { createLogger } from "../shared/util/log.ts";
+import { ServiceManager } from "../shared/util/service-manager.ts";
 import { settleMemory } from "../shared/util/settle.ts";
 import { Shutdown, stopOnRequest } from "../shared/util/shutdown.ts";
 import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime, openStorages } from "./compose.ts";
@@ -29,6 +30,7 @@ import { watchSizes } from "./snapshots/sizes.ts";
 const exitConfig = 78;
 
 async function main(): Promise<void> {
+  const manager = new ServiceManager(takeServiceVariables());
   const ground = await layGround();
   const { log, shutdown } = ground;
   const disk = await openDisk(ground);
@@ -64,6 +66,7 @@ async function main(): Promise<void> {
     { event: "ready", worker: ground.workerId, peer: buses.peers.peer, host: { checks: [...ground.host.checks, stored.ids.check] } },
     "the worker is ready",
   );
+  await manager.ready(shutdown, log);
   // Keeps the code compiled in this start for the next one, even if this process is killed.
   flushCompileCache();
   settleMemory();

@@ -10,6 +10,9 @@ const setsockopt = library.func("int setsockopt(int fd, int level, int name, con
 const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)");
 const umount2 = library.func("int umount2(const char *target, int flags)");
 const socketpair = library.func("int socketpair(int domain, int type, int protocol, _Out_ int *fds)");
+const socket = library.func("int socket(int domain, int type, int protocol)");
+const sendto = library.func("long sendto(int fd, const uint8_t *data, unsigned long size, int flags, const uint8_t *address, unsigned int length)");
+const close = library.func("int close(int fd)");
 const fcntl = library.func("int fcntl(int fd, int command, ...)");
 const vector = koffi.struct({ base: "void *", length: "size_t" });
 const messageHeader = koffi.struct({
@@ -35,6 +38,10 @@ const receiveBuffer = 8;
 const intBytes = 4;
 const unixDomain = 1;
 const messageSocket = 5;
+const datagramSocket = 2;
+/** An address of a Unix socket: its domain in two bytes, then a path. One that begins with a zero byte is no file. */
+const domainBytes = 2;
+const addressBytesMax = 110;
 const rights = 1;
 /** Of a control message: its length in 8 bytes, its level and its type. */
 const controlHeaderBytes = 16;
@@ -95,6 +102,29 @@ export function sendMessage(socket: number, bytes: Uint8Array, fds: readonly num
   const vectors = [{ base: bytes, length: bytes.length }];
   const header = { name: null, nameLength: 0, vectors, vectorCount: 1, control, controlLength: control.length, flags: 0 };
   return Number(sendmsg(socket, header, dontWait | noSignal)) === bytes.length;
+}
+
+/**
+ * Sends a datagram to a Unix socket, without waiting.
+ *
+ * @param path that of the socket; with `@` in front, a name in the abstract namespace
+ * @throws {Error} if nobody takes it
+ */
+export function sendDatagram(path: string, text: string): void {
+  const name = Buffer.from(path);
+  if (name[0] === 0x40) name[0] = 0;
+  const address = Buffer.alloc(domainBytes + name.length);
+  if (address.length > addressBytesMax) throw new Error(`the path of a socket is too long: ${path}`);
+  address.writeUInt16LE(unixDomain);
+  name.copy(address, domainBytes);
+  const fd = socket(unixDomain, datagramSocket | closeOnExec, 0);
+  check(fd, "socket");
+  try {
+    const bytes = Buffer.from(text);
+    check(Number(sendto(fd, bytes, bytes.length, dontWait | noSignal, address, address.length)), "sendto");
+  } finally {
+    close(fd);
+  }
 }
 
 /** Unlocks a pseudo-terminal so that its other side can be opened. @param fd its master. @returns its number in its `devpts`. @throws {Error} */
