@@ -32,7 +32,7 @@ export function dataDirectories(instance: Instance): Step {
 }
 
 function directoriesOf({ account, accounts, paths, home }: Instance): Directory[] {
-  const own = (path: string, { uid, gid } = account) => ({ path, uid, gid, mode: 0o700 });
+  const own = (path: string, { uid, gid } = account, mode = 0o700) => ({ path, uid, gid, mode });
   const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? account.uid, gid: account.gid, mode });
   return [
     // The accounts of all parts pass through these two; their contents have restrictive modes of their own.
@@ -46,8 +46,9 @@ function directoriesOf({ account, accounts, paths, home }: Instance): Directory[
     own(join(paths.data, "worker")),
     own(paths.gateway, accounts.gateway),
     own(paths.nats, accounts.nats),
-    own(paths.storage),
-    own(paths.imageTemporary),
+    // Podman 5 mounts the root of a container there for a moment, whose user has ids of its own and passes through. What Podman keeps is in a folder that nobody else enters.
+    own(paths.storage, account, 0o711),
+    own(paths.imageTemporary, account, 0o711),
     ...(home.startsWith(paths.data) ? [own(home)] : []),
   ];
 }
