@@ -1,6 +1,6 @@
 /**
  * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
- * and starts the run. Arguments are parts of file names.
+ * and starts the run. Arguments are parts of file names; without any, all run but those on machines of their own.
  */
 import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,8 +11,8 @@ import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
 const wanted = process.argv.slice(2);
-const sources = globSync("test/{unit,e2e}/**/*.test.ts")
-  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
+const sources = globSync("test/{unit,e2e,host}/**/*.test.ts")
+  .filter((file) => (wanted.length === 0 ? !file.startsWith("test/host/") : wanted.some((part) => file.includes(part))))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 

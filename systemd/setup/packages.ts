@@ -54,6 +54,9 @@ export function systemPackages(config: Config, { hasVolume }: { readonly hasVolu
   return installation("Installing system packages", needs, administrator);
 }
 
+/** The names of all that `systemPackages` may install where systemd runs. */
+export const systemPackageNames = [...always, btrfs, natsServer, openssl, sessionBus].map((need) => need.package);
+
 /** The package needed to build the default image. */
 export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);

@@ -1,19 +1,21 @@
 /** `npm start`: prepares the machine, then runs the parts until told to stop. */
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
-import { messageOf, StartFailure } from "../base/failure.ts";
+import { StartFailure } from "../base/failure.ts";
 import { type Instance, pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
-import { trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
+import { UntrustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
+import { dataOfServices } from "../units/given.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
+import { makeSupervisorFolder, prepareAlone } from "./alone.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { apiKeyOf } from "./credentials.ts";
 import { endLeftovers } from "./leftovers.ts";
-import { holderOf, tryLock, waitForLock } from "./lock.ts";
+import { holderOf, tryLock } from "./lock.ts";
 import { endUnusedPause } from "./pause.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 import { listenForStop, type StopRequest } from "./stop-request.ts";
@@ -26,7 +28,7 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   const folder = pathsOf(config).supervisor;
   makeSupervisorFolder(folder);
   if (request === "start") await becomeTheSupervisor(folder, config, terminal);
-  const prepared = await prepareAlone(folder, config, terminal, stop);
+  const prepared = await prepareAlone(folder, config, terminal, stop.signal);
   try {
     if (request === "start") await supervise(prepared, terminal, stop);
     else terminal.good("This machine is ready; npm start runs Sandgate.");
@@ -43,36 +45,18 @@ async function removeGroups({ account }: Instance, terminal: Terminal): Promise<
   await removeControlGroups(account, createAdministrator(terminal, new AbortController().signal));
 }
 
-/** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */
-function makeSupervisorFolder(folder: string): void {
-  try {
-    trustedPath(dirname(dirname(folder)), { make: 0o755 });
-    trustedPath(folder, { make: 0o700 });
-  } catch (error) {
-    throw new StartFailure(`The data directory cannot be used (SANDGATE_DATA_DIR): ${messageOf(error)}`);
-  }
-}
-
 /** The lock is held until this process ends, in whatever way. */
 async function becomeTheSupervisor(folder: string, config: Config, terminal: Terminal): Promise<void> {
+  if (dataOfServices() === pathsOf(config).data) {
+    throw new StartFailure(
+      `Services of systemd run Sandgate on ${config.dataDir}. Stop them first (systemctl stop sandgate.target), or set SANDGATE_DATA_DIR.`,
+    );
+  }
   const file = join(folder, "run.lock");
   if (!(await tryLock(file))) {
     throw new StartFailure(`Sandgate is already running on ${config.dataDir}: ${holderOf(file)}. Stop it first, or set SANDGATE_DATA_DIR and SANDGATE_PORT.`);
   }
   await endLeftovers(folder, leftoverPatienceMs, terminal);
-}
-
-async function prepareAlone(folder: string, config: Config, terminal: Terminal, stop: StopRequest): Promise<Prepared> {
-  const file = join(folder, "setup.lock");
-  const atOnce = await tryLock(file);
-  if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
-  const lock = atOnce ?? (await waitForLock(file, stop.signal));
-  try {
-    const { prepareMachine } = await import("../setup/prepare.ts");
-    return await prepareMachine(config, terminal, stop.signal);
-  } finally {
-    lock.release();
-  }
 }
 
 async function supervise({ instance, volume, execServer }: Prepared, terminal: Terminal, stop: StopRequest): Promise<void> {

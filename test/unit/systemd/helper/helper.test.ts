@@ -209,6 +209,29 @@ test("requests fail when the helper has gone, and those that would break the rul
   await sound.setQuota(id, MiB);
 });
 
+test("a helper that listens on a socket is reached again after its connection has ended", async () => {
+  const path = join(folder.path, "listening.socket");
+  const connections: Socket[] = [];
+  const server = createServer((socket) => {
+    connections.push(socket);
+    serve(socket, socket, { volume, worker });
+  }).listen(path);
+  await once(server, "listening");
+  const helper = PrivilegedHelper.at(path);
+  const { path: limited, id } = await subvolume(volume);
+  await helper.setQuota(id, MiB);
+  const [first] = connections;
+  first?.destroy();
+  await until("a request succeeds", () => helper.setQuota(id, 2 * MiB).then(() => true));
+  assert.equal(await limitOf(limited), String(2 * MiB));
+  assert.equal(connections.length, 2);
+  server.close();
+  connections[1]?.destroy();
+  await until("it is gone", () => helper.setQuota(id, MiB).then(() => false, failsWith("unavailable", /lost the helper/)));
+  helper.close();
+  await assert.rejects(helper.setQuota(id, MiB), failsWith("unavailable", /lost the helper/));
+});
+
 test("a start without the rights of root has a helper in a process of its own, for as long as the connection lasts", async () => {
   const [ours, theirs] = await socketPair();
   const { path, id } = await subvolume(volume);

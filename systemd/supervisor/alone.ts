@@ -1,0 +1,32 @@
+/** The set-up, which only one process at a time does. */
+import { dirname, join } from "node:path";
+import type { Config } from "../../shared/config.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import type { Terminal } from "../base/terminal.ts";
+import { trustedPath } from "../base/trusted-path.mjs";
+import type { Prepared } from "../setup/prepare.ts";
+import { holderOf, tryLock, waitForLock } from "./lock.ts";
+
+/** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */
+export function makeSupervisorFolder(folder: string): void {
+  try {
+    trustedPath(dirname(dirname(folder)), { make: 0o755 });
+    trustedPath(folder, { make: 0o700 });
+  } catch (error) {
+    throw new StartFailure(`The data directory cannot be used (SANDGATE_DATA_DIR): ${messageOf(error)}`);
+  }
+}
+
+/** Prepares the machine, after other processes have done so. @param folder that of the supervisor @throws {StartFailure} */
+export async function prepareAlone(folder: string, config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
+  const file = join(folder, "setup.lock");
+  const atOnce = await tryLock(file);
+  if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
+  const lock = atOnce ?? (await waitForLock(file, signal));
+  try {
+    const { prepareMachine } = await import("../setup/prepare.ts");
+    return await prepareMachine(config, terminal, signal);
+  } finally {
+    lock.release();
+  }
+}

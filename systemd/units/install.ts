@@ -1,0 +1,233 @@
+/** `systemd/install`: puts the program and its services onto this machine, newer ones in place of older ones, or takes them off. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { describeSettings, loadConfig } from "../../shared/config.ts";
+import { appDir } from "../../shared/programs.mjs";
+import { until } from "../../shared/waiting.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import { pathsOf } from "../base/instance.ts";
+import { run, succeeds } from "../base/run.ts";
+import { searchPath } from "../base/search-path.mjs";
+import { type Progress, Terminal } from "../base/terminal.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
+import { findAccounts } from "../setup/account.ts";
+import { copyProgram } from "../setup/app-directory.ts";
+import { hasSystemd } from "../setup/programs.ts";
+import { unmount } from "../volume/unmount.ts";
+import { givenDir } from "./given.ts";
+
+/** The folders that the units name. */
+const programDir = "/usr/lib/sandgate";
+const unitsDir = "/etc/systemd/system";
+const settingsDir = "/etc/sandgate";
+const settingsFile = join(settingsDir, "sandgate.env");
+const commandsDir = "/usr/local/bin";
+const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
+
+const everybody = { mode: 0o644 };
+/** The worker runs in a group of its account's, so its unit is not what finds its log. */
+const logs = ["setup", "nats", "worker", "gateway", "helper"].map((part) => `-t sandgate-${part}`).join(" ");
+const readyMs = 60_000;
+const saidMs = 2_000;
+const usage = `sudo systemd/install [OPTIONS]
+
+Installs Sandgate as services of systemd, or replaces an older version: the program in ${programDir},
+the settings in ${settingsFile}, the data in /var/lib/sandgate. Running sandboxes go on.
+
+  --dry-run   say what would be done, and do nothing
+  --remove    end all sandboxes, stop and remove the services and the program; settings and data stay
+  --purge     with --remove: the settings, the data and the accounts as well
+  -h, --help  show this text`;
+
+/** Part of an installation or of its removal. */
+interface Task {
+  /** As in "Writing". */
+  readonly title: string;
+  /** What that is done to. */
+  readonly object: string;
+  /** Whether there is nothing to do. */
+  readonly isDone?: () => boolean | Promise<boolean>;
+  readonly work: (progress: Progress) => Promise<unknown>;
+}
+
+/** The port of NATS stays the same over restarts, and is not that of a server which the machine may have already. */
+const settingsHead = `# Settings of Sandgate, one NAME=value in a line. After a change: systemctl restart sandgate-setup.service
+SANDGATE_NATS_PORT=4223
+`;
+
+const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|socket|target)$/.test(name));
+
+/** All settings, commented out, for the operator to choose from. */
+const settingsText = (): string =>
+  settingsHead +
+  describeSettings()
+    .filter(({ name, about }) => name !== "SANDGATE_NATS_PORT" && !about.startsWith("Set by the start itself"))
+    .map(({ name, fallback, about }) => `\n# ${about}\n#${name}=${fallback}\n`)
+    .join("");
+
+const commandText = (args: readonly string[]): string =>
+  ["#!/bin/sh", `exec ${programDir}/node_modules/.bin/node ${programDir}/build/shared-cli-main.js ${args.map((each) => `${each} `).join("")}"$@"`, ""].join(
+    "\n",
+  );
+
+function fileTask(path: string, text: string, mode: number): Task {
+  return {
+    title: "Writing",
+    object: path,
+    isDone: async () => existsSync(path) && (await readIfThere(path)) === text,
+    work: () => replaceFile(path, text, { mode }),
+  };
+}
+
+function installation(): Task[] {
+  const systemctl = (...args: string[]): Promise<unknown> => run(["systemctl", ...args]);
+  const units = unitNames().map((name) => fileTask(join(unitsDir, name), readFileSync(join(appDir, "systemd/units", name), "utf8"), everybody.mode));
+  return [
+    { title: "Copying the program", object: programDir, isDone: () => appDir === programDir, work: () => copyProgram(programDir) },
+    {
+      title: "Writing the settings, all of them with their defaults",
+      object: settingsFile,
+      isDone: () => existsSync(settingsFile),
+      work: async () => {
+        await mkdir(settingsDir, { recursive: true, mode: 0o755 });
+        // An operator may put secrets there.
+        await replaceFile(settingsFile, settingsText(), { mode: 0o600 });
+      },
+    },
+    ...units,
+    ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), 0o755)),
+    { title: "Loading the units", object: unitsDir, work: () => systemctl("daemon-reload") },
+    { title: "Enabling at every boot", object: "sandgate.target", work: () => systemctl("enable", "--quiet", "sandgate.target") },
+    // What depends on it is restarted with it. Sandboxes go on.
+    { title: "Preparing the machine and starting the services", object: "sandgate.target", work: (progress) => start(systemctl, progress) },
+  ];
+}
+
+async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }: Progress): Promise<void> {
+  const log = (...options: string[]): Promise<string> =>
+    run(["journalctl", "--unit=sandgate-setup.service", "--output=cat", "--no-pager", ...options]).catch(() => "");
+  const failed = async (error: unknown): Promise<never> => {
+    throw new StartFailure(`The machine could not be prepared: ${messageOf(error)}\n${await log("--lines=15")}`);
+  };
+  const shown = setInterval(() => void log("--lines=1", "--since=-5s").then((line) => line && say(line.trim())), saidMs);
+  try {
+    await systemctl("restart", "sandgate-setup.service").catch(failed);
+  } finally {
+    clearInterval(shown);
+  }
+  await systemctl("start", "sandgate.target");
+  const units = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@1.service"];
+  const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
+  if (await until(areActive, { timeoutMs: readyMs, pollMs: 200 })) return;
+  throw new StartFailure(`Not all services are ready after ${readyMs / 1_000} s; see: systemctl status 'sandgate*', journalctl ${logs}`);
+}
+
+async function removal(purge: boolean): Promise<Task[]> {
+  const config = loadConfig(await settingsOf());
+  const { volume, data } = pathsOf(config);
+  const accounts = await findAccounts(config).catch(() => undefined);
+  const names = accounts ? Object.values(accounts).map(({ name }) => name) : [];
+  const worker = accounts?.worker;
+  const quietly = (...argv: string[]): Promise<unknown> => succeeds(argv, { cwd: "/" });
+  return [
+    {
+      title: "Stopping the services",
+      object: "sandgate.target",
+      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-helper.socket", "sandgate-setup.service"),
+    },
+    {
+      title: "Ending all sandboxes",
+      object: worker?.name ?? "",
+      isDone: () => worker === undefined,
+      work: async () => {
+        if (!worker) return;
+        await rm(join("/var/lib/systemd/linger", worker.name), { force: true });
+        await quietly("systemctl", "stop", `user@${worker.uid}.service`);
+        await quietly("systemctl", "stop", `user-runtime-dir@${worker.uid}.service`);
+      },
+    },
+    { title: "Unmounting the volume", object: volume, isDone: () => Boolean(config.volume), work: () => unmount(volume) },
+    {
+      title: "Removing the units",
+      object: unitsDir,
+      work: async () => {
+        await quietly("systemctl", "disable", "--quiet", "sandgate.target");
+        for (const name of unitNames()) await rm(join(unitsDir, name), { force: true });
+        await quietly("systemctl", "daemon-reload");
+        await quietly("systemctl", "reset-failed", "sandgate*");
+      },
+    },
+    {
+      title: "Removing the program and its commands",
+      object: programDir,
+      work: async () => {
+        for (const name of Object.keys(commands)) await rm(join(commandsDir, name), { force: true });
+        for (const dir of [programDir, givenDir]) await rm(dir, { recursive: true, force: true });
+      },
+    },
+    ...(purge
+      ? [
+          {
+            title: "Removing settings and data",
+            object: `${settingsDir}, ${data}`,
+            work: () => Promise.all([settingsDir, data].map((dir) => rm(dir, { recursive: true, force: true }))),
+          },
+          {
+            title: "Removing the accounts",
+            object: names.join(", "),
+            isDone: () => names.length === 0,
+            work: async () => {
+              for (const name of names) await quietly("userdel", name);
+            },
+          },
+        ]
+      : []),
+  ];
+}
+
+/** The settings of the services, which are not in the environment of who installs. */
+async function settingsOf(): Promise<NodeJS.ProcessEnv> {
+  const text = await readFile(settingsFile, "utf8").catch(() => "");
+  const pairs = text.split("\n").flatMap((line) => /^\s*(SANDGATE_\w+)=(.*)$/.exec(line)?.slice(1, 3) ?? []);
+  const given: NodeJS.ProcessEnv = {};
+  for (let at = 0; at < pairs.length; at += 2) given[pairs[at] ?? ""] = (pairs[at + 1] ?? "").replace(/^"(.*)"$/, "$1");
+  return given;
+}
+
+async function tellReady(terminal: Terminal): Promise<void> {
+  const config = loadConfig(await settingsOf());
+  const key = (await readIfThere(pathsOf(config).apiKey))?.trim() ?? "";
+  terminal.line();
+  terminal.line(`Sandgate runs on http://${config.host}:${config.port}, and at every boot. API key of the operator: ${key}`);
+  terminal.line(`Settings: ${settingsFile}. Logs: journalctl ${logs}. Services: systemctl status 'sandgate*'.`);
+}
+
+async function main(terminal: Terminal): Promise<void> {
+  const { values } = parseArgs({
+    options: { "dry-run": { type: "boolean" }, remove: { type: "boolean" }, purge: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+  });
+  if (values.help) return console.log(usage);
+  if (values.purge && !values.remove) throw new StartFailure("--purge goes with --remove");
+  if (!hasSystemd()) throw new StartFailure("This machine is not run by systemd; npm start runs Sandgate without it.");
+  const isDry = values["dry-run"] === true;
+  if (!isDry && process.getuid?.() !== 0) throw new StartFailure("Only root can do this: sudo systemd/install");
+  for (const { title, object, isDone, work } of values.remove ? await removal(values.purge === true) : installation()) {
+    if (await isDone?.()) continue;
+    if (isDry) terminal.line(`· ${title}: ${object}`);
+    else await terminal.task(title, object, work);
+  }
+  if (!isDry && !values.remove) await tellReady(terminal);
+}
+
+process.env.PATH = searchPath;
+const terminal = new Terminal(process.stdout);
+try {
+  await main(terminal);
+  process.exit(0);
+} catch (error) {
+  const isUsage = (error as NodeJS.ErrnoException)?.code?.startsWith("ERR_PARSE_ARGS");
+  terminal.bad(error instanceof StartFailure || isUsage ? messageOf(error) : String(error instanceof Error ? error.stack : error));
+  process.exit(1);
+}

@@ -1,0 +1,83 @@
+/**
+ * `sandgate-setup.service`: prepares the machine at every boot and before each start of the other services, and writes what they
+ * are started with. With `--undo`, it releases what it took.
+ */
+import { rm } from "node:fs/promises";
+import { ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import { pathsOf } from "../base/instance.ts";
+import { searchPath } from "../base/search-path.mjs";
+import { Terminal } from "../base/terminal.ts";
+import { argumentsOf } from "../helper/arguments.ts";
+import { findAccounts } from "../setup/account.ts";
+import { createAdministrator } from "../setup/administrator.ts";
+import { removeControlGroups } from "../setup/control-groups.ts";
+import { defaultImageId } from "../setup/default-image.ts";
+import { makeSupervisorFolder, prepareAlone } from "../supervisor/alone.ts";
+import { workerIdOf } from "../supervisor/bus-identities.ts";
+import { apiKeyOf } from "../supervisor/credentials.ts";
+import { holderOf, tryLock } from "../supervisor/lock.ts";
+import { configureNats } from "../supervisor/nats.ts";
+import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.ts";
+import { unmount } from "../volume/unmount.ts";
+import { isVolume } from "../volume/volume.ts";
+import { giveData, giveEnvironment, giveHelper, givenDir, helperSocket } from "./given.ts";
+
+/** EX_CONFIG of sysexits.h: another start would fail in the same way. */
+const exitConfig = 78;
+
+async function provide(terminal: Terminal): Promise<void> {
+  const config = loadConfig();
+  const defaults = loadConfig({});
+  for (const key of ["user", "dataDir"] as const) {
+    if (config[key] !== defaults[key]) throw new ConfigError(`${settings[key].name} cannot be set for services: their units name ${defaults[key]}`);
+  }
+  forgetSecrets();
+  const folder = pathsOf(config).supervisor;
+  makeSupervisorFolder(folder);
+  const file = `${folder}/run.lock`;
+  const lock = await tryLock(file);
+  if (!lock) throw new StartFailure(`npm start runs on ${config.dataDir}: ${holderOf(file)}. Stop it first.`);
+  // Held by nobody while the services run; npm start looks for them by what is written here.
+  const { instance, volume, execServer } = await prepareAlone(folder, config, terminal, new AbortController().signal);
+  const workerId = await workerIdOf(instance);
+  const nats = config.natsUrl ? undefined : await configureNats(instance, [workerId]);
+  const wiring: Wiring = {
+    gatewayBus: nats?.gateway ?? {},
+    workerBus: nats?.worker(workerId) ?? {},
+    workerId,
+    apiKey: await apiKeyOf(instance),
+    port: config.port,
+    volume,
+    defaultImageId: (await defaultImageId(instance)) ?? "",
+    execServer: execServer ?? "",
+    helper: helperSocket,
+    outlivesWorker: true,
+  };
+  await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
+  await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
+  if (nats) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
+  if (isVolume(volume)) await giveHelper(argumentsOf({ volume, worker: { pid: 0, account: instance.account } }));
+  await giveData(instance.paths.data);
+  lock.release();
+}
+
+/** Sandboxes that still run keep the volume and their groups; the next set-up uses them as they are. */
+async function undo(terminal: Terminal): Promise<void> {
+  const config = loadConfig();
+  const { worker } = await findAccounts(config);
+  await removeControlGroups(worker, createAdministrator(terminal, new AbortController().signal));
+  const { volume } = pathsOf(config);
+  if (!config.volume && !(await unmount(volume))) terminal.line(`${volume} is in use and stays mounted.`);
+  await rm(givenDir, { recursive: true, force: true });
+}
+
+process.env.PATH = searchPath;
+const terminal = new Terminal(process.stdout);
+try {
+  await (process.argv[2] === "--undo" ? undo(terminal) : provide(terminal));
+  process.exit(0);
+} catch (error) {
+  terminal.bad(error instanceof StartFailure || error instanceof ConfigError ? messageOf(error) : String(error instanceof Error ? error.stack : error));
+  process.exit(error instanceof ConfigError ? exitConfig : 1);
+}

@@ -1,0 +1,161 @@
+/** Sandgate as services of a real systemd: installed as an administrator would, used, damaged, upgraded and removed. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fixture } from "../helpers/fixture.ts";
+import { until } from "../helpers/until.ts";
+import { Machine, programDir, volumeDir } from "./machine.ts";
+
+const machine = await fixture(Machine.start("services"));
+const url = "http://127.0.0.1:8080";
+const parts = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@1.service"];
+/** A loop that only goes on while nothing ends it. */
+const ticker = "(while :; do echo tick >> /root/ticks; sleep 0.2; done) > /dev/null 2>&1 &";
+
+const install = (...options: string[]): Promise<string> => machine.run(`${programDir}/systemd/install`, ...options);
+const property = async (unit: string, name: string): Promise<string> => (await machine.run("systemctl", "show", `--property=${name}`, "--value", unit)).trim();
+const isActive = (unit: string): Promise<boolean> =>
+  machine.run("systemctl", "is-active", "--quiet", unit).then(
+    () => true,
+    () => false,
+  );
+
+async function call<T>(path: string, body?: object, at = url): Promise<T & { error?: { code: string; message: string } }> {
+  const key = (await machine.run("cat", "/var/lib/sandgate/api-key")).trim();
+  const data = body ? ["--data", JSON.stringify(body)] : [];
+  return JSON.parse(await machine.run("curl", "-sS", "-H", `x-api-key: ${key}`, "-H", "content-type: application/json", ...data, `${at}${path}`));
+}
+
+async function output(id: string, command: string): Promise<string> {
+  const { stdout, error } = await call<{ stdout: string }>(`/v1/sandboxes/${id}/execute`, { command, timeout: 60 });
+  if (error) throw new Error(error.message);
+  return stdout;
+}
+
+async function create(): Promise<string> {
+  const { id, error } = await call<{ id: string }>("/v1/sandboxes/create", { image: "default", resources: { storage: 1 } });
+  assert.equal(error, undefined, error && `${JSON.stringify(error)}\n${await machine.run("journalctl", "-t", "sandgate-worker", "-o", "cat", "-n", "5")}`);
+  return id;
+}
+
+const ticks = async (id: string): Promise<number> => Number(await output(id, "wc -l < /root/ticks"));
+
+/** Waits until a worker other than the one with this process answers, and its sandbox goes on. */
+async function goesOn(id: string, before: number): Promise<void> {
+  const seen = await until("the sandbox answers", () => ticks(id), 90_000);
+  assert.ok(seen >= before, `${seen} after ${before}`);
+  await until("its programs go on", async () => (await ticks(id)) > seen);
+}
+
+let id = "";
+
+test("an installation that cannot be completed says why, and a dry run does nothing", async () => {
+  const plan = await install("--dry-run");
+  assert.match(plan, /Copying the program: \/usr\/lib\/sandgate/);
+  await assert.rejects(machine.run("ls", "/usr/lib/sandgate"));
+  await machine.shell("touch /var/lib/systemd/linger/sandgate 2> /dev/null || install -D /dev/null /var/lib/systemd/linger/sandgate");
+  // There is no archive of packages to build the default image from.
+  await assert.rejects(install(), (error: Error & { stdout?: string }) => /could not install mmdebstrap/.test(`${error.message}${error.stdout}`));
+  await assert.rejects(install("--purge"), /status|failed|--remove/);
+});
+
+test("it installs, starts, and is ready when it says so", async () => {
+  await machine.provideImage();
+  await machine.shell(`echo "SANDGATE_VOLUME=${volumeDir}" >> /etc/sandgate/sandgate.env`);
+  assert.match(await install(), /Sandgate runs on http:\/\/127\.0\.0\.1:8080/);
+  for (const unit of parts) assert.equal(await property(unit, "ActiveState"), "active");
+  id = await create();
+  assert.match(await output(id, "id"), /uid=0\(root\)/);
+  await output(id, `echo kept > /root/kept; ${ticker}`);
+  assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
+});
+
+test("npm start is refused while services run on the same data", async () => {
+  await assert.rejects(machine.shell(`cd ${programDir} && node_modules/.bin/node build/systemd-supervisor-main.js`), (error: Error) =>
+    /systemctl stop sandgate\.target/.test(JSON.stringify(error, Object.getOwnPropertyNames(error))),
+  );
+});
+
+test("the helper keeps storage limits, and is started again when it was killed", async () => {
+  const { exit_code } = await call<{ exit_code: number }>(`/v1/sandboxes/${id}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
+  assert.notEqual(exit_code, 0);
+  await output(id, "rm -f /root/large");
+  await machine.run("systemctl", "kill", "--signal=KILL", "sandgate-helper@*.service");
+  const other = await create();
+  const over = await call<{ exit_code: number }>(`/v1/sandboxes/${other}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
+  assert.notEqual(over.exit_code, 0);
+  assert.match(await output(other, "cat /proc/self/uid_map"), /^\s+0\s+\d+\s+65536\n$/);
+});
+
+test("only the worker's account reaches the helper", async () => {
+  const perl = "use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0); connect($s, sockaddr_un('/run/sandgate/helper.socket')) or die \"$!\\n\"";
+  await assert.rejects(machine.run("setpriv", "--reuid=sandgate-gateway", "--regid=sandgate-gateway", "--clear-groups", "perl", "-e", perl));
+  // Root may open the socket, and is not the worker either: the helper hangs up.
+  const asked = `${perl}; print $s "" ; sysread($s, my $answer, 1) and print "answered"; print "closed"`;
+  assert.equal(await machine.run("perl", "-e", asked), "closed");
+});
+
+for (const [what, damage] of Object.entries({
+  "systemctl restart": "systemctl restart sandgate-worker.service",
+  "kill -9": 'kill -9 "$(systemctl show --property=MainPID --value sandgate-worker.service)"',
+})) {
+  test(`${what} of the worker leaves sandboxes and their programs running`, async () => {
+    const before = await ticks(id);
+    await machine.shell(damage);
+    await goesOn(id, before);
+  });
+}
+
+test("a worker that hangs is ended by the watchdog, and its sandboxes go on", async () => {
+  await machine.shell(
+    "mkdir -p /run/systemd/system/sandgate-worker.service.d; printf '[Service]\\nWatchdogSec=3\\n' > /run/systemd/system/sandgate-worker.service.d/short.conf",
+  );
+  await machine.shell("systemctl daemon-reload; systemctl restart sandgate-worker.service");
+  const [before, pid] = [await ticks(id), await property("sandgate-worker.service", "MainPID")];
+  await machine.run("kill", "-STOP", pid);
+  await until("another worker", async () => !["0", pid].includes(await property("sandgate-worker.service", "MainPID")), 60_000);
+  await goesOn(id, before);
+});
+
+test("a second gateway shares the port, and one of them is restarted without a refused call", async () => {
+  await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");
+  assert.match(await machine.run("curl", "-sS", "http://127.0.0.1:9465/metrics"), /^# HELP/);
+  const restarted = machine.run("systemctl", "restart", "sandgate-gateway@1.service");
+  assert.equal(await output(id, "cat /root/kept"), "kept\n");
+  await restarted;
+  assert.equal(await output(id, "cat /root/kept"), "kept\n");
+  await machine.run("systemctl", "stop", "sandgate-gateway@2.service");
+  assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
+});
+
+test("an upgrade restarts the services, not the sandboxes", async () => {
+  const [before, pid] = [await ticks(id), await property("sandgate-worker.service", "MainPID")];
+  await install();
+  assert.notEqual(await property("sandgate-worker.service", "MainPID"), pid);
+  await goesOn(id, before);
+});
+
+test("after a power cut, everything is back with its files", async () => {
+  await machine.cutPower();
+  await machine.boot();
+  for (const unit of parts) await until(`${unit} is active`, () => isActive(unit), 60_000);
+  assert.equal(await until("the sandbox answers", () => output(id, "cat /root/kept"), 60_000), "kept\n");
+});
+
+test("no unit fails, and those that face others have nearly all the walls that systemd knows", async () => {
+  assert.equal(await machine.shell("systemctl list-units --state=failed --no-legend 'sandgate*'"), "");
+  for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) {
+    const exposure = /Overall exposure level.*: ([\d.]+)/.exec(await machine.run("systemd-analyze", "security", "--no-pager", unit))?.[1];
+    assert.ok(Number(exposure) < 2, `${unit}: ${exposure}`);
+  }
+});
+
+test("a removal keeps settings and data; a purge leaves nothing", async () => {
+  await install("--remove");
+  assert.equal(await machine.shell("ps -eo user= | grep -c '^sandgate' || true"), "0");
+  await install();
+  assert.equal(await until("the sandbox answers", () => output(id, "cat /root/kept"), 60_000), "kept\n");
+  await install("--remove", "--purge");
+  const left =
+    "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
+  assert.equal(await machine.shell(`${left}; getent passwd | grep sandgate || true; grep sandgate /etc/subuid /etc/subgid || true`), "");
+});
