@@ -15,6 +15,7 @@ import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { findAccounts } from "../setup/account.ts";
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
+import { holderOf, tryLock } from "../supervisor/lock.ts";
 import { unmount } from "../volume/unmount.ts";
 import { givenDir } from "./given.ts";
 
@@ -59,11 +60,14 @@ SANDGATE_NATS_PORT=4223
 
 const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|socket|target)$/.test(name));
 
-/** All settings, commented out, for the operator to choose from. */
+/** Set above, or named by the units. */
+const notOffered = ["SANDGATE_NATS_PORT", "SANDGATE_USER", "SANDGATE_DATA_DIR"];
+
+/** All other settings, commented out, for the operator to choose from. */
 const settingsText = (): string =>
   settingsHead +
   describeSettings()
-    .filter(({ name, about }) => name !== "SANDGATE_NATS_PORT" && !about.startsWith("Set by the start itself"))
+    .filter(({ name, about }) => !notOffered.includes(name) && !about.startsWith("Set by the start itself"))
     .map(({ name, fallback, about }) => `\n# ${about}\n#${name}=${fallback}\n`)
     .join("");
 
@@ -118,15 +122,23 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
     clearInterval(shown);
   }
   await systemctl("start", "sandgate.target");
-  const units = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@1.service"];
+  const units = ["sandgate-worker.service", "sandgate-gateway@1.service"];
   const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
   if (await until(areActive, { timeoutMs: readyMs, pollMs: 200 })) return;
   throw new StartFailure(`Not all services are ready after ${readyMs / 1_000} s; see: systemctl status 'sandgate*', journalctl ${logs}`);
 }
 
+/** @throws {StartFailure} when there is nothing to remove, or what there is belongs to an `npm start` that runs */
 async function removal(purge: boolean): Promise<Task[]> {
   const config = loadConfig(await settingsOf());
-  const { volume, data } = pathsOf(config);
+  const { volume, data, supervisor } = pathsOf(config);
+  if (!purge && ![programDir, join(unitsDir, "sandgate.target")].some(existsSync)) throw new StartFailure("Sandgate is not installed as services here.");
+  if (existsSync(supervisor)) {
+    const file = join(supervisor, "run.lock");
+    const lock = await tryLock(file);
+    if (!lock) throw new StartFailure(`npm start runs on ${data}: ${holderOf(file)}. Stop it first.`);
+    lock.release();
+  }
   const accounts = await findAccounts(config).catch(() => undefined);
   const names = accounts ? Object.values(accounts).map(({ name }) => name) : [];
   const worker = accounts?.worker;
@@ -212,7 +224,7 @@ async function main(terminal: Terminal): Promise<void> {
   if (values.purge && !values.remove) throw new StartFailure("--purge goes with --remove");
   if (!hasSystemd()) throw new StartFailure("This machine is not run by systemd; npm start runs Sandgate without it.");
   const isDry = values["dry-run"] === true;
-  if (!isDry && process.getuid?.() !== 0) throw new StartFailure("Only root can do this: sudo systemd/install");
+  if ((!isDry || values.remove) && process.getuid?.() !== 0) throw new StartFailure("Only root can do this: sudo systemd/install");
   for (const { title, object, isDone, work } of values.remove ? await removal(values.purge === true) : installation()) {
     if (await isDone?.()) continue;
     if (isDry) terminal.line(`· ${title}: ${object}`);

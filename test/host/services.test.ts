@@ -154,6 +154,8 @@ test("a removal keeps settings and data; a purge leaves nothing", async () => {
   assert.equal(await machine.shell("ps -eo user= | grep -c '^sandgate' || true"), "0");
   await install();
   assert.equal(await until("the sandbox answers", () => output(id, "cat /root/kept"), 60_000), "kept\n");
+  await install("--remove");
+  await assert.rejects(install("--remove"), /not installed as services/);
   await install("--remove", "--purge");
   const left =
     "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";

@@ -53,8 +53,13 @@ export function workerTests(stack: Stack): void {
     /(^|\/)conmon$/.test(program) && args.some((word) => word.startsWith(`${stack.instance.runtimeDir}/`));
 
   async function assertNoStrays(): Promise<void> {
-    await until("what it had started is gone", async () => (await strays()).length === 0).catch(() => {});
-    assert.deepEqual(await strays(), []);
+    // Containers of other tests come and go between the two looks, so one moment without any is what counts.
+    let found: string[] = [];
+    await until("what it had started is gone", async () => {
+      found = await strays();
+      return found.length === 0;
+    }).catch(() => {});
+    assert.deepEqual(found, []);
   }
 
   const containerOf = async (id: string): Promise<string> =>
