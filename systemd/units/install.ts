@@ -27,7 +27,8 @@ const settingsFile = join(settingsDir, "sandgate.env");
 const commandsDir = "/usr/local/bin";
 const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
 
-const everybody = { mode: 0o644 };
+const readableMode = 0o644;
+const commandMode = 0o755;
 /** The worker runs in a group of its account's, so its unit is not what finds its log. */
 const logs = ["setup", "nats", "worker", "gateway", "helper"].map((part) => `-t sandgate-${part}`).join(" ");
 const readyMs = 60_000;
@@ -87,7 +88,7 @@ function fileTask(path: string, text: string, mode: number): Task {
 
 function installation(): Task[] {
   const systemctl = (...args: string[]): Promise<unknown> => run(["systemctl", ...args]);
-  const units = unitNames().map((name) => fileTask(join(unitsDir, name), readFileSync(join(appDir, "systemd/units", name), "utf8"), everybody.mode));
+  const units = unitNames().map((name) => fileTask(join(unitsDir, name), readFileSync(join(appDir, "systemd/units", name), "utf8"), readableMode));
   return [
     { title: "Copying the program", object: programDir, isDone: () => appDir === programDir, work: () => copyProgram(programDir) },
     {
@@ -101,7 +102,7 @@ function installation(): Task[] {
       },
     },
     ...units,
-    ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), 0o755)),
+    ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), commandMode)),
     { title: "Loading the units", object: unitsDir, work: () => systemctl("daemon-reload") },
     { title: "Enabling at every boot", object: "sandgate.target", work: () => systemctl("enable", "--quiet", "sandgate.target") },
     // What depends on it is restarted with it. Sandboxes go on.
