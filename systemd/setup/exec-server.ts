@@ -27,7 +27,8 @@ const downloadMsMax = 60_000;
 const multiarch = arch === "arm64" ? "aarch64-linux" : "x86_64-linux";
 
 /**
- * Makes the program if this version's is not there. Without it, every command is started by the OCI runtime.
+ * Makes the program if this version's is not there. Without it, every command is started by the OCI runtime. Those of other
+ * versions stay, because the containers made with them start with them again.
  *
  * @returns its path; undefined when it cannot be made here, which the user has been told
  */
@@ -44,7 +45,6 @@ export async function execServer({ paths, account }: Instance, administrator: Ad
       if (!(await hasCandidates(packages))) await aptUpdate(administrator, progress);
       progress.say("compiling");
       await replaceFile(path, await compiled(), { mode: 0o755, uid: process.getuid?.() ?? 0, gid: account.gid });
-      await removeFormer(paths.podman, name);
     });
     return path;
   } catch (error) {
@@ -72,8 +72,3 @@ async function compiled(): Promise<Buffer> {
 }
 
 const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";
-
-/** Those of other versions; containers that have them mounted keep them. */
-async function removeFormer(dir: string, current: string): Promise<void> {
-  for (const name of await readdir(dir)) if (name.startsWith(prefix) && name !== current) await rm(join(dir, name));
-}
