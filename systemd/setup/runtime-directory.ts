@@ -68,8 +68,8 @@ function isLingering(account: Account): boolean {
 
 async function linger(account: Account, administrator: Administrator): Promise<void> {
   if (!isLingering(account)) await administrator.run(`keep ${runtimeBase(account)} (lingering)`, ["loginctl", "enable-linger", account.name]);
-  // A killed service manager does not restart by itself.
-  else await administrator.run(`start the service manager of ${account.name}`, ["systemctl", "start", `user@${account.uid}.service`]);
+  // One that was killed does not start again by itself, nor does one whose end the login manager has not noticed.
+  await administrator.run(`start the service manager of ${account.name}`, ["systemctl", "start", `user@${account.uid}.service`]);
   const isThere = async (): Promise<boolean> => {
     if (await isReady(account)) return true;
     await startSessionBus(account);
