@@ -11,13 +11,12 @@ const replyTimeoutMs = 60_000;
 
 export class PrivilegedHelper {
   /** Opens another connection when one has ended. Without it, the helper is gone with its connection. */
-  readonly #reopen: (() => Duplex) | undefined;
+  #reopen: (() => Duplex) | undefined;
   #connection: Duplex;
   readonly #slots = new Semaphore(requestsAtOnce);
   readonly #waiting = new Map<number, (reply: Reply | undefined) => void>();
   #serial = 0;
   #isGone = false;
-  #isClosed = false;
 
   constructor(connection: Duplex, reopen?: () => Duplex) {
     this.#reopen = reopen;
@@ -63,7 +62,7 @@ export class PrivilegedHelper {
 
   /** Fails the requests that wait for replies. */
   close(): void {
-    this.#isClosed = true;
+    this.#reopen = undefined;
     this.#hangUp();
   }
 
@@ -105,7 +104,7 @@ export class PrivilegedHelper {
   }
 
   #connectAgain(): void {
-    if (this.#isClosed || !this.#reopen) throw helperGone();
+    if (!this.#reopen) throw helperGone();
     this.#isGone = false;
     this.#connection = this.#hearFrom(this.#reopen());
   }
