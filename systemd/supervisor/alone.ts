@@ -5,7 +5,7 @@ import { messageOf, StartFailure } from "../base/failure.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
-import { holderOf, tryLock, waitForLock } from "./lock.ts";
+import { holderOf, type Lock, tryLock, waitForLock } from "./lock.ts";
 
 /** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */
 export function makeSupervisorFolder(folder: string): void {
@@ -15,6 +15,17 @@ export function makeSupervisorFolder(folder: string): void {
   } catch (error) {
     throw new StartFailure(`The data directory cannot be used (SANDGATE_DATA_DIR): ${messageOf(error)}`);
   }
+}
+
+/** The file whose lock an `npm start` holds for as long as it runs. @param folder that of the supervisor */
+export const runLock = (folder: string): string => join(folder, "run.lock");
+
+/** Keeps `npm start` out until the lock is released. @param folder that of the supervisor @throws {StartFailure} if one runs */
+export async function keepStartOut(folder: string): Promise<Lock> {
+  const file = runLock(folder);
+  const lock = await tryLock(file);
+  if (!lock) throw new StartFailure(`npm start runs on ${dirname(folder)}: ${holderOf(file)}. Stop it first.`);
+  return lock;
 }
 
 /** Prepares the machine, after other processes have done so. @param folder that of the supervisor @throws {StartFailure} */

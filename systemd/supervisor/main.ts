@@ -1,5 +1,4 @@
 /** `npm start`: prepares the machine, then runs the parts until told to stop. */
-import { join } from "node:path";
 import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, pathsOf } from "../base/instance.ts";
@@ -11,7 +10,7 @@ import type { Prepared } from "../setup/prepare.ts";
 import { dataOfServices } from "../units/given.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
-import { makeSupervisorFolder, prepareAlone } from "./alone.ts";
+import { makeSupervisorFolder, prepareAlone, runLock } from "./alone.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { apiKeyOf } from "./credentials.ts";
 import { endLeftovers } from "./leftovers.ts";
@@ -52,7 +51,7 @@ async function becomeTheSupervisor(folder: string, config: Config, terminal: Ter
       `Services of systemd run Sandgate on ${config.dataDir}. Stop them first (systemctl stop sandgate.target), or set SANDGATE_DATA_DIR.`,
     );
   }
-  const file = join(folder, "run.lock");
+  const file = runLock(folder);
   if (!(await tryLock(file))) {
     throw new StartFailure(`Sandgate is already running on ${config.dataDir}: ${holderOf(file)}. Stop it first, or set SANDGATE_DATA_DIR and SANDGATE_PORT.`);
   }

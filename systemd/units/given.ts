@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
 import { replaceFile } from "../base/write-file.ts";
 
-/** Made by systemd for the set-up's service. */
-export const givenDir = "/run/sandgate";
+/** Made by systemd for the set-up's service, and removed when that stops. */
+const givenDir = "/run/sandgate";
 /** Where the worker reaches the helper. */
 export const helperSocket = join(givenDir, "helper.socket");
 /** The arguments of a helper, as JSON. */

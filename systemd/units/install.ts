@@ -1,6 +1,6 @@
 /** `systemd/install`: puts the program and its services onto this machine, newer ones in place of older ones, or takes them off. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { describeSettings, loadConfig } from "../../shared/config.ts";
@@ -12,20 +12,10 @@ import { run, succeeds } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { type Progress, Terminal } from "../base/terminal.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
-import { findAccounts } from "../setup/account.ts";
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
-import { holderOf, tryLock } from "../supervisor/lock.ts";
-import { unmount } from "../volume/unmount.ts";
-import { givenDir } from "./given.ts";
-
-/** The folders that the units name. */
-const programDir = "/usr/lib/sandgate";
-const unitsDir = "/etc/systemd/system";
-const settingsDir = "/etc/sandgate";
-const settingsFile = join(settingsDir, "sandgate.env");
-const commandsDir = "/usr/local/bin";
-const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
+import { commands, commandsDir, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import { removal } from "./removal.ts";
 
 const readableMode = 0o644;
 const commandMode = 0o755;
@@ -43,23 +33,10 @@ the settings in ${settingsFile}, the data in /var/lib/sandgate. Running sandboxe
   --purge     with --remove: the settings, the data and the accounts as well
   -h, --help  show this text`;
 
-/** Part of an installation or of its removal. */
-interface Task {
-  /** As in "Writing". */
-  readonly title: string;
-  /** What that is done to. */
-  readonly object: string;
-  /** Whether there is nothing to do. */
-  readonly isDone?: () => boolean | Promise<boolean>;
-  readonly work: (progress: Progress) => Promise<unknown>;
-}
-
 /** The port of NATS stays the same over restarts, and is not that of a server which the machine may have already. */
 const settingsHead = `# Settings of Sandgate, one NAME=value in a line. After a change: systemctl restart sandgate-setup.service
 SANDGATE_NATS_PORT=4223
 `;
-
-const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|socket|target)$/.test(name));
 
 /** Set above, or named by the units. */
 const notOffered = ["SANDGATE_NATS_PORT", "SANDGATE_USER", "SANDGATE_DATA_DIR"];
@@ -127,86 +104,6 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
   const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
   if (await until(areActive, { timeoutMs: readyMs, pollMs: 200 })) return;
   throw new StartFailure(`Not all services are ready after ${readyMs / 1_000} s; see: systemctl status 'sandgate*', journalctl ${logs}`);
-}
-
-/** @throws {StartFailure} when there is nothing to remove, or what there is belongs to an `npm start` that runs */
-async function removal(purge: boolean): Promise<Task[]> {
-  const config = loadConfig(await settingsOf());
-  const { volume, data, supervisor } = pathsOf(config);
-  if (!purge && ![programDir, join(unitsDir, "sandgate.target")].some(existsSync)) throw new StartFailure("Sandgate is not installed as services here.");
-  if (existsSync(supervisor)) {
-    const file = join(supervisor, "run.lock");
-    const lock = await tryLock(file);
-    if (!lock) throw new StartFailure(`npm start runs on ${data}: ${holderOf(file)}. Stop it first.`);
-    lock.release();
-  }
-  const accounts = await findAccounts(config).catch(() => undefined);
-  const names = accounts ? Object.values(accounts).map(({ name }) => name) : [];
-  const worker = accounts?.worker;
-  const quietly = (...argv: string[]): Promise<unknown> => succeeds(argv, { cwd: "/" });
-  return [
-    {
-      title: "Stopping the services",
-      object: "sandgate.target",
-      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-helper.socket", "sandgate-setup.service"),
-    },
-    {
-      title: "Ending all sandboxes",
-      object: worker?.name ?? "",
-      isDone: () => worker === undefined,
-      work: async () => {
-        if (!worker) return;
-        await rm(join("/var/lib/systemd/linger", worker.name), { force: true });
-        await quietly("systemctl", "stop", `user@${worker.uid}.service`);
-        await quietly("systemctl", "stop", `user-runtime-dir@${worker.uid}.service`);
-      },
-    },
-    { title: "Unmounting the volume", object: volume, isDone: () => Boolean(config.volume), work: () => unmount(volume) },
-    {
-      title: "Removing the units",
-      object: unitsDir,
-      work: async () => {
-        await quietly("systemctl", "disable", "--quiet", "sandgate.target");
-        for (const name of unitNames()) await rm(join(unitsDir, name), { force: true });
-        await quietly("systemctl", "daemon-reload");
-        await quietly("systemctl", "reset-failed", "sandgate*");
-      },
-    },
-    {
-      title: "Removing the program and its commands",
-      object: programDir,
-      work: async () => {
-        for (const name of Object.keys(commands)) await rm(join(commandsDir, name), { force: true });
-        for (const dir of [programDir, givenDir]) await rm(dir, { recursive: true, force: true });
-      },
-    },
-    ...(purge
-      ? [
-          {
-            title: "Removing settings and data",
-            object: `${settingsDir}, ${data}`,
-            work: () => Promise.all([settingsDir, data].map((dir) => rm(dir, { recursive: true, force: true }))),
-          },
-          {
-            title: "Removing the accounts",
-            object: names.join(", "),
-            isDone: () => names.length === 0,
-            work: async () => {
-              for (const name of names) await quietly("userdel", name);
-            },
-          },
-        ]
-      : []),
-  ];
-}
-
-/** The settings of the services, which are not in the environment of who installs. */
-async function settingsOf(): Promise<NodeJS.ProcessEnv> {
-  const text = await readFile(settingsFile, "utf8").catch(() => "");
-  const pairs = text.split("\n").flatMap((line) => /^\s*(SANDGATE_\w+)=(.*)$/.exec(line)?.slice(1, 3) ?? []);
-  const given: NodeJS.ProcessEnv = {};
-  for (let at = 0; at < pairs.length; at += 2) given[pairs[at] ?? ""] = (pairs[at + 1] ?? "").replace(/^"(.*)"$/, "$1");
-  return given;
 }
 
 async function tellReady(terminal: Terminal): Promise<void> {

@@ -2,7 +2,6 @@
  * `sandgate-setup.service`: prepares the machine at every boot and before each start of the other services, and writes what they
  * are started with. With `--undo`, it releases what it took.
  */
-import { rm } from "node:fs/promises";
 import { ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
 import { pathsOf } from "../base/instance.ts";
@@ -13,15 +12,14 @@ import { findAccounts } from "../setup/account.ts";
 import { createAdministrator } from "../setup/administrator.ts";
 import { removeControlGroups } from "../setup/control-groups.ts";
 import { defaultImageId } from "../setup/default-image.ts";
-import { makeSupervisorFolder, prepareAlone } from "../supervisor/alone.ts";
+import { keepStartOut, makeSupervisorFolder, prepareAlone } from "../supervisor/alone.ts";
 import { workerIdOf } from "../supervisor/bus-identities.ts";
 import { apiKeyOf } from "../supervisor/credentials.ts";
-import { holderOf, tryLock } from "../supervisor/lock.ts";
 import { configureNats } from "../supervisor/nats.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
-import { giveData, giveEnvironment, giveHelper, givenDir, helperSocket } from "./given.ts";
+import { giveData, giveEnvironment, giveHelper, helperSocket } from "./given.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -35,10 +33,8 @@ async function provide(terminal: Terminal): Promise<void> {
   forgetSecrets();
   const folder = pathsOf(config).supervisor;
   makeSupervisorFolder(folder);
-  const file = `${folder}/run.lock`;
-  const lock = await tryLock(file);
-  if (!lock) throw new StartFailure(`npm start runs on ${config.dataDir}: ${holderOf(file)}. Stop it first.`);
   // Held by nobody while the services run; npm start looks for them by what is written here.
+  const lock = await keepStartOut(folder);
   const { instance, volume, execServer } = await prepareAlone(folder, config, terminal, new AbortController().signal);
   const workerId = await workerIdOf(instance);
   const nats = config.natsUrl ? undefined : await configureNats(instance, [workerId]);
@@ -69,7 +65,6 @@ async function undo(terminal: Terminal): Promise<void> {
   await removeControlGroups(worker, createAdministrator(terminal, new AbortController().signal));
   const { volume } = pathsOf(config);
   if (!config.volume && !(await unmount(volume))) terminal.line(`${volume} is in use and stays mounted.`);
-  await rm(givenDir, { recursive: true, force: true });
 }
 
 process.env.PATH = searchPath;

@@ -72,9 +72,9 @@ export class Machine implements AsyncDisposable {
       for (const folder of ["upper", "work", "root", "volume"]) mkdirSync(join(dir, folder));
       cpSync(join(base, "var"), join(dir, "var"), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
       await machine.#makeVolume();
+      const target = join(dir, "upper", programDir);
+      mkdirSync(target, { recursive: true });
       for (const part of ["package.json", "package-lock.json", "tsconfig.json", "build", "node_modules", "gateway", "shared", "systemd", "worker"]) {
-        const target = join(dir, "upper", programDir);
-        mkdirSync(target, { recursive: true });
         await run(["cp", "-a", "--reflink=auto", join(appDir, part), target]);
       }
       await machine.boot();

@@ -116,7 +116,7 @@ test("a worker that hangs is ended by the watchdog, and its sandboxes go on", as
   await goesOn(id, before);
 });
 
-test("a second gateway shares the port, and one of them is restarted without a refused call", async () => {
+test("a second gateway shares the port, and one of them is restarted while the other answers", async () => {
   await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");
   assert.match(await machine.run("curl", "-sS", "http://127.0.0.1:9465/metrics"), /^# HELP/);
   const restarted = machine.run("systemctl", "restart", "sandgate-gateway@1.service");

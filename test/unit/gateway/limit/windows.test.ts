@@ -55,8 +55,8 @@ for (const [limit, clients] of [
     const runs = await Promise.all(Array.from({ length: clients }, (_, index) => askOn(`key_${limit}`, limit, limit + index, untilMs)));
     const admitted = runs.flatMap((run) => run.admitted).sort((a, b) => a.answeredMs - b.answeredMs);
     const pauseMs = Math.max(...runs.flatMap(({ asked }) => asked.map((at, index) => at - (asked[index - 1] ?? at))));
-    // When the machine stands still for so long that an owner's answer comes too late, the other gateways admit a share beside it.
-    const most = pauseMs < ownerMs ? limit : 2 * limit;
+    // When the machine stands still for so long that an owner's answer comes too late, the other gateways admit their shares beside it.
+    const most = pauseMs < ownerMs ? limit : limit + (gateways.length - 1) * Math.ceil(limit / gateways.length);
     // A call is decided between its question and its answer, so those that lie in a window whole were decided in it.
     for (const { answeredMs } of admitted) {
       const inside = admitted.filter((other) => other.answeredMs <= answeredMs && other.askedMs > answeredMs - windowMs);

@@ -1,0 +1,34 @@
+/** Where the services are on a machine, and what is done there in steps. */
+import { readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { appDir } from "../../shared/programs.mjs";
+import type { Progress } from "../base/terminal.ts";
+
+/** The folders that the units name. */
+export const programDir = "/usr/lib/sandgate";
+export const unitsDir = "/etc/systemd/system";
+export const settingsDir = "/etc/sandgate";
+export const settingsFile = join(settingsDir, "sandgate.env");
+export const commandsDir = "/usr/local/bin";
+export const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
+
+export const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|socket|target)$/.test(name));
+
+/** Part of an installation or of its removal. */
+export interface Task {
+  /** As in "Writing". */
+  readonly title: string;
+  /** What that is done to. */
+  readonly object: string;
+  /** Whether there is nothing to do. */
+  readonly isDone?: () => boolean | Promise<boolean>;
+  readonly work: (progress: Progress) => Promise<unknown>;
+}
+
+/** The settings of the services, which are not in the environment of who installs. */
+export async function settingsOf(): Promise<NodeJS.ProcessEnv> {
+  const text = await readFile(settingsFile, "utf8").catch(() => "");
+  const pairs = [...text.matchAll(/^\s*(SANDGATE_\w+)=(.*)$/gm)];
+  return Object.fromEntries(pairs.map(([, name, value = ""]) => [name, value.replace(/^"(.*)"$/, "$1")]));
+}
