@@ -1,4 +1,5 @@
 /** Connections to NATS: how the parts get onto the bus, from their settings. */
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -30,7 +31,7 @@ export function openConnection(url: string, name: string, { nkey, inbox, ca }: B
     ...(nkey ? { authenticator: nkeyAuthenticator(nkey) } : {}),
     ...(inbox ? { inboxPrefix: inbox } : {}),
     // Read again at every start only: who changes the certificate starts the parts again.
-    ...(ca ? { tls: { ca: readFileSync(ca, "utf8"), ...nameOf(first?.hostname) } } : {}),
+    ...(ca ? { tls: trusting(readFileSync(ca, "utf8"), first?.hostname) } : {}),
     maxReconnectAttempts: -1,
     reconnectTimeWait: 100,
     reconnectJitter: 50,
@@ -40,8 +41,11 @@ export function openConnection(url: string, name: string, { nkey, inbox, ca }: B
   });
 }
 
-/** An address is in no certificate; a pinned one for addresses has our own name in it. */
-const nameOf = (host: string | undefined): { servername?: string } => (host && !isIP(host.replace(/^\[|\]$/g, "")) ? {} : { servername: serverName });
+/** An owned server's certificate names neither host nor address, but always has our own name. */
+function trusting(ca: string, host = ""): { ca: string; servername?: string } {
+  const isOwned = isIP(host.replace(/^\[|\]$/g, "")) !== 0 || new X509Certificate(ca).checkHost(serverName) !== undefined;
+  return { ca, ...(isOwned ? { servername: serverName } : {}) };
+}
 
 type Settings = Pick<Config, "natsNkey" | "natsCa">;
 

@@ -98,8 +98,8 @@ const storePermissions = (id: string) => ({
 });
 
 /** The accounts of a server, for its configuration. */
-export function accountsOf(gatewayNkey: string, workers: readonly WorkerIdentity[]): Record<string, unknown> {
-  const users = [{ nkey: gatewayNkey }, ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) }))];
+export function accountsOf(gatewayNkeys: readonly string[], workers: readonly WorkerIdentity[]): Record<string, unknown> {
+  const users = [...gatewayNkeys.map((nkey) => ({ nkey })), ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) }))];
   const sharedBy = new Map<string, string[]>();
   for (const { id } of workers) {
     for (const { subject } of workerStorage(id)) sharedBy.set(subject, [...(sharedBy.get(subject) ?? []), storeAccount(id)]);

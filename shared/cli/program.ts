@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { addAccountCommands } from "./admin/accounts.ts";
 import { addImageCommands } from "./admin/images.ts";
 import { addKeyCommands } from "./admin/keys.ts";
+import { addMemberCommands } from "./admin/members.ts";
 import { addSandboxCommands } from "./admin/sandboxes.ts";
 import { addWorkerCommands } from "./admin/workers.ts";
 import { completionCommands } from "./commands/completion.ts";
@@ -28,7 +29,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage.`;
 function addAdmin(all: Command): void {
   const admin = all
     .command("admin")
-    .description("manage the accounts, keys, workers, sandboxes and images of an installation")
+    .description("manage the accounts, keys, workers, machines, sandboxes and images of an installation")
     .usage("COMMAND [OPTIONS] [ARGUMENTS]")
     // The options below also apply to the group's commands, at any position.
     .enablePositionalOptions(false)
@@ -41,6 +42,7 @@ function addAdmin(all: Command): void {
   addAccountCommands(admin);
   addKeyCommands(admin);
   addWorkerCommands(admin);
+  addMemberCommands(admin);
   addSandboxCommands(admin);
   addImageCommands(admin);
 }

@@ -1,4 +1,4 @@
-/** Host names and addresses with an optional port, as in the `Host` header. */
+/** Host names and addresses with an optional port, as in the `Host` header and in URLs. */
 
 const form = /^(?:\[[0-9a-f:.]{2,45}\]|[a-z0-9](?:[a-z0-9_.-]{0,253}))(?::(\d{1,5}))?$/i;
 
@@ -13,3 +13,9 @@ export function hostAndPort(text: string): { readonly name: string; readonly por
   const url = `http://${host.replace(/\.$/, "")}`;
   return URL.canParse(url) ? { name: new URL(url).hostname, port: port === undefined ? undefined : Number(port) } : undefined;
 }
+
+/** A host with a port, as URLs have it. */
+export const withPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** An address at which this machine reaches what listens on `host`. */
+export const reachedHere = (host: string): string => ({ "0.0.0.0": "127.0.0.1", "::": "::1" })[host] ?? host;

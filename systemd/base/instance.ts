@@ -7,6 +7,10 @@ import { appDir } from "../../shared/programs.mjs";
 /** The processes that the supervisor runs. */
 export type PartName = "worker" | "gateway" | "nats";
 
+/** Whether a part runs on this machine: in a fleet, a machine may have only one. */
+export const runsHere = ({ role, natsUrl }: Pick<Config, "role" | "natsUrl">, part: PartName): boolean =>
+  (role === "all" || role === part) && !(part === "nats" && natsUrl);
+
 /** The account of each part: three users when started by root, so that taking over one part gains none of the others; else one. */
 export type Accounts = Readonly<Record<PartName, Account>>;
 
@@ -42,8 +46,10 @@ export interface Paths {
   /** Id and name of the default image. */
   readonly defaultImage: string;
   readonly natsConf: string;
-  /** Further workers of the owned server: a list of ids with their public keys. */
-  readonly natsWorkers: string;
+  /** Workers and gateways of other machines on the owned server: a list of ids with their public keys. */
+  readonly natsMembers: string;
+  /** That list as earlier versions had it, of workers only. */
+  readonly formerNatsMembers: string;
   readonly apiKey: string;
 }
 
@@ -86,7 +92,8 @@ export function pathsOf(config: Config): Paths {
     containersConf: join(podman, "containers.conf"),
     defaultImage: join(podman, "default-image"),
     natsConf: join(data, "nats.conf"),
-    natsWorkers: join(data, "nats-workers.json"),
+    natsMembers: join(data, "nats-members.json"),
+    formerNatsMembers: join(data, "nats-workers.json"),
     apiKey: operatorKeyFileOf(data),
   };
 }

@@ -1,6 +1,7 @@
 /** The Debian packages that the product needs, found by their programs and installed by apt when missing. */
 import type { Config } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
+import { runsHere } from "../base/instance.ts";
 import type { Administrator } from "./administrator.ts";
 import { aptInstall, aptUpdate, hasCandidates } from "./apt.ts";
 import { findProgram, hasSystemd } from "./programs.ts";
@@ -14,7 +15,7 @@ interface Need {
   readonly optional?: true;
 }
 
-const always: readonly Need[] = [
+const forSandboxes: readonly Need[] = [
   { package: "podman", anyOf: ["podman"] },
   { package: "crun", anyOf: ["crun"] },
   { package: "uidmap", anyOf: ["newuidmap"] },
@@ -28,6 +29,8 @@ const always: readonly Need[] = [
   { package: "zstd", anyOf: ["zstd"] },
   { package: "nftables", anyOf: ["nft"] },
   { package: "iproute2", anyOf: ["ip"] },
+];
+const always: readonly Need[] = [
   { package: "util-linux", anyOf: ["setpriv"] },
   { package: "passwd", anyOf: ["useradd"] },
   { package: "curl", anyOf: ["curl"], optional: true }, // for trying out the calls that the start prints at its end
@@ -50,12 +53,13 @@ const browser: readonly Need[] = [
 
 /** The packages needed to run Sandgate. */
 export function systemPackages(config: Config, { hasVolume }: { readonly hasVolume: boolean }, administrator: Administrator): Step {
-  const needs = [...always, ...(hasVolume ? [btrfs] : []), ...(config.natsUrl ? [] : [natsServer, openssl]), ...(hasSystemd() ? [sessionBus] : [])];
+  const forWorker = [...forSandboxes, ...(hasVolume ? [btrfs] : []), ...(hasSystemd() ? [sessionBus] : [])];
+  const needs = [...always, ...(runsHere(config, "worker") ? forWorker : []), ...(runsHere(config, "nats") ? [natsServer, openssl] : [])];
   return installation("Installing system packages", needs, administrator);
 }
 
 /** The names of all that `systemPackages` may install where systemd runs. */
-export const systemPackageNames = [...always, btrfs, natsServer, openssl, sessionBus].map((need) => need.package);
+export const systemPackageNames = [...always, ...forSandboxes, btrfs, natsServer, openssl, sessionBus].map((need) => need.package);
 
 /** The package needed to build the default image. */
 export function imageBuildingPackages(administrator: Administrator): Step {

@@ -2,7 +2,7 @@
 import type { Config } from "../../shared/config.ts";
 import { accountEnvironment, inPodmanNamespace } from "../base/as-account.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { type Instance, instanceOf } from "../base/instance.ts";
+import { type Account, type Instance, instanceOf, runsHere } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { endUnusedPause } from "../supervisor/pause.ts";
@@ -35,21 +35,18 @@ export interface Prepared {
 /** @throws {StartFailure} with a message for the user. */
 export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
   const administrator = createAdministrator(terminal, signal);
+  const hasWorker = runsHere(config, "worker");
   const hasVolume = (await whyNoVolume(config, administrator)) === undefined;
   await ensure(systemPackages(config, { hasVolume }, administrator), terminal);
-  if (config.isolation === "strong") await ensure(gvisorPackage(config, administrator), terminal);
+  if (hasWorker && config.isolation === "strong") await ensure(gvisorPackage(config, administrator), terminal);
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
-  const account = accounts.worker;
-  await ensure(subordinateIds(account, administrator), terminal);
-  const hasMoreIds = await sandboxIds(account, config, administrator);
-  await ensure(runtimeDirectory(account, administrator), terminal);
-  await ensure(deviceFiles(administrator), terminal);
-  await offerControlGroups(account, administrator);
+  const hasMoreIds = hasWorker && (await prepareAccount(accounts.worker, config, administrator, terminal));
   const planned = instanceOf(config, accounts);
   await ensure(formerOwner(planned), terminal);
   await ensure(dataDirectories(planned), terminal);
   await checkReach(planned);
+  if (!hasWorker) return { instance: await withReadableApp(planned, terminal), execServer: undefined, volume: { reason: "no worker runs on this machine" } };
   await ensure(instanceDirectory(planned), terminal);
   const instance = await withReadableApp(planned, terminal);
   await ensure(podmanConfiguration(instance), terminal);
@@ -60,6 +57,16 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   const server = await execServer(instance, administrator, terminal);
   // Last, because whoever gets it has to unmount it.
   return { instance, execServer: server, volume: await prepareVolume(instance, administrator) };
+}
+
+/** What the kernel and the login manager give the worker's account. @returns whether it has more ids than before */
+async function prepareAccount(account: Account, config: Config, administrator: Administrator, terminal: Terminal): Promise<boolean> {
+  await ensure(subordinateIds(account, administrator), terminal);
+  const hasMoreIds = await sandboxIds(account, config, administrator);
+  await ensure(runtimeDirectory(account, administrator), terminal);
+  await ensure(deviceFiles(administrator), terminal);
+  await offerControlGroups(account, administrator);
+  return hasMoreIds;
 }
 
 async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {

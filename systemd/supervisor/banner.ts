@@ -1,6 +1,7 @@
 /** The banner that is printed when everything runs. */
 
 import { alignColumns } from "../../shared/util/columns.ts";
+import { reachedHere, withPort } from "../../shared/util/host.ts";
 import type { Accounts } from "../base/instance.ts";
 import { type Terminal, visible } from "../base/terminal.ts";
 import { isVolume, type NoVolume, type Volume } from "../volume/volume.ts";
@@ -44,8 +45,7 @@ export function volumeCheck(volume: Volume | NoVolume): HostCheck {
 
 /** The address that reaches a gateway listening on `host` from this machine. */
 export function urlOf(host: string, port: number): string {
-  const reachable = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
-  return `http://${reachable}:${port}`;
+  return `http://${withPort(reachedHere(host), port)}`;
 }
 
 export function printHost(terminal: Terminal, checks: readonly HostCheck[]): void {

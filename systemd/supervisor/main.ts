@@ -1,5 +1,5 @@
 /** `npm start`: prepares the machine, then runs the parts until told to stop. */
-import { type Config, ConfigError, forgetSecrets, loadConfig } from "../../shared/config.ts";
+import { type Config, ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
@@ -24,6 +24,7 @@ const exitCodes = { done: 0, failed: 1, badSetting: 2, interrupted: 130 };
 const leftoverPatienceMs = 15_000;
 
 async function main(request: Request, config: Config, terminal: Terminal, stop: StopRequest): Promise<void> {
+  if (config.role !== "all") throw new ConfigError(`${settings.role.name} is for services of systemd; npm start runs everything`);
   const folder = pathsOf(config).supervisor;
   makeSupervisorFolder(folder);
   if (request === "start") await becomeTheSupervisor(folder, config, terminal);

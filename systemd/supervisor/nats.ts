@@ -1,24 +1,26 @@
 /** The NATS server that the installation starts and owns. */
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { accountsOf, type WorkerIdentity } from "../../shared/bus/permissions.ts";
+import { accountsOf } from "../../shared/bus/permissions.ts";
 import { bucketBytesMax } from "../../shared/bus/subjects.ts";
 import { type Config, fileVariable } from "../../shared/config.ts";
+import { reachedHere, withPort } from "../../shared/util/host.ts";
 import { until } from "../../shared/waiting.ts";
 import { asAccount, partEnvironment } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
-import type { Instance } from "../base/instance.ts";
+import type { Instance, Paths } from "../base/instance.ts";
 import { run } from "../base/run.ts";
-import { readIfThere, replaceFile } from "../base/write-file.ts";
+import { replaceFile } from "../base/write-file.ts";
+import type { Member } from "../fleet/members.ts";
 import { identity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
 import { readableBy } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";
 import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 
-const host = "127.0.0.1";
 // Fits a request body of the largest default size with every character escaped.
 const maxPayloadBytes = 8 * 1024 * 1024;
 /** The server's default of two seconds is too short for a busy machine. */
@@ -34,7 +36,6 @@ export type BusSettings = Readonly<Record<string, string>>;
 export interface OwnedNats {
   readonly spec: PartSpec;
   readonly url: string;
-  readonly port: number;
   readonly gateway: BusSettings;
   worker(id: string): BusSettings;
 }
@@ -46,16 +47,9 @@ export interface OwnedNats {
  */
 export async function configureNats(instance: Instance, workerIds: readonly string[]): Promise<OwnedNats> {
   const { config, accounts: users, paths } = instance;
-  const port = config.natsPort || (await freePort(host));
-  await checkPortIsFree(host, port, { part: "NATS", setting: "SANDGATE_NATS_PORT" });
-  const secrets = secretsOf(instance);
-  await serverCertificate(instance);
-  const [gatewayNkey = ""] = await identity(secrets.gateway, users.gateway, 1);
-  const own = await Promise.all(workerIds.map((id) => workerIdentity(instance, id)));
-  const accounts = accountsOf(gatewayNkey, [...own, ...(await furtherWorkers(instance, workerIds))]);
-  const tls = { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
-  const text = configuration({ store: paths.nats, port, accounts, tls, syncAlways: await canSyncAlways(), bytesMax: storeBytesMax(config) });
-  await replaceFile(paths.natsConf, text, readableBy(users.nats));
+  const port = config.natsPort || (await freePort(config.natsHost));
+  await checkPortIsFree(config.natsHost, port, { part: "NATS", setting: "SANDGATE_NATS_PORT" });
+  await writeConfiguration(instance, workerIds, port);
   // A file of earlier versions.
   await rm(join(paths.data, "nats-password"), { force: true });
   // The server does not watch a pipe on standard input, so the kernel ends it with its supervisor.
@@ -69,13 +63,43 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
     logFile: join(paths.logs, "nats.log"),
     notes: paths.supervisor,
   };
-  const url = `nats://${host}:${port}`;
+  const url = natsUrlHere(config.natsHost, port);
+  const secrets = secretsOf(instance);
   const settings = (nkeyFile: string): BusSettings => ({
     SANDGATE_NATS_URL: url,
     [fileVariable("SANDGATE_NATS_NKEY")]: nkeyFile,
     SANDGATE_NATS_CA: secrets.certificate,
   });
-  return { spec, port, url, gateway: settings(secrets.gateway), worker: (id) => settings(secrets.worker(id)) };
+  return { spec, url, gateway: settings(secrets.gateway), worker: (id) => settings(secrets.worker(id)) };
+}
+
+/** Where the parts on the same machine reach a server that listens on `host`. */
+export const natsUrlHere = (host: string, port: number): string => `nats://${withPort(reachedHere(host), port)}`;
+
+/** Writes the file with which the server starts, and which it reads again when it is told to. */
+export async function writeConfiguration(instance: Instance, workerIds: readonly string[], port: number): Promise<void> {
+  const { config, accounts: users, paths } = instance;
+  const secrets = secretsOf(instance);
+  await serverCertificate(instance);
+  const gateways = await identity(secrets.gateway, users.gateway, 1);
+  const workers = await Promise.all(workerIds.map((id) => workerIdentity(instance, id)));
+  for (const member of await membersOf(paths)) {
+    if (member.role === "gateway") gateways.push(member.nkey);
+    else if (!workerIds.includes(member.id)) workers.push(member);
+  }
+  const tls = { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
+  const text = configuration({
+    ...{ store: paths.nats, listen: withPort(config.natsHost, port), accounts: accountsOf(gateways, workers), tls },
+    ...{ syncAlways: await canSyncAlways(), bytesMax: storeBytesMax(config) },
+  });
+  await replaceFile(paths.natsConf, text, readableBy(users.nats));
+}
+
+/** Loaded only if there is a list: schemas are large, and most installations have none. */
+async function membersOf(paths: Paths): Promise<Member[]> {
+  const { natsMembers, formerNatsMembers } = paths;
+  if (![natsMembers, formerNatsMembers].some(existsSync)) return [];
+  return (await import("../fleet/members.ts")).readMembers(paths);
 }
 
 /**
@@ -85,34 +109,25 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
 const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
   2 * Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
 
-/** @throws {StartFailure} if the list is invalid. */
-async function furtherWorkers({ paths }: Instance, workerIds: readonly string[]): Promise<WorkerIdentity[]> {
-  const text = await readIfThere(paths.natsWorkers);
-  if (text === undefined) return [];
-  // Loaded only if needed: schemas are large, and most installations have no such list.
-  const { parseWorkers } = await import("./further-workers.ts");
-  return parseWorkers(text, paths.natsWorkers).filter(({ id }) => !workerIds.includes(id));
-}
-
 /** @throws {StartFailure} if the server does not answer in time, or the signal is aborted. */
-export async function waitForNats(port: number, aborted: AbortSignal): Promise<void> {
-  if (await until(() => greets(port), { timeoutMs: startTimeoutMs, pollMs: 50, signal: aborted })) return;
-  throw new StartFailure(`nats-server does not answer on port ${port} after ${startTimeoutMs / 1_000} s`);
+export async function waitForNats({ url }: OwnedNats, aborted: AbortSignal): Promise<void> {
+  if (await until(() => greets(new URL(url)), { timeoutMs: startTimeoutMs, pollMs: 50, signal: aborted })) return;
+  throw new StartFailure(`nats-server does not answer on ${url} after ${startTimeoutMs / 1_000} s`);
 }
 
 interface ServerSettings {
   readonly store: string;
-  readonly port: number;
+  readonly listen: string;
   readonly accounts: object;
   readonly tls: object;
   readonly syncAlways: boolean;
   readonly bytesMax: number;
 }
 
-function configuration({ store, port, accounts, tls, syncAlways, bytesMax }: ServerSettings): string {
+function configuration({ store, listen, accounts, tls, syncAlways, bytesMax }: ServerSettings): string {
   // JSON is a subset of the server's configuration language.
   const settings = {
-    listen: `${host}:${port}`,
+    listen,
     accounts,
     tls,
     max_payload: maxPayloadBytes,
@@ -130,8 +145,8 @@ async function canSyncAlways(): Promise<boolean> {
 }
 
 /** Waits for the greeting: a NATS server speaks first. */
-async function greets(port: number): Promise<boolean> {
-  const socket = connect({ host, port });
+async function greets({ hostname, port }: URL): Promise<boolean> {
+  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
   try {
     const [greeting] = (await once(socket, "data", { signal: AbortSignal.timeout(1_000) })) as [Buffer];
     return greeting.toString().startsWith("INFO ");

@@ -86,7 +86,7 @@ export class Supervisor {
     if (instance.config.natsUrl) return { gatewayBus: {}, workerBus: {}, workerId };
     const nats = await configureNats(instance, [workerId]);
     this.#start(nats.spec);
-    await waitForNats(nats.port, this.#stop.signal);
+    await waitForNats(nats, this.#stop.signal);
     return { gatewayBus: nats.gateway, workerBus: nats.worker(workerId), workerId };
   }
 

@@ -7,13 +7,15 @@ import { describeSettings, loadConfig } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
 import { until } from "../../shared/waiting.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { pathsOf } from "../base/instance.ts";
+import { type PartName, pathsOf, runsHere } from "../base/instance.ts";
 import { run, succeeds } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { type Progress, Terminal } from "../base/terminal.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
+import { type Choice, choiceOf, refuseAlone, refuseOtherChoice } from "../fleet/joining.ts";
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
+import { urlOf } from "../supervisor/banner.ts";
 import { commands, commandsDir, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
 import { removal } from "./removal.ts";
 
@@ -21,6 +23,11 @@ const readableMode = 0o644;
 const commandMode = 0o755;
 /** The worker runs in a group of its account's, so its unit is not what finds its log. */
 const logs = ["setup", "nats", "worker", "gateway", "helper"].map((part) => `-t sandgate-${part}`).join(" ");
+const unitOf: Readonly<Record<PartName, string>> = {
+  nats: "sandgate-nats.service",
+  worker: "sandgate-worker.service",
+  gateway: "sandgate-gateway@1.service",
+};
 const readyMs = 60_000;
 const saidMs = 2_000;
 const usage = `sudo systemd/install [OPTIONS]
@@ -28,10 +35,12 @@ const usage = `sudo systemd/install [OPTIONS]
 Installs Sandgate as services of systemd, or replaces an older version: the program in ${programDir},
 the settings in ${settingsFile}, the data in /var/lib/sandgate. Running sandboxes go on.
 
-  --dry-run   say what would be done, and do nothing
-  --remove    end all sandboxes, stop and remove the services and the program; settings and data stay
-  --purge     with --remove: the settings, the data and the accounts as well
-  -h, --help  show this text`;
+  --role ROLE   what this machine runs: all (the default), nats, gateway or worker
+  --join TOKEN  run a part of another machine's installation; sandgate-admin join-token prints the command there
+  --dry-run     say what would be done, and do nothing
+  --remove      end all sandboxes, stop and remove the services and the program; settings and data stay
+  --purge       with --remove: the settings, the data and the accounts as well
+  -h, --help    show this text`;
 
 /** The port of NATS stays the same over restarts, and is not that of a server which the machine may have already. */
 const settingsHead = `# Settings of Sandgate, one NAME=value in a line. After a change: systemctl restart sandgate-setup.service
@@ -41,11 +50,14 @@ SANDGATE_NATS_PORT=4223
 /** Set above, or named by the units. */
 const notOffered = ["SANDGATE_NATS_PORT", "SANDGATE_USER", "SANDGATE_DATA_DIR"];
 
-/** All other settings, commented out, for the operator to choose from. */
-const settingsText = (): string =>
+/** What was chosen, then all other settings, commented out, for the operator to choose from. */
+const settingsText = ({ settings: chosen }: Choice): string =>
   settingsHead +
+  Object.entries(chosen)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join("") +
   describeSettings()
-    .filter(({ name, about }) => !notOffered.includes(name) && !about.startsWith("Set by the start itself"))
+    .filter(({ name, about }) => !notOffered.includes(name) && !(name in chosen) && !about.startsWith("Set by the start itself"))
     .map(({ name, fallback, about }) => `\n# ${about}\n#${name}=${fallback}\n`)
     .join("");
 
@@ -63,20 +75,18 @@ function fileTask(path: string, text: string, mode: number): Task {
   };
 }
 
-function installation(): Task[] {
+function installation(choice: Choice): Task[] {
   const systemctl = (...args: string[]): Promise<unknown> => run(["systemctl", ...args]);
   const units = unitNames().map((name) => fileTask(join(unitsDir, name), readFileSync(join(appDir, "systemd/units", name), "utf8"), readableMode));
   return [
     { title: "Copying the program", object: programDir, isDone: () => appDir === programDir, work: () => copyProgram(programDir) },
+    { title: "Making the folder of the settings", object: settingsDir, isDone: () => existsSync(settingsDir), work: () => mkdir(settingsDir, { mode: 0o755 }) },
+    ...choice.files.map(({ path, text, mode }) => fileTask(path, text, mode)),
+    // An operator may put secrets there.
     {
+      ...fileTask(settingsFile, settingsText(choice), 0o600),
       title: "Writing the settings, all of them with their defaults",
-      object: settingsFile,
       isDone: () => existsSync(settingsFile),
-      work: async () => {
-        await mkdir(settingsDir, { recursive: true, mode: 0o755 });
-        // An operator may put secrets there.
-        await replaceFile(settingsFile, settingsText(), { mode: 0o600 });
-      },
     },
     ...units,
     ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), commandMode)),
@@ -100,30 +110,46 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
     clearInterval(shown);
   }
   await systemctl("start", "sandgate.target");
-  const units = ["sandgate-worker.service", "sandgate-gateway@1.service"];
+  const config = loadConfig(await settingsOf());
+  const units = Object.entries(unitOf).flatMap(([part, unit]) => (runsHere(config, part as PartName) ? [unit] : []));
   const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
   if (await until(areActive, { timeoutMs: readyMs, pollMs: 200 })) return;
   throw new StartFailure(`Not all services are ready after ${readyMs / 1_000} s; see: systemctl status 'sandgate*', journalctl ${logs}`);
 }
 
+/** @throws {StartFailure} if it does not fit what this machine is */
+async function chosen(options: { readonly role?: string; readonly join?: string }): Promise<Choice> {
+  const choice = choiceOf(options);
+  const present = existsSync(settingsFile) ? await settingsOf() : undefined;
+  if (present) refuseOtherChoice(choice, present);
+  refuseAlone({ ...choice.settings, ...present });
+  return choice;
+}
+
 async function tellReady(terminal: Terminal): Promise<void> {
   const config = loadConfig(await settingsOf());
   const key = (await readIfThere(pathsOf(config).apiKey))?.trim() ?? "";
+  const [hasGateway, hasNats] = (["gateway", "nats"] as const).map((part) => runsHere(config, part));
   terminal.line();
-  terminal.line(`Sandgate runs on http://${config.host}:${config.port}, and at every boot. API key of the operator: ${key}`);
+  if (hasGateway) terminal.line(`Sandgate runs on ${urlOf(config.host, config.port)}, and at every boot. API key of the operator: ${key}`);
+  else if (hasNats) terminal.line("The NATS server runs, and at every boot. Let other machines join it: sudo sandgate-admin join-token --help");
+  else terminal.line(`The worker ${config.workerId} runs, and at every boot.`);
   terminal.line(`Settings: ${settingsFile}. Logs: journalctl ${logs}. Services: systemctl status 'sandgate*'.`);
 }
 
 async function main(terminal: Terminal): Promise<void> {
   const { values } = parseArgs({
-    options: { "dry-run": { type: "boolean" }, remove: { type: "boolean" }, purge: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+    options: {
+      ...{ role: { type: "string" }, join: { type: "string" } },
+      ...{ "dry-run": { type: "boolean" }, remove: { type: "boolean" }, purge: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+    },
   });
   if (values.help) return console.log(usage);
   if (values.purge && !values.remove) throw new StartFailure("--purge goes with --remove");
   if (!hasSystemd()) throw new StartFailure("This machine is not run by systemd; npm start runs Sandgate without it.");
   const isDry = values["dry-run"] === true;
   if ((!isDry || values.remove) && process.getuid?.() !== 0) throw new StartFailure("Only root can do this: sudo systemd/install");
-  for (const { title, object, isDone, work } of values.remove ? await removal(values.purge === true) : installation()) {
+  for (const { title, object, isDone, work } of values.remove ? await removal(values.purge === true) : installation(await chosen(values))) {
     if (await isDone?.()) continue;
     if (isDry) terminal.line(`· ${title}: ${object}`);
     else await terminal.task(title, object, work);

@@ -4,7 +4,7 @@
  */
 import { ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { pathsOf } from "../base/instance.ts";
+import { pathsOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
 import { argumentsOf } from "../helper/arguments.ts";
@@ -36,22 +36,23 @@ async function provide(terminal: Terminal): Promise<void> {
   // Held by nobody while the services run; npm start looks for them by what is written here.
   const lock = await keepStartOut(folder);
   const { instance, volume, execServer } = await prepareAlone(folder, config, terminal, new AbortController().signal);
-  const workerId = await workerIdOf(instance);
-  const nats = config.natsUrl ? undefined : await configureNats(instance, [workerId]);
+  const [hasWorker, hasGateway, hasNats] = (["worker", "gateway", "nats"] as const).map((part) => runsHere(config, part));
+  const workerId = hasWorker ? await workerIdOf(instance) : "";
+  const nats = hasNats ? await configureNats(instance, hasWorker ? [workerId] : []) : undefined;
   const wiring: Wiring = {
     gatewayBus: nats?.gateway ?? {},
     workerBus: nats?.worker(workerId) ?? {},
     workerId,
-    apiKey: await apiKeyOf(instance),
+    apiKey: hasGateway || hasNats ? await apiKeyOf(instance) : "",
     port: config.port,
     volume,
-    defaultImageId: (await defaultImageId(instance)) ?? "",
+    defaultImageId: hasWorker ? ((await defaultImageId(instance)) ?? "") : "",
     execServer: execServer ?? "",
     helper: helperSocket,
     outlivesWorker: true,
   };
-  await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
-  await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
+  if (hasWorker) await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
+  if (hasGateway) await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
   if (nats) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
   if (isVolume(volume)) await giveHelper(argumentsOf({ volume, worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);

@@ -24,19 +24,21 @@ import { basename, join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
 import { parseMounts } from "../../shared/util/mounts.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
-import { run } from "../../systemd/base/run.ts";
+import { CommandError, run } from "../../systemd/base/run.ts";
 import { searchPath } from "../../systemd/base/search-path.mjs";
 import { Terminal } from "../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { findImageSources } from "../../systemd/setup/apt-sources.ts";
 import { imageBuildingPackages, systemPackageNames } from "../../systemd/setup/packages.ts";
 import { ensure } from "../../systemd/setup/step.ts";
+import { waitForLock } from "../../systemd/supervisor/lock.ts";
 import { preparedExecServer, preparedImageId, preparedInstance } from "../helpers/prepare.ts";
 import { until } from "../helpers/until.ts";
+import type { Place } from "./network.ts";
 
 const suite = "trixie";
 /** What a machine has: what Sandgate's set-up would install, because the machine reaches no archive, and what makes it one. */
-const packages = [...systemPackageNames, "systemd", "systemd-sysv", "dbus", "libpam-systemd", "procps", "sudo"];
+const packages = [...systemPackageNames, "systemd", "systemd-sysv", "dbus", "libpam-systemd", "procps", "sudo"].sort();
 const volumeBytes = 4 * 1024 ** 3;
 const bootTimeoutMs = 60_000;
 
@@ -54,20 +56,24 @@ export class Machine implements AsyncDisposable {
   /** Its process 1. */
   #init = 0;
 
-  private constructor(name: string, base: string, dir: string, group: string) {
+  /** The network that it is on; none when absent. */
+  readonly #place: Place | undefined;
+
+  private constructor(name: string, base: string, dir: string, group: string, place: Place | undefined) {
     this.name = name;
+    this.#place = place;
     this.#base = base;
     this.#dir = dir;
     this.#group = group;
   }
 
   /** A machine that has been booted, with the program as a checkout in `programDir`. */
-  static async start(name: string): Promise<Machine> {
+  static async start(name: string, place?: Place): Promise<Machine> {
     const base = await baseSystem();
     const dir = mkdtempSync(join(tmpdir(), `machine-${name}-`));
     const mount = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).find(({ type }) => type === "cgroup2");
     if (!mount) throw new Error("this machine has no cgroup v2");
-    const machine = new Machine(name, base, dir, join(mount.point, `sandgate-test-${process.pid}-${name}`));
+    const machine = new Machine(name, base, dir, join(mount.point, `sandgate-test-${process.pid}-${name}`), place);
     try {
       for (const folder of ["upper", "work", "root", "volume"]) mkdirSync(join(dir, folder));
       cpSync(join(base, "var"), join(dir, "var"), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
@@ -104,6 +110,7 @@ export class Machine implements AsyncDisposable {
     const env = { PATH: searchPath, BASE: this.#base, DIR: this.#dir, NAME: this.name };
     this.#systemd = spawn(file, args, { env, stdio: ["ignore", log, log], detached: true });
     this.#init = await until(`${this.name} has a process 1`, () => this.#findInit(), bootTimeoutMs);
+    await this.#place?.network.plugIn(this.#init, this.#place.number);
     const isUp = async (): Promise<boolean> => /running|degraded/.test(await this.shell("systemctl is-system-running || true"));
     await until(`${this.name} has booted`, isUp, bootTimeoutMs);
   }
@@ -117,6 +124,22 @@ export class Machine implements AsyncDisposable {
     await until(`nothing of ${this.name} runs`, () => /populated 0/.test(readFileSync(join(this.#group, "cgroup.events"), "utf8")));
     this.#systemd = undefined;
     removeGroups(this.#group);
+  }
+
+  /**
+   * Installs Sandgate as an administrator would who brings the default image along.
+   *
+   * @param settings lines for the settings file, beside those that the installation writes
+   */
+  async install(options: readonly string[], settings: readonly string[] = []): Promise<string> {
+    const command = [join(programDir, "systemd/install"), ...options];
+    // There is no archive of packages to build the default image from; what comes before it, the image needs.
+    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.message.includes("mmdebstrap");
+    const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
+    if (first !== undefined) return first;
+    await this.provideImage();
+    for (const line of settings) await this.run("sh", "-c", 'echo "$0" >> /etc/sandgate/sandgate.env', line);
+    return this.run(...command);
   }
 
   /** Gives it the default image and the program that the set-up would make, for which it would need an archive of packages. */
@@ -173,17 +196,27 @@ function removeGroups(dir: string): void {
   rmdirSync(dir);
 }
 
-/** The root file system of all machines, built when its recipe is new. */
+/** The root file system of all machines, built when its recipe is new, by one process while others wait for it. */
 async function baseSystem(): Promise<string> {
-  const { paths, config } = await preparedInstance();
+  const { paths } = await preparedInstance();
+  const folder = join(paths.data, "machines");
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  const lock = await waitForLock(`${folder}.lock`, new AbortController().signal);
+  try {
+    return await builtSystem(folder);
+  } finally {
+    lock.release();
+  }
+}
+
+async function builtSystem(folder: string): Promise<string> {
+  const { config } = await preparedInstance();
   const recipe = createHash("sha256")
     .update(JSON.stringify([suite, packages]))
     .digest("hex")
     .slice(0, 16);
-  const folder = join(paths.data, "machines");
   const base = join(folder, recipe);
   if (existsSync(base)) return base;
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
   await ensure(imageBuildingPackages(createAdministrator(new Terminal(process.stderr), new AbortController().signal)), new Terminal(process.stderr));
   const [archive] = (await findImageSources(config)).archives;

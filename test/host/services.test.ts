@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
+import { Client } from "./client.ts";
 import { Machine, programDir, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("services"));
@@ -19,25 +20,14 @@ const isActive = (unit: string): Promise<boolean> =>
     () => false,
   );
 
-async function call<T>(path: string, body?: object, at = url): Promise<T & { error?: { code: string; message: string } }> {
-  const key = (await machine.run("cat", "/var/lib/sandgate/api-key")).trim();
-  const data = body ? ["--data", JSON.stringify(body)] : [];
-  return JSON.parse(await machine.run("curl", "-sS", "-H", `x-api-key: ${key}`, "-H", "content-type: application/json", ...data, `${at}${path}`));
-}
+const client = new Client(
+  (...argv) => machine.run(...argv),
+  url,
+  () => machine.run("cat", "/var/lib/sandgate/api-key"),
+);
+const create = (): Promise<string> => client.create(() => machine.run("journalctl", "-t", "sandgate-worker", "-o", "cat", "-n", "5"));
 
-async function output(id: string, command: string): Promise<string> {
-  const { stdout, error } = await call<{ stdout: string }>(`/v1/sandboxes/${id}/execute`, { command, timeout: 60 });
-  if (error) throw new Error(error.message);
-  return stdout;
-}
-
-async function create(): Promise<string> {
-  const { id, error } = await call<{ id: string }>("/v1/sandboxes/create", { image: "default", resources: { storage: 1 } });
-  assert.equal(error, undefined, error && `${JSON.stringify(error)}\n${await machine.run("journalctl", "-t", "sandgate-worker", "-o", "cat", "-n", "5")}`);
-  return id;
-}
-
-const ticks = async (id: string): Promise<number> => Number(await output(id, "wc -l < /root/ticks"));
+const ticks = async (id: string): Promise<number> => Number(await client.output(id, "wc -l < /root/ticks"));
 
 /** Waits until a worker other than the one with this process answers, and its sandbox goes on. */
 async function goesOn(id: string, before: number): Promise<void> {
@@ -64,8 +54,8 @@ test("it installs, starts, and is ready when it says so", async () => {
   assert.match(await install(), /Sandgate runs on http:\/\/127\.0\.0\.1:8080/);
   for (const unit of parts) assert.equal(await property(unit, "ActiveState"), "active");
   id = await create();
-  assert.match(await output(id, "id"), /uid=0\(root\)/);
-  await output(id, `echo kept > /root/kept; ${ticker}`);
+  assert.match(await client.output(id, "id"), /uid=0\(root\)/);
+  await client.output(id, `echo kept > /root/kept; ${ticker}`);
   assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
 });
 
@@ -76,14 +66,14 @@ test("npm start is refused while services run on the same data", async () => {
 });
 
 test("the helper keeps storage limits, and is started again when it was killed", async () => {
-  const { exit_code } = await call<{ exit_code: number }>(`/v1/sandboxes/${id}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
+  const { exit_code } = await client.call<{ exit_code: number }>(`/v1/sandboxes/${id}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
   assert.notEqual(exit_code, 0);
-  await output(id, "rm -f /root/large");
+  await client.output(id, "rm -f /root/large");
   await machine.run("systemctl", "kill", "--signal=KILL", "sandgate-helper@*.service");
   const other = await create();
-  const over = await call<{ exit_code: number }>(`/v1/sandboxes/${other}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
+  const over = await client.call<{ exit_code: number }>(`/v1/sandboxes/${other}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
   assert.notEqual(over.exit_code, 0);
-  assert.match(await output(other, "cat /proc/self/uid_map"), /^\s+0\s+\d+\s+65536\n$/);
+  assert.match(await client.output(other, "cat /proc/self/uid_map"), /^\s+0\s+\d+\s+65536\n$/);
 });
 
 test("only the worker's account reaches the helper", async () => {
@@ -120,9 +110,9 @@ test("a second gateway shares the port, and one of them is restarted while the o
   await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");
   assert.match(await machine.run("curl", "-sS", "http://127.0.0.1:9465/metrics"), /^# HELP/);
   const restarted = machine.run("systemctl", "restart", "sandgate-gateway@1.service");
-  assert.equal(await output(id, "cat /root/kept"), "kept\n");
+  assert.equal(await client.output(id, "cat /root/kept"), "kept\n");
   await restarted;
-  assert.equal(await output(id, "cat /root/kept"), "kept\n");
+  assert.equal(await client.output(id, "cat /root/kept"), "kept\n");
   await machine.run("systemctl", "stop", "sandgate-gateway@2.service");
   assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
 });
@@ -138,7 +128,7 @@ test("after a power cut, everything is back with its files", async () => {
   await machine.cutPower();
   await machine.boot();
   for (const unit of parts) await until(`${unit} is active`, () => isActive(unit), 60_000);
-  assert.equal(await until("the sandbox answers", () => output(id, "cat /root/kept"), 60_000), "kept\n");
+  assert.equal(await until("the sandbox answers", () => client.output(id, "cat /root/kept"), 60_000), "kept\n");
 });
 
 test("no unit fails, and those that face others have nearly all the walls that systemd knows", async () => {
@@ -153,7 +143,7 @@ test("a removal keeps settings and data; a purge leaves nothing", async () => {
   await install("--remove");
   assert.equal(await machine.shell("ps -eo user= | grep -c '^sandgate' || true"), "0");
   await install();
-  assert.equal(await until("the sandbox answers", () => output(id, "cat /root/kept"), 60_000), "kept\n");
+  assert.equal(await until("the sandbox answers", () => client.output(id, "cat /root/kept"), 60_000), "kept\n");
   await install("--remove");
   await assert.rejects(install("--remove"), /not installed as services/);
   await install("--remove", "--purge");

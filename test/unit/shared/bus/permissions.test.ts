@@ -76,10 +76,13 @@ test("no call that changes a stream or makes a consumer is allowed", () => {
 });
 
 test("each worker has an account of its own for the storage, into which only its own part is brought", () => {
-  const accounts = accountsOf("UG", [
-    { id: "w1", nkey: "U1", storeNkey: "S1" },
-    { id: "w2", nkey: "U2", storeNkey: "S2" },
-  ]) as Record<
+  const accounts = accountsOf(
+    ["UG"],
+    [
+      { id: "w1", nkey: "U1", storeNkey: "S1" },
+      { id: "w2", nkey: "U2", storeNkey: "S2" },
+    ],
+  ) as Record<
     string,
     { users: { nkey: string; permissions?: unknown }[]; imports?: { service: { subject: string } }[]; exports?: { service: string; accounts: string[] }[] }
   >;

@@ -1,0 +1,46 @@
+/** Workers and gateways on other machines: the public keys by which the owned NATS server knows them. */
+import { rm } from "node:fs/promises";
+import Type, { type Static } from "typebox";
+import { checker } from "../../shared/schemas/validate.ts";
+import { messageOf, StartFailure } from "../base/failure.ts";
+import type { Paths } from "../base/instance.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
+
+const Id = Type.String({ pattern: "^[a-zA-Z0-9_-]{1,63}$" });
+/** Public, of a user. */
+const Nkey = Type.String({ pattern: "^U[A-Z2-7]{55}$" });
+
+const Member = Type.Union([
+  Type.Object({ role: Type.Literal("worker"), id: Id, nkey: Nkey, storeNkey: Nkey }),
+  Type.Object({ role: Type.Literal("gateway"), id: Id, nkey: Nkey }),
+]);
+export type Member = Static<typeof Member>;
+
+export const memberRoles = ["worker", "gateway"] as const satisfies readonly Member["role"][];
+
+const checkMembers = checker(Type.Array(Member));
+
+/** @throws {StartFailure} if the list is invalid. */
+export async function readMembers({ natsMembers: file, formerNatsMembers: former }: Paths): Promise<Member[]> {
+  await takeOver(former, file);
+  const text = await readIfThere(file);
+  if (text === undefined) return [];
+  try {
+    return checkMembers(JSON.parse(text));
+  } catch (error) {
+    throw new StartFailure(`${file} must be a list of {"role", "id", "nkey"}, for workers also "storeNkey" (the public nkeys, U…): ${messageOf(error)}`);
+  }
+}
+
+export async function writeMembers({ natsMembers: file }: Paths, members: readonly Member[]): Promise<void> {
+  await replaceFile(file, `${JSON.stringify(members, undefined, 2)}\n`, { mode: 0o600 });
+}
+
+async function takeOver(former: string, file: string): Promise<void> {
+  const text = await readIfThere(former);
+  if (text === undefined) return;
+  const workers = JSON.parse(text) as object[];
+  if ((await readIfThere(file)) === undefined)
+    await replaceFile(file, JSON.stringify(workers.map((worker) => ({ role: "worker", ...worker }))), { mode: 0o600 });
+  await rm(former);
+}
