@@ -245,6 +245,12 @@ export const table = {
     15,
     "For tests: the cost of hashing a password, as the binary logarithm of scrypt's N. Below the default, passwords can be guessed from a stolen hash.",
   ),
+  leaveMs: integer(
+    0,
+    0,
+    600_000,
+    "How long a gateway that was told to stop still takes new connections, while /readyz says 503: as long as a load balancer takes to notice that.",
+  ),
   drainMs: integer(10_000, 0, 600_000, "How long running calls may continue after a stop has been requested."),
   stopSandboxes: flag(
     false,

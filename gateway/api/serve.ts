@@ -2,12 +2,12 @@
 import { type Config, operatorSocketOf } from "../../shared/config.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import { until } from "../../shared/waiting.ts";
+import { pause, until } from "../../shared/waiting.ts";
 import type { GatewayContext } from "../context.ts";
 import { notFound } from "../handlers/pages.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Hosts } from "../http/hosts.ts";
-import { listen } from "../http/server.ts";
+import { listen, type Server } from "../http/server.ts";
 import { Metrics } from "../metrics/metrics.ts";
 import { Admission, endWithTheirRights } from "./admission.ts";
 import { logWhenOver } from "./audit.ts";
@@ -16,6 +16,9 @@ import { routes } from "./routes.ts";
 
 const pollMs = 50;
 const endMs = 1_000;
+/** Clients that are busy have been told by now that their connections close. */
+const quietMs = 1_000;
+const leaveMaxMs = 5_000;
 
 /** Starts listening. @returns the port. @throws {Error} when it cannot listen on an address. */
 export async function serve(context: GatewayContext): Promise<number> {
@@ -42,8 +45,18 @@ export async function serve(context: GatewayContext): Promise<number> {
     sockets.drain();
     return drain(admission, hub, config);
   });
-  shutdown.onStop("listener", () => server.stopListening());
+  shutdown.onStop("listener", () => leave(server, context));
   return server.port;
+}
+
+/** Hands over to the other gateways: takes calls until nobody sends any more. Without others, it would only keep callers from coming back later. */
+async function leave(server: Server, { config, peers }: GatewayContext): Promise<void> {
+  server.closeAfterAnswers();
+  await pause(config.leaveMs);
+  server.stopListening();
+  if (![...peers.present()].some(({ gateway }) => gateway)) return;
+  const isQuiet = (): boolean => performance.now() - server.lastRequestAtMs > quietMs;
+  await until(isQuiet, { pollMs, timeoutMs: leaveMaxMs });
 }
 
 /** New calls get 503. Running calls finish, or end with an error after `drainMs`. */

@@ -72,7 +72,8 @@ export function readiness(context: GatewayContext, exchange: Exchange): void {
     strong: worker.strong ?? false,
     not_enforced: worker.host.filter((check) => check.name.endsWith("_limit") && !check.ok).map((check) => check.name),
   }));
-  const ready = nats && workers.some((worker) => !worker.draining);
+  // Load balancers turn away from a gateway that is about to stop.
+  const ready = nats && !context.shutdown.stopping && workers.some((worker) => !worker.draining);
   const answer: Readiness = { status: ready ? "ready" : "unavailable", nats, workers };
   exchange.sendJson(ready ? 200 : 503, answer, ready ? {} : { "retry-after": "2" });
 }

@@ -26,8 +26,12 @@ interface ServerOptions<R extends Endpoint> {
 
 export interface Server {
   readonly port: number;
+  /** From now on, connections are closed after the answer to their next request, so that clients open others elsewhere. */
+  closeAfterAnswers(): void;
   /** Accepts no new connections; open exchanges continue. */
   stopListening(): void;
+  /** When the last request came, in milliseconds of `performance.now()`. */
+  readonly lastRequestAtMs: number;
   /** Closes all connections. */
   close(): void;
 }
@@ -37,16 +41,23 @@ const operatorSocketFailed = "cannot listen on the operator's Unix socket (is it
 /** Listens on host and port, and on the operator's Unix socket. @throws {Error} when it cannot listen on the address. */
 export function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
   const app = App();
+  let lastRequestAtMs = 0;
+  let isClosing = false;
+  const began = (exchange: Exchange): Exchange => {
+    lastRequestAtMs = performance.now();
+    if (isClosing) exchange.closeAfter();
+    return exchange;
+  };
   for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
     if (routes.some(({ socket }) => socket)) {
       const upgrade: typeof socketBehavior.upgrade = (response, request, context) =>
-        serve(new Exchange(response, request, paramCount, options.observe, context), routes, options);
+        serve(began(new Exchange(response, request, paramCount, options.observe, context)), routes, options);
       app.ws<UserData>(path, { ...socketBehavior, upgrade });
     }
-    app.any(path, (response, request) => serve(new Exchange(response, request, paramCount, options.observe), routes, options));
+    app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, options.observe)), routes, options));
   }
-  app.any("/*", (response, request) => serve(new Exchange(response, request, 0, options.observe), [], options));
+  app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, options.observe)), [], options));
   return new Promise((resolve, reject) => {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
@@ -61,7 +72,15 @@ export function listen<R extends Endpoint>(host: string, port: number, options: 
         for (const listening of open) us_listen_socket_close(listening);
         open.clear();
       };
-      resolve({ port: us_socket_local_port(socket), stopListening, close: () => app.close() });
+      const closeAfterAnswers = (): void => {
+        isClosing = true;
+      };
+      resolve({
+        ...{ port: us_socket_local_port(socket), closeAfterAnswers, stopListening, close: () => app.close() },
+        get lastRequestAtMs() {
+          return lastRequestAtMs;
+        },
+      });
     });
   });
 }

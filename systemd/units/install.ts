@@ -16,7 +16,7 @@ import { type Choice, choiceOf, refuseAlone, refuseOtherChoice } from "../fleet/
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
 import { urlOf } from "../supervisor/banner.ts";
-import { commands, commandsDir, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import { commands, commandsDir, kernelSettings, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
 import { removal } from "./removal.ts";
 
 const readableMode = 0o644;
@@ -90,6 +90,8 @@ function installation(choice: Choice): Task[] {
     },
     ...units,
     ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), commandMode)),
+    fileTask(kernelSettings.file, kernelSettings.text, readableMode),
+    { title: "Setting", object: "net.ipv4.tcp_migrate_req", work: () => succeeds(["/usr/lib/systemd/systemd-sysctl", kernelSettings.file]) },
     { title: "Loading the units", object: unitsDir, work: () => systemctl("daemon-reload") },
     { title: "Enabling at every boot", object: "sandgate.target", work: () => systemctl("enable", "--quiet", "sandgate.target") },
     // What depends on it is restarted with it. Sandboxes go on.

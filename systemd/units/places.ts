@@ -10,6 +10,11 @@ export const programDir = "/usr/lib/sandgate";
 export const unitsDir = "/etc/systemd/system";
 export const settingsDir = "/etc/sandgate";
 export const settingsFile = join(settingsDir, "sandgate.env");
+/** Without this, a listener that closes resets the connections that wait at it, though others share its port. */
+export const kernelSettings = {
+  file: "/etc/sysctl.d/60-sandgate.conf",
+  text: "# Sandgate: gateways that share a port are restarted without losing calls.\n-net.ipv4.tcp_migrate_req = 1\n",
+};
 export const commandsDir = "/usr/local/bin";
 export const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
 

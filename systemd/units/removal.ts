@@ -9,7 +9,7 @@ import { succeeds } from "../base/run.ts";
 import { findAccounts } from "../setup/account.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { unmount } from "../volume/unmount.ts";
-import { commands, commandsDir, programDir, settingsDir, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import { commands, commandsDir, kernelSettings, programDir, settingsDir, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
 
 /** @throws {StartFailure} when there is nothing to remove, or what there is belongs to an `npm start` that runs */
 export async function removal(purge: boolean): Promise<Task[]> {
@@ -54,6 +54,7 @@ export async function removal(purge: boolean): Promise<Task[]> {
       object: programDir,
       work: async () => {
         for (const name of Object.keys(commands)) await rm(join(commandsDir, name), { force: true });
+        await rm(kernelSettings.file, { force: true });
         await rm(programDir, { recursive: true, force: true });
       },
     },

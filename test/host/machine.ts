@@ -101,6 +101,11 @@ export class Machine implements AsyncDisposable {
     return this.run("sh", "-euc", script);
   }
 
+  /** Runs a program of this machine on the network of the other. */
+  onItsNetwork(...argv: string[]): Promise<string> {
+    return run(["nsenter", "--target", String(this.#init), "--net", ...argv], { cwd: "/" });
+  }
+
   async boot(): Promise<void> {
     mkdirSync(this.#group, { recursive: true });
     const log = openSync(join(this.#dir, "console.log"), "a");

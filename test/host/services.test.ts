@@ -1,6 +1,8 @@
 /** Sandgate as services of a real systemd: installed as an administrator would, used, damaged, upgraded and removed. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
+import { appDir } from "../../shared/programs.mjs";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
@@ -8,6 +10,8 @@ import { Machine, programDir, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("services"));
 const url = "http://127.0.0.1:8080";
+/** Enough for several restarts. */
+const calls = 100_000;
 const parts = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@1.service"];
 /** A loop that only goes on while nothing ends it. */
 const ticker = "(while :; do echo tick >> /root/ticks; sleep 0.2; done) > /dev/null 2>&1 &";
@@ -117,6 +121,22 @@ test("a second gateway shares the port, and one of them is restarted while the o
   assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
 });
 
+test("gateways that are restarted one after the other lose no call", async (context) => {
+  await machine.shell("systemctl start sandgate-gateway@2.service");
+  const key = (await machine.run("cat", "/var/lib/sandgate/api-key")).trim();
+  let isOver = false;
+  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load.ts"), `${url}/v1/sandboxes/list`, key, String(calls)];
+  const loaded = machine.onItsNetwork(...load).finally(() => {
+    isOver = true;
+  });
+  let restarts = 0;
+  for (; !isOver; restarts++) await machine.run("systemctl", "restart", `sandgate-gateway@${1 + (restarts % 2)}.service`);
+  assert.deepEqual(JSON.parse(await loaded), { 200: calls });
+  context.diagnostic(`${restarts} restarts`);
+  assert.ok(restarts >= 2, `${restarts} restarts`);
+  await machine.run("systemctl", "stop", "sandgate-gateway@2.service");
+});
+
 test("an upgrade restarts the services, not the sandboxes", async () => {
   const [before, pid] = [await ticks(id), await property("sandgate-worker.service", "MainPID")];
   await install();
@@ -148,6 +168,6 @@ test("a removal keeps settings and data; a purge leaves nothing", async () => {
   await assert.rejects(install("--remove"), /not installed as services/);
   await install("--remove", "--purge");
   const left =
-    "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
+    "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/sysctl.d/*sandgate* /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
   assert.equal(await machine.shell(`${left}; getent passwd | grep sandgate || true; grep sandgate /etc/subuid /etc/subgid || true`), "");
 });

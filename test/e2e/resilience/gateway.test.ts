@@ -1,6 +1,8 @@
 /** Gateways that are killed, come before their time, or are two. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { Agent, get, type IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
@@ -108,6 +110,29 @@ test("a gateway that is asked to stop ends its streams with an error", async () 
   await stack.gateway.start();
   await stack.ready();
   await api.delete(id);
+});
+
+test("a gateway that stops answers what comes on open connections, and closes them, while another is there", async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const ask = async (): Promise<{ status: number | undefined; connection: string | undefined }> => {
+    const request = get(`${stack.url}/v1/sandboxes/list`, { agent, headers: { "x-api-key": stack.apiKey } });
+    const [answer] = (await once(request, "response")) as [IncomingMessage];
+    await answer.resume().toArray();
+    return { status: answer.statusCode, connection: answer.headers.connection };
+  };
+  assert.notEqual((await ask()).connection, "close");
+  const stopped = stack.gateway.stop();
+  let last = await ask();
+  while (last.connection !== "close") {
+    assert.equal(last.status, 200);
+    last = await ask();
+  }
+  assert.equal(last.status, 200);
+  await assert.rejects(ask(), { code: "ECONNREFUSED" });
+  await stopped;
+  agent.destroy();
+  await stack.gateway.start();
+  await stack.ready();
 });
 
 test("a gateway that starts before NATS and before the worker works once they are there", async () => {
