@@ -1,7 +1,8 @@
 /** Lets other machines into this installation, and shuts them out again: the work of `sandgate-admin join-token` and `members`. */
+import { existsSync } from "node:fs";
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createUser } from "@nats-io/nkeys";
 import { publicNkey } from "../../shared/bus/nkey.ts";
 import type { Joiners } from "../../shared/cli/admin/members.ts";
@@ -16,7 +17,7 @@ import { findAccounts } from "../setup/account.ts";
 import { secretsOf } from "../supervisor/bus-identities.ts";
 import { apiKeyOf } from "../supervisor/credentials.ts";
 import { waitForLock } from "../supervisor/lock.ts";
-import { settingsFile, settingsOf } from "../units/places.ts";
+import { packagedCommand, settingsFile, settingsOf } from "../units/places.ts";
 import { type Member, memberRoles, readMembers, writeMembers } from "./members.ts";
 import { admit } from "./reload.ts";
 import { encodeToken, type Token } from "./token.ts";
@@ -32,7 +33,11 @@ export const joiners: Joiners = {
       const { member, token } = await makeToken(instance, role, address ?? addressOf(instance.config));
       await writeMembers(instance.paths, [...(await readMembers(instance.paths)), member]);
       await admit(instance, token);
-      return { id: member.id, role, command: `sudo systemd/install --join ${encodeToken(token)}` };
+      return {
+        id: member.id,
+        role,
+        command: `sudo ${existsSync(packagedCommand) ? basename(packagedCommand) : "systemd/install"} --join ${encodeToken(token)}`,
+      };
     }),
   remove: (id) =>
     alone(async (instance) => {

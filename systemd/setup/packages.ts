@@ -61,6 +61,13 @@ export function systemPackages(config: Config, { hasVolume }: { readonly hasVolu
 /** The names of all that `systemPackages` may install where systemd runs. */
 export const systemPackageNames = [...always, ...forSandboxes, btrfs, natsServer, openssl, sessionBus].map((need) => need.package);
 
+/** What the Debian package asks for: everything that any role needs but the NATS server, which most machines of a fleet do without. */
+export function packagedNeeds(): { readonly depends: readonly string[]; readonly recommends: readonly string[] } {
+  const names = (needs: readonly Need[]): string[] => needs.map((need) => need.package);
+  const needs = [...always, ...forSandboxes, btrfs, openssl, sessionBus, imageBuilder];
+  return { depends: names(needs.filter(({ optional }) => !optional)), recommends: names(needs.filter(({ optional }) => optional)) };
+}
+
 /** The package needed to build the default image. */
 export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);

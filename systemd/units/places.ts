@@ -15,6 +15,8 @@ export const kernelSettings = {
   file: "/etc/sysctl.d/60-sandgate.conf",
   text: "# Sandgate: gateways that share a port are restarted without losing calls.\n-net.ipv4.tcp_migrate_req = 1\n",
 };
+/** What a Debian package has in place of `systemd/install`. */
+export const packagedCommand = "/usr/sbin/sandgate-install";
 export const commandsDir = "/usr/local/bin";
 export const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
 

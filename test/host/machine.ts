@@ -136,8 +136,8 @@ export class Machine implements AsyncDisposable {
    *
    * @param settings lines for the settings file, beside those that the installation writes
    */
-  async install(options: readonly string[], settings: readonly string[] = []): Promise<string> {
-    const command = [join(programDir, "systemd/install"), ...options];
+  async install(options: readonly string[], settings: readonly string[] = [], program = join(programDir, "systemd/install")): Promise<string> {
+    const command = [program, ...options];
     // There is no archive of packages to build the default image from; what comes before it, the image needs.
     const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.message.includes("mmdebstrap");
     const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
@@ -145,6 +145,12 @@ export class Machine implements AsyncDisposable {
     await this.provideImage();
     for (const line of settings) await this.run("sh", "-c", 'echo "$0" >> /etc/sandgate/sandgate.env', line);
     return this.run(...command);
+  }
+
+  /** Copies a file of this machine to the other. @returns its path there */
+  give(file: string): string {
+    cpSync(file, join(this.#dir, "var/tmp", basename(file)));
+    return join("/var/tmp", basename(file));
   }
 
   /** Gives it the default image and the program that the set-up would make, for which it would need an archive of packages. */

@@ -32,7 +32,7 @@ const here = async (): Promise<Joiners> => ((await import(programFile("systemd/f
 async function joinToken(options: AdminOptions & TokenOptions): Promise<void> {
   const added = await (await here()).add(options);
   new Output(options.json ?? false).show(added, () => {
-    say(`On the new machine, in a checkout of Sandgate of this version, which becomes ${added.id}:\n`);
+    say(`On the new machine, where Sandgate of this version is unpacked, and which becomes ${added.id}:\n`);
     process.stdout.write(`${added.command}\n`);
     say(`\nWhoever has this line can be that machine. Take it back with: sudo sandgate-admin members rm ${added.id}`);
   });
