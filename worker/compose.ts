@@ -16,7 +16,9 @@ import { StreamHub } from "../shared/stream/hub.ts";
 import { newId } from "../shared/util/ids.ts";
 import type { Logger } from "../shared/util/log.ts";
 import type { Shutdown } from "../shared/util/shutdown.ts";
+import { Claim } from "./claim.ts";
 import { Counters } from "./counters.ts";
+import type { Home } from "./identity.ts";
 import { Images } from "./images/images.ts";
 import type { LogLimits } from "./log/execution-log.ts";
 import { runtimeOf } from "./runtime/container/container.ts";
@@ -59,6 +61,7 @@ export interface Ground {
   readonly log: Logger;
   readonly shutdown: Shutdown;
   readonly workerId: string;
+  readonly home: Home;
   /** The worker's own folder. */
   readonly dataDir: string;
   readonly host: Host;
@@ -77,8 +80,13 @@ export async function openDisk({ config, log, shutdown, workerId, dataDir }: Gro
   return { disks, store, isLost, settled };
 }
 
-/** Connects to NATS: one connection for calls, one for the directory, and one for bulk data, which must not delay the others. */
-export async function connect({ config, log, shutdown, workerId }: Ground) {
+/**
+ * Connects to NATS: one connection for calls, one for the directory, and one for bulk data, which must not delay the others.
+ * Claims the worker's id.
+ *
+ * @throws {ClaimRefused}
+ */
+export async function connect({ config, log, shutdown, workerId, home }: Ground) {
   const access = workerAccess(config, workerId);
   const open = async (purpose: "worker" | "storage" | "archive"): Promise<Bus> => {
     const bus = await Bus.connect(config.natsUrl, `sandgate-${purpose}-${workerId}`, log, purpose === "worker" ? access.calls : access.storage);
@@ -88,7 +96,8 @@ export async function connect({ config, log, shutdown, workerId }: Ground) {
   const [bus, storage, bulk] = [await open("worker"), await open("storage"), await open("archive")];
   await untilStorageIsThere(storage, log);
   const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log);
-  return { bus, storage, bulk, peers, hub: new StreamHub(bus, peers, log) };
+  const claim = await Claim.take(storage, { workerId, home, peer: peers.peer });
+  return { bus, storage, bulk, peers, claim, hub: new StreamHub(bus, peers, log) };
 }
 
 type Disk = Awaited<ReturnType<typeof openDisk>>;

@@ -39,10 +39,11 @@ export function serve(bus: Bus, context: WorkerContext): void {
   answer(bus, "worker", context.workerId, Object.fromEntries(counted) as Answers<"worker">);
 }
 
-/** Calls in progress are waited for when the worker stops. */
+/** Calls in progress are waited for when the worker stops. One that lay unread while this process stood still may be its successor's. */
 async function countedCall<V extends WorkerVerb>(context: WorkerContext, verb: V, request: Request<V>): Promise<Reply<V>> {
   context.counters.calls++;
   try {
+    await context.claim.sure();
     return await handlers[verb](context, request);
   } finally {
     context.counters.calls--;

@@ -8,16 +8,19 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
+import type { Claims } from "./claims.ts";
 import { ableOf, type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
 
 export class Dispatcher {
   readonly #bus: Bus;
   readonly #peers: PeerWatch;
+  readonly #claims: Claims;
   readonly #settings: TimeSettings;
 
-  constructor(bus: Bus, peers: PeerWatch, settings: TimeSettings) {
+  constructor(bus: Bus, peers: PeerWatch, claims: Claims, settings: TimeSettings) {
     this.#bus = bus;
     this.#peers = peers;
+    this.#claims = claims;
     this.#settings = settings;
   }
 
@@ -26,10 +29,10 @@ export class Dispatcher {
     return this.workers().some(({ worker }) => worker.id === id);
   }
 
-  /** The present workers. One that has fallen silent is marked as accepting nothing new. */
+  /** The present workers, without processes that were replaced or forgotten. One that has fallen silent is marked as accepting nothing new. */
   workers(): PresentWorker[] {
     return [...this.#peers.present()].flatMap(({ peer, worker }) => {
-      if (!worker) return [];
+      if (!worker || !this.#claims.admits(worker)) return [];
       return [{ peer, worker: this.#peers.isSilent(peer) ? { ...worker, accepts: false } : worker }];
     });
   }

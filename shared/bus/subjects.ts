@@ -59,6 +59,7 @@ export const buckets = {
   idempotency: "sandgate_idempotency",
   snapshots: "sandgate_snapshots",
   sandboxes: "sandgate_sandboxes",
+  workers: "sandgate_workers",
 } as const;
 
 export type Bucket = (typeof buckets)[keyof typeof buckets];
@@ -77,10 +78,14 @@ export const bucketBytesMax: Readonly<Record<Bucket, number>> = {
   [buckets.idempotency]: 1024 * MiB,
   [buckets.snapshots]: 1024 * MiB,
   [buckets.sandboxes]: 512 * MiB,
+  [buckets.workers]: 16 * MiB,
 };
 
 /** Buckets in which each worker writes the entries of what is its own. */
 export const entryBuckets = [buckets.sandboxes, buckets.snapshots] as const;
+
+/** What workers need, and gateways make: their entries, and under each worker's id the claim to it. */
+export const workerBuckets = [...entryBuckets, buckets.workers] as const;
 
 /** The key of a directory entry, or of all entries of a worker (`*`): a worker can only write those that begin with its id. */
 export const entryKey = (workerId: string, id: string): string => `${workerId}.${id}`;
