@@ -12,16 +12,16 @@ import { checker } from "../shared/schemas/validate.ts";
 import { every } from "../shared/util/background.ts";
 import type { Logger } from "../shared/util/log.ts";
 import type { Home } from "./identity.ts";
+import type { StallWatch } from "./stall.ts";
 
 const lookMs = 2_000;
-/** A process that comes to its next look so late stood still; another may have been started meanwhile. */
-const lateMs = 2_500;
 
 /** Who claims an id. */
 export interface Claimant {
   readonly workerId: string;
   readonly home: Home;
   readonly peer: string;
+  readonly stalls: StallWatch;
 }
 
 /** The id is not this process's to use. Another start would find the same. */
@@ -36,10 +36,10 @@ export class Claim {
   readonly #claimant: Claimant;
   readonly #claimed: WorkerClaim;
   #onLost: (why: string) => void = () => {};
-  #lookedAtMs = Date.now();
-  /** How often another process may have come without this one's knowledge, and of which of these times it knows that none did. */
-  #doubts = 0;
-  #settled = 0;
+  /** How often the connection was lost. */
+  #outages = 0;
+  /** The doubts that a look has settled. */
+  #settled: number;
 
   private constructor(bus: Bus, bucket: BucketWriter<WorkerClaim>, claimant: Claimant, claimed: WorkerClaim) {
     this.#bus = bus;
@@ -47,7 +47,8 @@ export class Claim {
     this.#claimant = claimant;
     this.#claimed = claimed;
     this.epoch = claimed.epoch;
-    bus.onLost(() => this.#doubts++);
+    this.#settled = this.#doubts;
+    bus.onLost(() => this.#outages++);
   }
 
   /** Claims the id. @throws {ClaimRefused} when it is another machine's or was forgotten, {SandgateError} `unavailable`. */
@@ -65,7 +66,7 @@ export class Claim {
   /** Looks at the claim from now on. Returns a function that ends this. @param onLost is told why the id is no longer this process's */
   watch(log: Logger, onLost: (why: string) => void): () => void {
     this.#onLost = onLost;
-    const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#tick());
+    const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#bus.connected && this.#look());
     return () => clearInterval(timer);
   }
 
@@ -76,19 +77,12 @@ export class Claim {
    * @throws {SandgateError} `unavailable` when the claim cannot be read, or is lost.
    */
   async sure(): Promise<void> {
-    this.#doubtIfLate();
     if (this.#settled < this.#doubts) await this.#look();
   }
 
-  async #tick(): Promise<void> {
-    this.#doubtIfLate();
-    if (this.#bus.connected) await this.#look();
-  }
-
-  #doubtIfLate(): void {
-    const now = Date.now();
-    if (Math.abs(now - this.#lookedAtMs) > lateMs) this.#doubts++;
-    this.#lookedAtMs = now;
+  /** How often another process may have come without this one's knowledge. */
+  get #doubts(): number {
+    return this.#outages + this.#claimant.stalls.times;
   }
 
   async #look(): Promise<void> {

@@ -44,7 +44,7 @@ import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
-import { StallWatch } from "./stall.ts";
+import type { StallWatch } from "./stall.ts";
 import { OwnEntries } from "./store/entries.ts";
 import { openStore } from "./store/open.ts";
 import { rebuildRecords } from "./store/rebuild.ts";
@@ -65,6 +65,7 @@ export interface Ground {
   /** The worker's own folder. */
   readonly dataDir: string;
   readonly host: Host;
+  readonly stalls: StallWatch;
 }
 
 /** Opens the records on disk. Done before the connections, so that the records are closed after them. */
@@ -86,7 +87,7 @@ export async function openDisk({ config, log, shutdown, workerId, dataDir }: Gro
  *
  * @throws {ClaimRefused}
  */
-export async function connect({ config, log, shutdown, workerId, home }: Ground) {
+export async function connect({ config, log, shutdown, workerId, home, stalls }: Ground) {
   const access = workerAccess(config, workerId);
   const open = async (purpose: "worker" | "storage" | "archive"): Promise<Bus> => {
     const bus = await Bus.connect(config.natsUrl, `sandgate-${purpose}-${workerId}`, log, purpose === "worker" ? access.calls : access.storage);
@@ -96,7 +97,7 @@ export async function connect({ config, log, shutdown, workerId, home }: Ground)
   const [bus, storage, bulk] = [await open("worker"), await open("storage"), await open("archive")];
   await untilStorageIsThere(storage, log);
   const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log);
-  const claim = await Claim.take(storage, { workerId, home, peer: peers.peer });
+  const claim = await Claim.take(storage, { workerId, home, peer: peers.peer, stalls });
   return { bus, storage, bulk, peers, claim, hub: new StreamHub(bus, peers, log) };
 }
 
@@ -214,5 +215,5 @@ export function makeSandboxes(
     remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
     mayFill: (waiting) => isServing() && hasRoomFor(waiting),
   });
-  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }), stalls: new StallWatch() };
+  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }) };
 }

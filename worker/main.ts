@@ -26,6 +26,7 @@ import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { watchSizes } from "./snapshots/sizes.ts";
+import { StallWatch } from "./stall.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -87,7 +88,7 @@ async function layGround(): Promise<Ground> {
   markPrograms(workerId);
   const host = await probeHost(config, workerId);
   shutdown.onStop("control groups", () => host.groups?.close());
-  return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host };
+  return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host, stalls: new StallWatch() };
 }
 
 /** Ends this process at once when its id is no longer its own: nothing here may be done any more, not even an orderly stop. */

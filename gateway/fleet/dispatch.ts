@@ -9,7 +9,7 @@ import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import type { Claims } from "./claims.ts";
-import { ableOf, type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
+import { ableOf, type PresentWorker, rankWorkers, refOf, type WorkerRef } from "./placement.ts";
 
 export class Dispatcher {
   readonly #bus: Bus;
@@ -41,7 +41,7 @@ export class Dispatcher {
   worker(id: string): WorkerRef {
     const found = this.workers().find(({ worker }) => worker.id === id);
     if (!found) throw new PeerGone();
-    return { id, peer: found.peer };
+    return refOf(found);
   }
 
   /**
@@ -50,7 +50,7 @@ export class Dispatcher {
    * @throws {SandgateError} the worker's error, or `unavailable` as soon as the worker or the bus is gone.
    */
   async call<V extends WorkerVerb>(worker: WorkerRef, verb: V, request: Asked<V>): Promise<Reply<V>> {
-    const reply = await this.#peers.whilePresent(worker.peer, askWithin(this.#bus, verb, worker.id, request, this.timeoutOf(verb)));
+    const reply = await this.#peers.whilePresent(worker.peer, askWithin(this.#bus, verb, worker.name, request, this.timeoutOf(verb)));
     return spokenFor(worker, request, reply);
   }
 

@@ -21,6 +21,7 @@ import {
   entryKey,
   layerSubjects,
   peers,
+  processOfWorker,
   storeCalls,
   storePrefix,
   subjects,
@@ -57,6 +58,7 @@ export function workerPermissions(id: string) {
     subscribe: {
       allow: [
         callsTo("worker", id),
+        callsTo("worker", processOfWorker(peers.worker(id, "*"))),
         subjects.stream(peers.worker(id, "*"), "*"),
         subjects.presence(peers.gateway("*")),
         ...verbsOf("process").map((verb) => callSubject(verb, peers.worker(id, "*"))),

@@ -13,12 +13,18 @@ export const peers = {
   worker: (workerId: string, process: string) => `worker.${workerId}.${process}`,
 } as const;
 
-/** Where calls arrive. A worker is named by its id, which it keeps over restarts; others by what their process is called. */
+/**
+ * Where calls arrive. A worker is named by `processOfWorker`, so that no call waits for a process that stands still and was
+ * replaced, or by its id alone, as versions without claims do it; others by what their process is called.
+ */
 const callSubjects: Readonly<Record<Answerer, (name: string, verb: Verb | "*") => string>> = {
-  worker: (workerId, verb) => `sandgate.worker.${workerId}.${verb}`,
+  worker: (name, verb) => `sandgate.worker.${name}.${verb}`,
   gateway: (peer, verb) => `sandgate.${peer}.${verb}`,
   process: (peer, verb) => `sandgate.${verb}.${peer}`,
 };
+
+/** Under which name one process of a worker is called: its peer without the role. */
+export const processOfWorker = (peer: string): string => peer.slice(peer.indexOf(".") + 1);
 
 export const callSubject = (verb: Verb, name: string): string => callSubjects[answererOf(verb)](name, verb);
 /** All calls to one worker or gateway. */

@@ -9,6 +9,7 @@ import { buckets, peers } from "../../../shared/bus/subjects.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { Claim, ClaimRefused } from "../../../worker/claim.ts";
+import { StallWatch } from "../../../worker/stall.ts";
 import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -27,8 +28,10 @@ afterEach(async () => {
 });
 
 /** A process on a machine. */
-const take = async (home: string, bus?: Bus): Promise<Claim> =>
-  Claim.take(bus ?? (await nats.connect()), { workerId: "w1", home: { id: home, file: `/data/${home}` }, peer: peers.worker("w1", newId("worker")) });
+async function take(home: string, bus?: Bus): Promise<Claim> {
+  const claimant = { workerId: "w1", home: { id: home, file: `/data/${home}` }, peer: peers.worker("w1", newId("worker")), stalls: new StallWatch() };
+  return Claim.take(bus ?? (await nats.connect()), claimant);
+}
 
 const forget = (): Promise<void> =>
   claims.forget("w1", () => {
@@ -113,12 +116,19 @@ test("after an outage a process is sure of its id only when it has read its clai
 });
 
 test("a claim that the storage has lost is made again as it was", async () => {
+  await take("a");
   const claim = await take("a");
-  await take("a").then(() => undefined);
-  const second = await take("a");
   await bucket.delete("w1");
-  const stop = second.watch(quiet, assert.fail);
-  await until("the claim", async () => (await bucket.read("w1"))?.epoch === second.epoch);
+  const stop = claim.watch(quiet, assert.fail);
+  await until("the claim", async () => (await bucket.read("w1"))?.epoch === 2);
   stop();
-  assert.match(await lossOf(claim), /another process/);
+});
+
+test("a process that stood still is sure of its id only when it has read its claim", async () => {
+  const claim = await take("a");
+  await take("a");
+  await claim.sure();
+  // Longer than any work of one turn of the event loop.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  await assert.rejects(claim.sure(), { code: "unavailable" });
 });

@@ -21,9 +21,11 @@ const may = (list: readonly string[], subject: string): boolean => list.some((pa
 
 test("a worker hears every call to itself and none to another", () => {
   for (const verb of verbsOf("worker")) {
-    assert.ok(may(subscribe.allow, callSubject(verb, "w1")), verb);
-    for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, callSubject(verb, other)), verb);
-    assert.ok(!may(publish.allow, callSubject(verb, "w2")) && !may(publish.allow, callSubject(verb, "w1")), verb);
+    for (const own of ["w1", "w1.p"]) {
+      assert.ok(may(subscribe.allow, callSubject(verb, own)), verb);
+      for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, callSubject(verb, own.replace("w1", other))), verb);
+      assert.ok(!may(publish.allow, callSubject(verb, own)) && !may(publish.allow, callSubject(verb, own.replace("w1", "w2"))), verb);
+    }
   }
   assert.equal(allow_responses.max, 1);
 });
