@@ -101,14 +101,16 @@ export async function connect({ config, log, shutdown, workerId, home, stalls }:
   return { bus, storage, bulk, peers, claim, hub: new StreamHub(bus, peers, log) };
 }
 
+type Buses = Awaited<ReturnType<typeof connect>>;
 type Disk = Awaited<ReturnType<typeof openDisk>>;
 
 /** Loads sandboxes and snapshots from their records, and opens their directory entries, from which damaged records are rebuilt. */
-export async function openRecords({ log, workerId }: Ground, disk: Disk, storage: Bus) {
+export async function openRecords({ log, workerId }: Ground, disk: Disk, { storage: bus, claim }: Pick<Buses, "storage" | "claim">) {
   const { store, isLost } = disk;
+  const parts = { bus, workerId, claim, log };
   const entries = {
-    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry), log),
-    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry), log),
+    sandboxes: await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), parts),
+    snapshots: await OwnEntries.open(buckets.snapshots, checker(SnapshotEntry), parts),
   };
   if (isLost) await rebuildRecords({ ...entries, store, log });
   return { ...disk, sandboxes: new Sandboxes(store, entries.sandboxes), snapshots: new Snapshots(store, entries.snapshots) };

@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   const disk = await openDisk(ground);
   const buses = await connect(ground);
   shutdown.onStop("claim", endWhenReplaced(ground, buses.claim));
-  const records = await openRecords(ground, disk, buses.storage);
+  const records = await openRecords(ground, disk, buses);
   const runtime = await openRuntime(ground);
   const stored = await openStorages(ground);
   if (stored.helper) disk.disks.growBy((moreBytes) => stored.helper?.growVolume(moreBytes) ?? Promise.resolve());

@@ -91,11 +91,7 @@ async function endUnfinished({ sandboxes, oci, store, log }: WorkerContext): Pro
 /** Brings the directory up to date after the bus was away, and finishes deletions that the outage interrupted. */
 export async function catchUp(context: WorkerContext): Promise<void> {
   await retry(
-    async () => {
-      // Whoever was cut off may have been replaced, and must not overwrite what the other has written.
-      await context.claim.sure();
-      await context.sandboxes.synchronise();
-    },
+    () => context.sandboxes.synchronise(),
     (err, attempt) => {
       context.log.warn({ err }, "the directory could not be brought up to date; trying again");
       return backoffMs(attempt, retries);

@@ -2,16 +2,19 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Claims } from "../../../gateway/fleet/claims.ts";
-import { WorkerClaim } from "../../../shared/bus/entries.ts";
+import { SandboxEntry, WorkerClaim } from "../../../shared/bus/entries.ts";
 import { BucketWriter } from "../../../shared/bus/kv.ts";
 import type { Bus } from "../../../shared/bus/nats.ts";
 import { buckets, peers } from "../../../shared/bus/subjects.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { Claim, ClaimRefused } from "../../../worker/claim.ts";
+import { entryOf } from "../../../worker/sandboxes/registry.ts";
 import { StallWatch } from "../../../worker/stall.ts";
+import { OwnEntries } from "../../../worker/store/entries.ts";
 import { quiet, startNats, type TestNats } from "../../helpers/nats.ts";
 import { until } from "../../helpers/until.ts";
+import { recordOf } from "./fixtures/records.ts";
 
 let nats: TestNats;
 let bucket: BucketWriter<WorkerClaim>;
@@ -124,11 +127,25 @@ test("a claim that the storage has lost is made again as it was", async () => {
   stop();
 });
 
-test("a process that stood still is sure of its id only when it has read its claim", async () => {
-  const claim = await take("a");
-  await take("a");
+test("a process that stood still carries out and writes nothing until it has read its claim", async () => {
+  const bus = await nats.connect();
+  const check = checker(SandboxEntry);
+  await BucketWriter.open(bus, buckets.sandboxes, check);
+  const claim = await take("a", bus);
+  const entries = await OwnEntries.open(buckets.sandboxes, check, { bus, claim, workerId: "w1", log: quiet });
+  const entry = entryOf(recordOf("sb_1"));
+  await entries.put("sb_1", entry);
+  standStill();
   await claim.sure();
-  // Longer than any work of one turn of the event loop.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  await take("a");
+  standStill();
   await assert.rejects(claim.sure(), { code: "unavailable" });
+  await assert.rejects(entries.put("sb_1", { ...entry, status: "error" }), { code: "unavailable" });
+  await assert.rejects(entries.delete("sb_1"), { code: "unavailable" });
+  assert.equal((await entries.read("sb_1"))?.status, "running");
 });
+
+/** Does nothing for longer than any work of one turn of the event loop. */
+function standStill(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+}
