@@ -77,7 +77,7 @@ export class Claim {
    * @throws {SandgateError} `unavailable` when the claim cannot be read, or is lost.
    */
   async sure(): Promise<void> {
-    if (this.#settled < this.#doubts) await this.#look();
+    while (this.#settled < this.#doubts) await this.#look();
   }
 
   /** How often another process may have come without this one's knowledge. */
@@ -96,7 +96,7 @@ export class Claim {
       throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost) });
     }
     // The storage has lost it, as it has lost the entries, which are written again as well.
-    if (!found && !(await this.#bucket.create(workerId, this.#claimed))) return;
+    if (!found && !(await this.#bucket.create(workerId, this.#claimed))) throw new SandgateError("unavailable", "the worker's id is being claimed");
     this.#settled = Math.max(this.#settled, doubts);
   }
 }
