@@ -200,6 +200,7 @@ export const table = {
   sessionDetachMaxMs: integer(detachTimeoutMaxS * 1_000, 0, detachTimeoutMaxS * 1_000, "How long a live session may outlive its last socket at most."),
   sessionIdleMs: integer(0, 0, 2_592_000_000, "A live session without input or output for this long is ended; 0: never."),
 
+  workerGraceMs: integer(60_000, 1_000, 86_400_000, "How long a worker may be away before its sandboxes are shown as error. They come back with it."),
   sandboxesMax: integer(200, 1, 10_000, "Sandboxes on one worker; more get 503."),
   poolSize: integer(2, 0, 100, "Containers of the default image and size kept started in advance, so that a create takes milliseconds."),
   createsAtOnce: integer(4, 1, 64, "Containers that one worker starts or removes at the same time."),

@@ -16,7 +16,9 @@ import { StreamHub } from "../shared/stream/hub.ts";
 import { newId } from "../shared/util/ids.ts";
 import type { Logger } from "../shared/util/log.ts";
 import type { Shutdown } from "../shared/util/shutdown.ts";
+import { Claim } from "./claim.ts";
 import { Counters } from "./counters.ts";
+import type { Home } from "./identity.ts";
 import { Images } from "./images/images.ts";
 import type { LogLimits } from "./log/execution-log.ts";
 import { runtimeOf } from "./runtime/container/container.ts";
@@ -42,7 +44,7 @@ import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
-import { StallWatch } from "./stall.ts";
+import type { StallWatch } from "./stall.ts";
 import { OwnEntries } from "./store/entries.ts";
 import { openStore } from "./store/open.ts";
 import { rebuildRecords } from "./store/rebuild.ts";
@@ -59,9 +61,11 @@ export interface Ground {
   readonly log: Logger;
   readonly shutdown: Shutdown;
   readonly workerId: string;
+  readonly home: Home;
   /** The worker's own folder. */
   readonly dataDir: string;
   readonly host: Host;
+  readonly stalls: StallWatch;
 }
 
 /** Opens the records on disk. Done before the connections, so that the records are closed after them. */
@@ -77,8 +81,13 @@ export async function openDisk({ config, log, shutdown, workerId, dataDir }: Gro
   return { disks, store, isLost, settled };
 }
 
-/** Connects to NATS: one connection for calls, one for the directory, and one for bulk data, which must not delay the others. */
-export async function connect({ config, log, shutdown, workerId }: Ground) {
+/**
+ * Connects to NATS: one connection for calls, one for the directory, and one for bulk data, which must not delay the others.
+ * Claims the worker's id.
+ *
+ * @throws {ClaimRefused}
+ */
+export async function connect({ config, log, shutdown, workerId, home, stalls }: Ground) {
   const access = workerAccess(config, workerId);
   const open = async (purpose: "worker" | "storage" | "archive"): Promise<Bus> => {
     const bus = await Bus.connect(config.natsUrl, `sandgate-${purpose}-${workerId}`, log, purpose === "worker" ? access.calls : access.storage);
@@ -88,17 +97,20 @@ export async function connect({ config, log, shutdown, workerId }: Ground) {
   const [bus, storage, bulk] = [await open("worker"), await open("storage"), await open("archive")];
   await untilStorageIsThere(storage, log);
   const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log);
-  return { bus, storage, bulk, peers, hub: new StreamHub(bus, peers, log) };
+  const claim = await Claim.take(storage, { workerId, home, peer: peers.peer, stalls });
+  return { bus, storage, bulk, peers, claim, hub: new StreamHub(bus, peers, log) };
 }
 
+type Buses = Awaited<ReturnType<typeof connect>>;
 type Disk = Awaited<ReturnType<typeof openDisk>>;
 
 /** Loads sandboxes and snapshots from their records, and opens their directory entries, from which damaged records are rebuilt. */
-export async function openRecords({ log, workerId }: Ground, disk: Disk, storage: Bus) {
+export async function openRecords({ log, workerId }: Ground, disk: Disk, { storage: bus, claim }: Pick<Buses, "storage" | "claim">) {
   const { store, isLost } = disk;
+  const parts = { bus, workerId, claim, log };
   const entries = {
-    sandboxes: await OwnEntries.open(storage, buckets.sandboxes, workerId, checker(SandboxEntry), log),
-    snapshots: await OwnEntries.open(storage, buckets.snapshots, workerId, checker(SnapshotEntry), log),
+    sandboxes: await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), parts),
+    snapshots: await OwnEntries.open(buckets.snapshots, checker(SnapshotEntry), parts),
   };
   if (isLost) await rebuildRecords({ ...entries, store, log });
   return { ...disk, sandboxes: new Sandboxes(store, entries.sandboxes), snapshots: new Snapshots(store, entries.snapshots) };
@@ -205,5 +217,5 @@ export function makeSandboxes(
     remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
     mayFill: (waiting) => isServing() && hasRoomFor(waiting),
   });
-  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }), stalls: new StallWatch() };
+  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }) };
 }

@@ -1,4 +1,4 @@
-/** The worker's id: configured, or generated once and kept, so that its sandboxes are found again after a restart. */
+/** Who this worker is: its id, configured or generated once and kept, so that its sandboxes are found again after a restart; and its machine. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../shared/config.ts";
@@ -14,4 +14,20 @@ export function workerIdentity(config: Config, dataDir: string): string {
   }
   if (!existsSync(file)) writeFileSync(file, newId("worker"), { mode: 0o600, flag: "wx" });
   return readFileSync(file, "utf8").trim();
+}
+
+/** The machine that a worker's id belongs to. */
+export interface Home {
+  readonly id: string;
+  /** Where the id is kept. */
+  readonly file: string;
+}
+
+/** The random id of this machine. Not among the records in LMDB, which may be lost and rebuilt. */
+export function workerHome(dataDir: string): Home {
+  const file = join(dataDir, "worker-home");
+  const kept = (): string => (existsSync(file) ? readFileSync(file, "utf8").trim() : "");
+  // On disk before it is claimed with: the claim outlives a power cut. A cut before that may leave an empty file.
+  if (!kept()) writeFileSync(file, newId("home"), { mode: 0o600, flush: true });
+  return { id: kept(), file };
 }

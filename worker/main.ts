@@ -10,11 +10,12 @@ import { createLogger } from "../shared/util/log.ts";
 import { ServiceManager } from "../shared/util/service-manager.ts";
 import { settleMemory } from "../shared/util/settle.ts";
 import { Shutdown, stopOnRequest } from "../shared/util/shutdown.ts";
+import { type Claim, ClaimRefused } from "./claim.ts";
 import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime, openStorages } from "./compose.ts";
 import type { WorkerContext } from "./context.ts";
 import { drain } from "./drain.ts";
 import { armFaults } from "./faults.ts";
-import { workerIdentity } from "./identity.ts";
+import { workerHome, workerIdentity } from "./identity.ts";
 import { Phase } from "./phase.ts";
 import { describeWorker } from "./presence.ts";
 import { HostUnfit } from "./runtime/host/host.ts";
@@ -25,6 +26,7 @@ import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { watchSizes } from "./snapshots/sizes.ts";
+import { StallWatch } from "./stall.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -35,7 +37,8 @@ async function main(): Promise<void> {
   const { log, shutdown } = ground;
   const disk = await openDisk(ground);
   const buses = await connect(ground);
-  const records = await openRecords(ground, disk, buses.storage);
+  shutdown.onStop("claim", endWhenReplaced(ground, buses.claim));
+  const records = await openRecords(ground, disk, buses);
   const runtime = await openRuntime(ground);
   const stored = await openStorages(ground);
   if (stored.helper) disk.disks.growBy((moreBytes) => stored.helper?.growVolume(moreBytes) ?? Promise.resolve());
@@ -85,7 +88,15 @@ async function layGround(): Promise<Ground> {
   markPrograms(workerId);
   const host = await probeHost(config, workerId);
   shutdown.onStop("control groups", () => host.groups?.close());
-  return { config, log, shutdown, workerId, dataDir, host };
+  return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host, stalls: new StallWatch() };
+}
+
+/** Ends this process at once when its id is no longer its own: nothing here may be done any more, not even an orderly stop. */
+function endWhenReplaced({ log }: Ground, claim: Claim): () => void {
+  return claim.watch(log, (why) => {
+    log.fatal({ event: "claim_lost" }, why);
+    process.exit(exitConfig);
+  });
 }
 
 /** Reconciles records, files and containers with what the previous process left. */
@@ -103,7 +114,7 @@ async function takeUp(context: WorkerContext): Promise<void> {
 
 main().catch((error: unknown) => {
   const log = createLogger("worker", "info");
-  const isFinal = error instanceof ConfigError || error instanceof HostUnfit;
+  const isFinal = error instanceof ConfigError || error instanceof HostUnfit || error instanceof ClaimRefused;
   if (isFinal) log.fatal({ event: "config" }, error.message);
   else log.fatal({ err: error, cause: error instanceof SandgateError ? error.cause : undefined }, "the worker could not start");
   process.exit(isFinal ? exitConfig : 1);

@@ -5,6 +5,7 @@ import type { WorkerContext } from "./context.ts";
 export function describeWorker({
   config,
   workerId,
+  claim,
   host,
   ids,
   sandboxes,
@@ -20,6 +21,7 @@ export function describeWorker({
   return {
     worker: {
       id: workerId,
+      epoch: claim.epoch,
       draining: !phase.isServing,
       ...(store.cordoned ? { cordoned: true } : {}),
       ...(host.hasStrong ? { strong: true } : {}),

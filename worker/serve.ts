@@ -2,6 +2,7 @@
 import { type Answers, answer } from "../shared/bus/calls.ts";
 import { type Reply, type Request, verbsOf, type WorkerVerb } from "../shared/bus/contract/contract.ts";
 import type { Bus } from "../shared/bus/nats.ts";
+import { processOfWorker } from "../shared/bus/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";
@@ -36,13 +37,17 @@ const handlers: Handlers = {
 /** Starts to answer calls. */
 export function serve(bus: Bus, context: WorkerContext): void {
   const counted = verbsOf("worker").map((verb) => [verb, (request: Request<typeof verb>) => countedCall(context, verb, request)]);
-  answer(bus, "worker", context.workerId, Object.fromEntries(counted) as Answers<"worker">);
+  const answers = Object.fromEntries(counted) as Answers<"worker">;
+  answer(bus, "worker", processOfWorker(context.peers.peer), answers);
+  // Gateways of versions without claims call it so.
+  answer(bus, "worker", context.workerId, answers);
 }
 
-/** Calls in progress are waited for when the worker stops. */
+/** Calls in progress are waited for when the worker stops. One that lay unread while this process stood still may be its successor's. */
 async function countedCall<V extends WorkerVerb>(context: WorkerContext, verb: V, request: Request<V>): Promise<Reply<V>> {
   context.counters.calls++;
   try {
+    await context.claim.sure();
     return await handlers[verb](context, request);
   } finally {
     context.counters.calls--;

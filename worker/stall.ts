@@ -11,6 +11,7 @@ const aftermathMs = 5_000;
 export class StallWatch {
   #beatAtMs = performance.now();
   #suspectUntilMs = 0;
+  #times = 0;
 
   constructor() {
     setInterval(() => this.#beat(), beatMs).unref();
@@ -22,9 +23,18 @@ export class StallWatch {
     return this.#beatAtMs < this.#suspectUntilMs;
   }
 
+  /** How often that has happened. */
+  get times(): number {
+    this.#beat();
+    return this.#times;
+  }
+
   #beat(): void {
     const now = performance.now();
-    if (now - this.#beatAtMs > stallMs) this.#suspectUntilMs = now + aftermathMs;
+    if (now - this.#beatAtMs > stallMs) {
+      this.#times++;
+      this.#suspectUntilMs = now + aftermathMs;
+    }
     this.#beatAtMs = now;
   }
 }

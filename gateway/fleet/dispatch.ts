@@ -8,16 +8,19 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
-import { ableOf, type PresentWorker, rankWorkers, type WorkerRef } from "./placement.ts";
+import type { Claims } from "./claims.ts";
+import { ableOf, type PresentWorker, rankWorkers, refOf, type WorkerRef } from "./placement.ts";
 
 export class Dispatcher {
   readonly #bus: Bus;
   readonly #peers: PeerWatch;
+  readonly #claims: Claims;
   readonly #settings: TimeSettings;
 
-  constructor(bus: Bus, peers: PeerWatch, settings: TimeSettings) {
+  constructor(bus: Bus, peers: PeerWatch, claims: Claims, settings: TimeSettings) {
     this.#bus = bus;
     this.#peers = peers;
+    this.#claims = claims;
     this.#settings = settings;
   }
 
@@ -26,10 +29,10 @@ export class Dispatcher {
     return this.workers().some(({ worker }) => worker.id === id);
   }
 
-  /** The present workers. One that has fallen silent is marked as accepting nothing new. */
+  /** The present workers, without processes that were replaced or forgotten. One that has fallen silent is marked as accepting nothing new. */
   workers(): PresentWorker[] {
     return [...this.#peers.present()].flatMap(({ peer, worker }) => {
-      if (!worker) return [];
+      if (!worker || !this.#claims.admits(worker)) return [];
       return [{ peer, worker: this.#peers.isSilent(peer) ? { ...worker, accepts: false } : worker }];
     });
   }
@@ -38,7 +41,7 @@ export class Dispatcher {
   worker(id: string): WorkerRef {
     const found = this.workers().find(({ worker }) => worker.id === id);
     if (!found) throw new PeerGone();
-    return { id, peer: found.peer };
+    return refOf(found);
   }
 
   /**
@@ -47,7 +50,7 @@ export class Dispatcher {
    * @throws {SandgateError} the worker's error, or `unavailable` as soon as the worker or the bus is gone.
    */
   async call<V extends WorkerVerb>(worker: WorkerRef, verb: V, request: Asked<V>): Promise<Reply<V>> {
-    const reply = await this.#peers.whilePresent(worker.peer, askWithin(this.#bus, verb, worker.id, request, this.timeoutOf(verb)));
+    const reply = await this.#peers.whilePresent(worker.peer, askWithin(this.#bus, verb, worker.name, request, this.timeoutOf(verb)));
     return spokenFor(worker, request, reply);
   }
 

@@ -18,10 +18,17 @@ interface Entry {
 /** Without an entry, the former one is gone. */
 type Listener<T> = (id: string, entry: T | undefined, former: T | undefined) => void;
 
+/** Makes what is shown in place of an entry. */
+type View<T> = (entry: T) => T;
+
 export class EntryMirror<T extends Entry> {
   readonly #mirror: BucketMirror<T>;
   readonly #log: Logger;
+  /** As the workers have written them. */
   readonly #entries = new Map<string, T>();
+  /** How the entries of some workers are shown, and what is therefore shown in place of them. */
+  readonly #views = new Map<string, View<T>>();
+  readonly #shown = new Map<string, T>();
   /** Ids that several workers claimed when this process started, so that their owner is unknown. */
   readonly #contested = new Set<string>();
   readonly #changed = new Set<Listener<T>>();
@@ -48,19 +55,26 @@ export class EntryMirror<T extends Entry> {
   }
 
   get(id: string): T | undefined {
-    return this.#entries.get(id);
+    return this.#shown.get(id) ?? this.#entries.get(id);
   }
 
-  values(): IterableIterator<T> {
-    return this.#entries.values();
+  *values(): IterableIterator<T> {
+    for (const [id, entry] of this.#entries) yield this.#shown.get(id) ?? entry;
+  }
+
+  /** Shows the entries of a worker in another way, or, without a view, as it has written them. */
+  showAs(workerId: string, view: View<T> | undefined): void {
+    if (view) this.#views.set(workerId, view);
+    else this.#views.delete(workerId);
+    for (const entry of this.#entries.values()) if (entry.worker_id === workerId) this.#show(entry.id, entry, this.get(entry.id));
   }
 
   /** Finds an entry in memory; if it is missing, waits for pending changes first. */
   async find(id: string): Promise<T | undefined> {
-    const known = this.#entries.get(id);
+    const known = this.get(id);
     if (known) return known;
     await this.#mirror.caughtUp();
-    return this.#entries.get(id);
+    return this.get(id);
   }
 
   /** Calls back on every change; `undefined` means removed. */
@@ -108,9 +122,17 @@ export class EntryMirror<T extends Entry> {
       if (entry) this.#log.error({ event: "entry_refused", id, key }, "a worker claims an id that belongs to another worker");
       return;
     }
+    const former = this.get(id);
     if (entry) this.#entries.set(id, entry);
     else if (!this.#entries.delete(id)) return;
-    for (const listener of this.#changed) listener(id, entry, known);
+    this.#show(id, entry, former);
+  }
+
+  #show(id: string, entry: T | undefined, former: T | undefined): void {
+    const view = entry && this.#views.get(entry.worker_id);
+    if (entry && view) this.#shown.set(id, view(entry));
+    else this.#shown.delete(id);
+    for (const listener of this.#changed) listener(id, this.get(id), former);
   }
 
   #isOwn(key: string, { worker_id, id }: T): boolean {

@@ -4,6 +4,8 @@ import { makeLayerStore } from "../../shared/bus/storage.ts";
 import { buckets } from "../../shared/bus/subjects.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import type { Base } from "../base.ts";
+import { Absences } from "./absences.ts";
+import { Claims } from "./claims.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { EntryMirror } from "./entries.ts";
 import { LayerCollector } from "./layers.ts";
@@ -20,8 +22,14 @@ export async function openFleet({ config, bus, peers, log, shutdown }: Base) {
   const snapshots = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
   shutdown.onStop("snapshots", () => snapshots.stop());
   const layers = await LayerCollector.open(bus);
+  const claims = await Claims.watch(bus, log);
+  shutdown.onStop("claims", () => claims.stop());
+  const workers = new Dispatcher(bus, peers, claims, config);
+  const absences = new Absences({ sandboxes, workers, peers, graceMs: config.workerGraceMs, log });
+  shutdown.onStop("absences", () => absences.stop());
   return {
-    workers: new Dispatcher(bus, peers, config),
+    workers,
+    claims,
     sandboxes: new SandboxDirectory(sandboxes),
     snapshots: new SnapshotDirectory(snapshots, layers),
     /** The storage behind the directories, for clean-up tasks. */

@@ -2,6 +2,7 @@
 
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
+import { processOfWorker } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { Isolation } from "../../shared/schemas/sandboxes.ts";
@@ -11,11 +12,18 @@ export interface WorkerRef {
   readonly id: string;
   /** The worker's process, which streams belong to. */
   readonly peer: string;
+  /** Under which name it is called. */
+  readonly name: string;
 }
 
 export interface PresentWorker {
   readonly peer: string;
   readonly worker: WorkerPresence;
+}
+
+/** A worker as calls reach it. */
+export function refOf({ peer, worker: { id, epoch } }: PresentWorker): WorkerRef {
+  return { id, peer, name: epoch === undefined ? id : processOfWorker(peer) };
 }
 
 const notArchived: Readonly<Record<Exclude<ArchiveState, "done">, string>> = {
@@ -36,7 +44,7 @@ export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
   return workers
     .filter(({ worker }) => worker.accepts)
     .sort((a, b) => score(b.worker) - score(a.worker))
-    .map(({ peer, worker }) => ({ id: worker.id, peer }));
+    .map(refOf);
 }
 
 /**

@@ -23,13 +23,18 @@ export class SandboxDirectory extends Directory<SandboxEntry> {
    * @param check called before each removal; throws when the worker has come back
    */
   async forgetWorker(workerId: string, check: () => void): Promise<number> {
-    await this.caughtUp();
-    const left = [...this.mirror.values()].filter(({ worker_id }) => worker_id === workerId);
+    const left = await this.ofWorker(workerId);
     for (const entry of left) {
       check();
       await this.mirror.delete(entry);
     }
     return left.length;
+  }
+
+  /** All sandboxes of a worker, in every state. */
+  async ofWorker(workerId: string): Promise<SandboxEntry[]> {
+    await this.caughtUp();
+    return [...this.mirror.values()].filter(({ worker_id }) => worker_id === workerId);
   }
 
   /** All sandboxes. */

@@ -19,8 +19,8 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   if (caller.session) context.authenticator.refuseForeignPage(exchange);
   if (caller.grant && caller.grant.sandbox_id !== id) throw new SandgateError("forbidden", "this token is for another sandbox", { reason: "token_scope" });
   const entry = await context.sandboxes.find(id, by.account_id);
-  if (entry.status !== "running") throw errors.sandboxNotRunning(entry.status);
   const worker = context.workers.worker(entry.worker_id);
+  if (entry.status !== "running") throw errors.sandboxNotRunning(entry.status);
   context.sockets.refuseIfFull();
   const readOnly = caller.grant?.read_only ?? false;
   exchange.upgrade(new SessionConnection(context, { caller, by, sandboxId: id, worker, readOnly }), subprotocol);

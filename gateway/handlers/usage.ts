@@ -6,6 +6,7 @@ import { type Logs, type LogsQuery, logsDefault, type SandboxUsage, type StatusQ
 import { isId } from "../../shared/util/ids.ts";
 import type { Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
+import { refOf } from "../fleet/placement.ts";
 import { iso } from "./views.ts";
 
 const hourMs = 3_600_000;
@@ -35,7 +36,7 @@ export async function sandboxLogs(context: GatewayContext, { by, query }: Call<L
   const workers = sandbox_id === undefined || isId("sandbox", sandbox_id) ? context.workers.workers() : [];
   const bytes_max = Math.floor(Math.max(logsPageBytesMax / Math.max(1, workers.length), shareBytesMin));
   const call = { ...by, sandbox_id, from_ms: fromMs, to_ms: toMs, after: cursor?.after, limit, bytes_max };
-  const pages = await Promise.all(workers.map(({ peer, worker }) => context.workers.call({ id: worker.id, peer }, "logs", call)));
+  const pages = await Promise.all(workers.map((worker) => context.workers.call(refOf(worker), "logs", call)));
   const { logs, total, more } = mergePages(pages, limit);
   const last = logs.at(-1);
   const next = more && last ? { next_cursor: cursorText({ fromMs, toMs, after: last }) } : {};

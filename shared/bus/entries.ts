@@ -1,9 +1,9 @@
-/** The entries of the directory: what workers tell everybody of their sandboxes and snapshots. Times are milliseconds since 1970. */
+/** The entries of the directory: what workers tell everybody of themselves, their sandboxes and snapshots. Times are milliseconds since 1970. */
 import Type, { type Static } from "typebox";
 import { Environment } from "../schemas/environment.ts";
 import { sandboxStates } from "../state/sandbox.ts";
 import { archiveStates, snapshotStates } from "../state/snapshot.ts";
-import { Access, Count, Id, Isolation, Millis } from "./contract/fields.ts";
+import { Access, Count, Id, Isolation, Millis, Peer } from "./contract/fields.ts";
 
 /** A sandbox as the directory and the API show it. */
 export const SandboxEntry = Type.Object({
@@ -89,3 +89,16 @@ export const SnapshotEntry = Type.Object({
   manifest: Manifest,
 });
 export type SnapshotEntry = Static<typeof SnapshotEntry>;
+
+/** Whose a worker's id is: one machine's, and there of the process that was started last. */
+export const WorkerClaim = Type.Object({
+  /** A random id of the machine's own. Absent where an operator has forgotten a worker that never made a claim. */
+  home: Type.Optional(Id),
+  /** Grows with every start, so that of two processes everybody knows which one has taken the other's place. */
+  epoch: Count,
+  peer: Type.Optional(Peer),
+  claimed_at_ms: Millis,
+  /** An operator has given the worker up: its sandboxes are no longer its own. */
+  forgotten_at_ms: Type.Optional(Millis),
+});
+export type WorkerClaim = Static<typeof WorkerClaim>;

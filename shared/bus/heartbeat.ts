@@ -29,6 +29,8 @@ export const Presence = Type.Object({
   worker: Type.Optional(
     Type.Object({
       id: Id,
+      /** Of its claim to the id. Versions before claims have none. */
+      epoch: Type.Optional(Count),
       /** It is stopping. */
       draining: Type.Boolean(),
       /** An operator has asked that it gets no new sandboxes. */

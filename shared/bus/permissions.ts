@@ -11,14 +11,17 @@
 import { contract, type Verb, verbsOf } from "./contract/contract.ts";
 import type { Declared } from "./contract/declared.ts";
 import {
+  type Bucket,
   bucketStream,
   bucketSubject,
+  buckets,
   callSubject,
   callsTo,
   entryBuckets,
   entryKey,
   layerSubjects,
   peers,
+  processOfWorker,
   storeCalls,
   storePrefix,
   subjects,
@@ -55,6 +58,7 @@ export function workerPermissions(id: string) {
     subscribe: {
       allow: [
         callsTo("worker", id),
+        callsTo("worker", processOfWorker(peers.worker(id, "*"))),
         subjects.stream(peers.worker(id, "*"), "*"),
         subjects.presence(peers.gateway("*")),
         ...verbsOf("process").map((verb) => callSubject(verb, peers.worker(id, "*"))),
@@ -82,13 +86,15 @@ const asked = (call: string): StoreSubject => ({ subject: `${storeCalls.prefix}.
  * subject of the storage's account. It may read the layers of all workers, because any of them restores any snapshot.
  */
 export function workerStorage(id: string): StoreSubject[] {
-  const entries = entryBuckets.flatMap((bucket) => {
-    const [stream, own] = [bucketStream(bucket), bucketSubject(bucket, entryKey(id, "*"))];
+  const ownIn = (bucket: Bucket, key: string): StoreSubject[] => {
+    const [stream, own] = [bucketStream(bucket), bucketSubject(bucket, key)];
     return [written(own), asked(storeCalls.getLast(stream, own)), asked(storeCalls.info(stream))];
-  });
+  };
+  const entries = entryBuckets.flatMap((bucket) => ownIn(bucket, entryKey(id, "*")));
+  const claim = ownIn(buckets.workers, id);
   const { stream, record, pieces, all } = layerSubjects;
   const layers = [written(record(id, "*")), written(pieces(id, "*", "*")), asked(storeCalls.info(stream)), asked(storeCalls.get(stream))];
-  return [...entries, ...layers, ...all.map((subject) => asked(storeCalls.getLast(stream, subject)))];
+  return [...entries, ...claim, ...layers, ...all.map((subject) => asked(storeCalls.getLast(stream, subject)))];
 }
 
 /** What is brought into the account and nothing beside it, such as the server's own subjects. */

@@ -1,7 +1,8 @@
 /**
- * Heartbeats: who is there, and who has gone. A peer that misses three beats of a second each is asked for: the bus knows at
- * once that nobody is there any more. One that is connected and says nothing may only be slow, on a machine without a
- * CPU to spare: it gets no new work, and is gone when it has been silent for longer than any load explains.
+ * Heartbeats: who is there, and who has gone. A peer that misses a beat is asked for: the bus knows at once that nobody is
+ * there any more, so that who is gone is known as gone within three seconds. One that is connected and says nothing may only be
+ * slow, on a machine without a CPU to spare: after three beats it gets no new work, and it is gone when it has been silent for
+ * longer than any load explains.
  */
 import { SandgateError } from "../errors.ts";
 import { every, inBackground } from "../util/background.ts";
@@ -14,7 +15,9 @@ import type { Bus } from "./nats.ts";
 import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 
 const beatMs = 1_000;
-/** A peer that says nothing for so long is silent, and gone if it is not connected either. */
+/** A peer that says nothing for so long is asked for, at the next beat of this process, which may be a second later. */
+const askAfterMs = 1_700;
+/** A peer that says nothing for so long is silent. */
 const silentAfterMs = 3_500;
 /** The longest silence of a peer that is connected: it was stopped, hangs, or its machine is lost. */
 const goneAfterMs = 10_000;
@@ -130,6 +133,7 @@ export class PeerWatch {
     if (presence.peer === this.peer) return;
     if (presence.gone) return this.#drop(presence.peer);
     const isNew = !this.#peers.has(presence.peer);
+    if (isNew && this.#isReplaced(presence)) return;
     this.#peers.set(presence.peer, { presence, seenAtMs: Date.now(), isAskedFor: false });
     if (!isNew) return;
     this.#version++;
@@ -139,12 +143,20 @@ export class PeerWatch {
     for (const listener of this.#come) inBackground(this.#log, "the news of a peer were not taken", () => listener(presence));
   }
 
+  /** Whether another process of the same worker is there that was started later. */
+  #isReplaced(presence: Presence): boolean {
+    const { epoch } = presence.worker ?? {};
+    return epoch !== undefined && this.#othersOf(presence).some(({ worker }) => worker?.epoch !== undefined && worker.epoch > epoch);
+  }
+
   /** A worker that came back under its old id has replaced the process that had it. */
   #dropPredecessors(newcomer: Presence): void {
-    if (!newcomer.worker) return;
-    for (const { presence } of [...this.#peers.values()]) {
-      if (presence.worker?.id === newcomer.worker.id && presence.peer !== newcomer.peer) this.#drop(presence.peer);
-    }
+    for (const { peer } of this.#othersOf(newcomer)) this.#drop(peer);
+  }
+
+  /** The other processes of the same worker. */
+  #othersOf({ peer, worker }: Presence): Presence[] {
+    return worker ? [...this.present()].filter((other) => other.worker?.id === worker.id && other.peer !== peer) : [];
   }
 
   #tick(): void {
@@ -156,7 +168,7 @@ export class PeerWatch {
     if (!this.#bus.connected) return;
     for (const [peer, known] of [...this.#peers]) {
       if (now - known.seenAtMs > goneAfterMs) this.#drop(peer);
-      else if (now - known.seenAtMs > silentAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
+      else if (now - known.seenAtMs > askAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
     }
   }
 

@@ -6,7 +6,7 @@ import { pause } from "../waiting.ts";
 import { unless } from "./failures.ts";
 import { openStorage, refusedForRoom, setBytesMax } from "./jetstream.ts";
 import type { Bus } from "./nats.ts";
-import { bucketStream, entryBuckets, layerSubjects } from "./subjects.ts";
+import { bucketStream, layerSubjects, workerBuckets } from "./subjects.ts";
 
 const pollMs = 200;
 const nudgeMs = 10_000;
@@ -35,7 +35,7 @@ export async function makeLayerStore(bus: Bus, bytesMax: number): Promise<void> 
 /** Resolves when a gateway has made what workers need. */
 export async function untilStorageIsThere(bus: Bus, log: Logger): Promise<void> {
   const { jsm } = await openStorage(bus);
-  const streams = [...entryBuckets.map(bucketStream), layerSubjects.stream];
+  const streams = [...workerBuckets.map(bucketStream), layerSubjects.stream];
   const areThere = (): Promise<boolean> =>
     Promise.all(streams.map((stream) => jsm.streams.info(stream))).then(
       () => true,

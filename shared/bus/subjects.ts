@@ -13,12 +13,18 @@ export const peers = {
   worker: (workerId: string, process: string) => `worker.${workerId}.${process}`,
 } as const;
 
-/** Where calls arrive. A worker is named by its id, which it keeps over restarts; others by what their process is called. */
+/**
+ * Where calls arrive. A worker is named by `processOfWorker`, so that no call waits for a process that stands still and was
+ * replaced, or by its id alone, as versions without claims do it; others by what their process is called.
+ */
 const callSubjects: Readonly<Record<Answerer, (name: string, verb: Verb | "*") => string>> = {
-  worker: (workerId, verb) => `sandgate.worker.${workerId}.${verb}`,
+  worker: (name, verb) => `sandgate.worker.${name}.${verb}`,
   gateway: (peer, verb) => `sandgate.${peer}.${verb}`,
   process: (peer, verb) => `sandgate.${verb}.${peer}`,
 };
+
+/** Under which name one process of a worker is called: its peer without the role. */
+export const processOfWorker = (peer: string): string => peer.slice(peer.indexOf(".") + 1);
 
 export const callSubject = (verb: Verb, name: string): string => callSubjects[answererOf(verb)](name, verb);
 /** All calls to one worker or gateway. */
@@ -59,6 +65,7 @@ export const buckets = {
   idempotency: "sandgate_idempotency",
   snapshots: "sandgate_snapshots",
   sandboxes: "sandgate_sandboxes",
+  workers: "sandgate_workers",
 } as const;
 
 export type Bucket = (typeof buckets)[keyof typeof buckets];
@@ -77,10 +84,14 @@ export const bucketBytesMax: Readonly<Record<Bucket, number>> = {
   [buckets.idempotency]: 1024 * MiB,
   [buckets.snapshots]: 1024 * MiB,
   [buckets.sandboxes]: 512 * MiB,
+  [buckets.workers]: 16 * MiB,
 };
 
 /** Buckets in which each worker writes the entries of what is its own. */
 export const entryBuckets = [buckets.sandboxes, buckets.snapshots] as const;
+
+/** What workers need, and gateways make: their entries, and under each worker's id the claim to it. */
+export const workerBuckets = [...entryBuckets, buckets.workers] as const;
 
 /** The key of a directory entry, or of all entries of a worker (`*`): a worker can only write those that begin with its id. */
 export const entryKey = (workerId: string, id: string): string => `${workerId}.${id}`;

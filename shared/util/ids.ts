@@ -15,6 +15,7 @@ const prefixes = {
   stream: "st_",
   reservation: "rsv_",
   layer: "layer_",
+  home: "home_",
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -1,4 +1,7 @@
-/** This worker's entries in a bucket of the directory. The NATS server denies it access to other workers' keys. */
+/**
+ * This worker's entries in a bucket of the directory. The NATS server denies it access to other workers' keys. A process that may
+ * have been replaced unseen writes nothing until it knows: it would undo what the other has written.
+ */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { openStorage } from "../../shared/bus/jetstream.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
@@ -6,6 +9,7 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import { type Bucket, bucketStream, bucketSubject, entryKey } from "../../shared/bus/subjects.ts";
 import type { Check } from "../../shared/schemas/validate.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import type { Claim } from "../claim.ts";
 
 interface Parts<T> {
   readonly bus: Bus;
@@ -13,6 +17,7 @@ interface Parts<T> {
   readonly bucket: BucketWriter<T>;
   readonly name: Bucket;
   readonly workerId: string;
+  readonly claim: Claim;
   readonly log: Logger;
 }
 
@@ -24,25 +29,28 @@ export class OwnEntries<T> {
   }
 
   /** Opens the bucket, which the gateways create. */
-  static async open<T>(bus: Bus, name: Bucket, workerId: string, check: Check<T>, log: Logger): Promise<OwnEntries<T>> {
-    const { jsm } = await openStorage(bus);
-    return new OwnEntries({ bus, jsm, name, workerId, log, bucket: await BucketWriter.bind(bus, name, check) });
+  static async open<T>(name: Bucket, check: Check<T>, parts: Omit<Parts<T>, "name" | "jsm" | "bucket">): Promise<OwnEntries<T>> {
+    const { jsm } = await openStorage(parts.bus);
+    return new OwnEntries({ ...parts, jsm, name, bucket: await BucketWriter.bind(parts.bus, name, check) });
   }
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. The same holds for the methods below. */
-  put(id: string, value: T): Promise<void> {
-    return this.#parts.bucket.put(this.#key(id), value);
+  async put(id: string, value: T): Promise<void> {
+    await this.#parts.claim.sure();
+    await this.#parts.bucket.put(this.#key(id), value);
   }
 
-  delete(id: string): Promise<void> {
-    return this.#parts.bucket.delete(this.#key(id));
+  async delete(id: string): Promise<void> {
+    await this.#parts.claim.sure();
+    await this.#parts.bucket.delete(this.#key(id));
   }
 
   read(id: string): Promise<T | undefined> {
     return this.#parts.bucket.read(this.#key(id));
   }
 
-  change(id: string, change: (value: T) => T): Promise<T | undefined> {
+  async change(id: string, change: (value: T) => T): Promise<T | undefined> {
+    await this.#parts.claim.sure();
     return this.#parts.bucket.change(this.#key(id), change);
   }
 

@@ -111,7 +111,8 @@ export const drainWorker = operation({
 export const forgetWorker = operation({
   name: "adminForgetWorker",
   summary: "Forget a worker that will never come back",
-  description: "Its sandboxes are removed from the directory and no longer count against any limit.",
+  description:
+    "Its sandboxes are removed from the directory and no longer count against any limit. If its machine comes back, the worker refuses to start there; another machine can take over its id.",
   of: "worker",
   success: ok("The worker is forgotten.", ForgottenWorker, { id: ids.worker, message: "Worker forgotten", forgotten_sandboxes: 3 }),
   failures: { conflict: { when: "The worker is present.", message: "This worker is there; stop it first." } },

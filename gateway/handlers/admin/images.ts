@@ -6,7 +6,7 @@ import { errors } from "../../../shared/known-errors.ts";
 import type { ImageInfo, Images, ImagesQuery, RemovedImage } from "../../../shared/schemas/admin/fleet.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
-import type { WorkerRef } from "../../fleet/placement.ts";
+import { refOf, type WorkerRef } from "../../fleet/placement.ts";
 
 /** The images of all workers that are there, or of the one that the query names; the last used first. */
 export async function listImages(context: GatewayContext, { by, query }: Call<ImagesQuery, unknown>): Promise<Images> {
@@ -39,7 +39,7 @@ export async function removeImage(context: GatewayContext, { by, id, query }: Ca
 
 /** @throws {SandgateError} `not_found` */
 function asked({ workers }: GatewayContext, workerId: string | undefined): WorkerRef[] {
-  const present = workers.workers().map(({ peer, worker: { id } }) => ({ id, peer }));
+  const present = workers.workers().map(refOf);
   const meant = present.filter(({ id }) => workerId === undefined || id === workerId).sort((a, b) => (a.id < b.id ? -1 : 1));
   if (workerId !== undefined && meant.length === 0) throw errors.notFound("worker", workerId);
   return meant;

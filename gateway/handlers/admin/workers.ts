@@ -25,18 +25,25 @@ export async function drainWorker(context: GatewayContext, { by, id, body }: Cal
 }
 
 /**
- * Takes the sandboxes of a worker that is gone out of the directory, so that they count for nobody's limit.
+ * Takes the sandboxes of a worker that is gone out of the directory, so that they count for nobody's limit. Its machine cannot
+ * come back under this id; another one can use it.
  *
  * @throws {SandgateError} `conflict` when the worker is there, `not_found` when nothing is known of it
  */
-export async function forgetWorker(context: GatewayContext, { id }: Call<unknown, unknown>): Promise<ForgottenWorker> {
+export async function forgetWorker({ workers, claims, sandboxes }: GatewayContext, { id }: Call<unknown, unknown>): Promise<ForgottenWorker> {
+  const refuse = (): never => {
+    throw new SandgateError("conflict", "This worker is there; stop it first.");
+  };
   const refuseIfPresent = (): void => {
-    if (context.workers.has(id)) throw new SandgateError("conflict", "This worker is there; stop it first.");
+    if (workers.has(id)) refuse();
   };
   refuseIfPresent();
-  const count = await context.sandboxes.forgetWorker(id, refuseIfPresent);
-  if (count === 0) throw errors.notFound("worker", id);
-  return { id, message: "Worker forgotten", forgotten_sandboxes: count };
+  await claims.caughtUp();
+  const hasEntries = (await sandboxes.ofWorker(id)).length > 0;
+  if (!hasEntries && !claims.has(id)) throw errors.notFound("worker", id);
+  // First, so that nobody writes an entry anew after it was removed.
+  await claims.forget(id, refuse);
+  return { id, message: "Worker forgotten", forgotten_sandboxes: await sandboxes.forgetWorker(id, refuseIfPresent) };
 }
 
 function presentView(worker: WorkerPresence): Worker {

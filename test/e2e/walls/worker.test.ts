@@ -7,6 +7,7 @@ import { verbsOf } from "../../../shared/bus/contract/contract.ts";
 import { encodeJson } from "../../../shared/bus/messages.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import {
+  type Bucket,
   bucketStream,
   bucketSubject,
   buckets,
@@ -28,6 +29,10 @@ import { until } from "../../helpers/until.ts";
 
 const other = "another-worker";
 const all = Object.values(buckets);
+/** What a worker has in a bucket: its claim under its id, anything else under a name below it. */
+const keptUnder = (bucket: Bucket, worker: string, name: string): string => bucketSubject(bucket, bucket === buckets.workers ? worker : entryKey(worker, name));
+/** The names under which another worker is called. */
+const callNames = [other, `${other}.process`];
 /** With the rights of a gateway: what is really there, and what arrives. */
 
 const gateway = await fixture(connectBus(sharedStack().natsUrl, "walls-gateway"));
@@ -81,7 +86,7 @@ async function unplant(stream: string, subject: string): Promise<void> {
 
 test("reads accounts, keys, log-ins, browsers' sessions, kept answers, and other workers' entries", async () => {
   for (const bucket of all) {
-    const [stream, subject] = [bucketStream(bucket), bucketSubject(bucket, entryKey(other, "x"))];
+    const [stream, subject] = [bucketStream(bucket), keptUnder(bucket, other, "x")];
     const canary = await plant(stream, subject);
     const last = JSON.stringify({ last_by_subj: subject });
     const learnt = [
@@ -98,7 +103,7 @@ test("reads accounts, keys, log-ins, browsers' sessions, kept answers, and other
 
 test("hears what is written to any bucket, or to the store of layers", async () => {
   for (const bucket of all) {
-    const subject = bucketSubject(bucket, entryKey(other, "y"));
+    const subject = keptUnder(bucket, other, "y");
     assert.deepEqual(await hostile.overhears(bucketSubject(bucket, ">"), tell(subject)), [], bucket);
     await unplant(bucketStream(bucket), subject);
   }
@@ -115,7 +120,7 @@ test("writes an API key of its own into the bucket of keys", async () => {
 
 test("overwrites or deletes what is in any bucket under a key that is not its own", async () => {
   for (const bucket of all) {
-    const [stream, subject] = [bucketStream(bucket), bucketSubject(bucket, entryKey(other, "z"))];
+    const [stream, subject] = [bucketStream(bucket), keptUnder(bucket, other, "z")];
     const canary = await plant(stream, subject);
     await saysAnyhow(subject, "forged");
     assert.equal(await lastOf(stream, subject), canary, bucket);
@@ -148,19 +153,21 @@ test("has the storage send what it chose as an answer to another worker, into a 
 
 test("hears or answers the commands of another worker", async () => {
   for (const verb of verbsOf("worker")) {
-    assert.deepEqual(await hostile.overhears(callsTo("worker", other), tell(callSubject(verb, other))), [], verb);
+    for (const name of callNames) assert.deepEqual(await hostile.overhears(callsTo("worker", name), tell(callSubject(verb, name))), [], verb);
   }
   assert.deepEqual(await hostile.overhears("sandgate.worker.>", tell(callSubject("execute", other))), []);
   assert.deepEqual(await hostile.overhears(">", tell(callSubject("execute", other))), []);
 });
 
 test("gives another worker commands", async () => {
-  assert.deepEqual(
-    await arrives(callsTo("worker", other), async () => {
-      for (const verb of verbsOf("worker")) await saysAnyhow(callSubject(verb, other), "{}");
-    }),
-    [],
-  );
+  for (const name of callNames) {
+    assert.deepEqual(
+      await arrives(callsTo("worker", name), async () => {
+        for (const verb of verbsOf("worker")) await saysAnyhow(callSubject(verb, name), "{}");
+      }),
+      [],
+    );
+  }
 });
 
 test("hears the replies that gateways get", async () => {
@@ -250,7 +257,7 @@ test("looks at the server and at who else is connected", async () => {
   assert.deepEqual(await hostile.overhears("$SYS.>", async () => void (await (await connectBus(sharedStack().natsUrl, "walls-passer-by")).close())), []);
 });
 
-test("control: the worker writes, reads and deletes its own entries, and adds layers", async () => {
+test("control: the worker writes, reads and deletes its own entries, writes and reads its claim, and adds layers", async () => {
   for (const bucket of entryBuckets) {
     const subject = bucketSubject(bucket, entryKey(hostile.id, "control"));
     assert.equal((await hostile.learns(`${storePrefix}.${subject}`, "own")).length, 1);
@@ -258,6 +265,11 @@ test("control: the worker writes, reads and deletes its own entries, and adds la
     assert.deepEqual(await hostile.learns(`${storePrefix}.DIRECT.GET.${bucketStream(bucket)}.${subject}`), ["own"]);
     await unplant(bucketStream(bucket), subject);
   }
+  const claim = bucketSubject(buckets.workers, hostile.id);
+  const [claimed = ""] = await hostile.learns(`${storePrefix}.DIRECT.GET.${bucketStream(buckets.workers)}.${claim}`);
+  assert.match(claimed, /"home":/);
+  // As it is: the worker whose credentials these are goes on with it.
+  assert.equal((await hostile.learns(`${storePrefix}.${claim}`, claimed)).length, 1);
   const piece = layerSubjects.pieces(hostile.id, "layer_control", "a");
   assert.equal((await hostile.learns(`${storePrefix}.${piece}`, "bytes")).length, 1);
   await unplant(layerSubjects.stream, piece);

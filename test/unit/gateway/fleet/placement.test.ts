@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ableOf, rankWorkers } from "../../../../gateway/fleet/placement.ts";
+import { peers } from "../../../../shared/bus/subjects.ts";
 import { stricter } from "../../../../shared/schemas/sandboxes.ts";
 import { GiB, presentWorker as worker } from "../../../helpers/present-worker.ts";
 
@@ -32,6 +33,8 @@ test("the strictest of what a call, an account and the installation ask for hold
   assert.equal(stricter("standard", "strong", undefined), "strong");
 });
 
-test("a reference names the worker and its process", () => {
-  assert.deepEqual(rankWorkers([worker("a")]), [{ id: "a", peer: "peer-a" }]);
+test("a worker is called by its process, or by its id where its version knows nothing else", () => {
+  const peer = peers.worker("a", "p");
+  assert.deepEqual(rankWorkers([{ ...worker("a", { epoch: 1 }), peer }]), [{ id: "a", peer, name: "a.p" }]);
+  assert.deepEqual(rankWorkers([{ ...worker("a"), peer }]), [{ id: "a", peer, name: "a" }]);
 });

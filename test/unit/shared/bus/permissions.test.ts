@@ -21,9 +21,11 @@ const may = (list: readonly string[], subject: string): boolean => list.some((pa
 
 test("a worker hears every call to itself and none to another", () => {
   for (const verb of verbsOf("worker")) {
-    assert.ok(may(subscribe.allow, callSubject(verb, "w1")), verb);
-    for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, callSubject(verb, other)), verb);
-    assert.ok(!may(publish.allow, callSubject(verb, "w2")) && !may(publish.allow, callSubject(verb, "w1")), verb);
+    for (const own of ["w1", "w1.p"]) {
+      assert.ok(may(subscribe.allow, callSubject(verb, own)), verb);
+      for (const other of ["w2", "w", "w11"]) assert.ok(!may(subscribe.allow, callSubject(verb, own.replace("w1", other))), verb);
+      assert.ok(!may(publish.allow, callSubject(verb, own)) && !may(publish.allow, callSubject(verb, own.replace("w1", "w2"))), verb);
+    }
   }
   assert.equal(allow_responses.max, 1);
 });
@@ -64,6 +66,13 @@ test("a worker writes its own entries in the buckets of entries, and touches no 
   }
 });
 
+test("a worker writes and reads its own claim, and no other", () => {
+  const claimOf = (id: string): string => bucketSubject(buckets.workers, id);
+  const last = (id: string): string => `$JS.API.DIRECT.GET.${bucketStream(buckets.workers)}.${claimOf(id)}`;
+  assert.ok(may(storage, claimOf("w1")) && may(storage, last("w1")));
+  for (const other of ["w2", "w", "w11", "*", ">"]) assert.ok(!may(storage, claimOf(other)) && !may(storage, last(other)), other);
+});
+
 test("it adds layers under its own name alone", () => {
   assert.ok(may(storage, layerSubjects.record("w1", "layer_1")) && may(storage, layerSubjects.pieces("w1", "layer_1", "a")));
   assert.ok(!may(storage, layerSubjects.record("w2", "layer_1")) && !may(storage, layerSubjects.pieces("w2", "layer_1", "a")));
@@ -97,8 +106,8 @@ test("each worker has an account of its own for the storage, into which only its
     ],
   );
   for (const { service, accounts: sharing } of main.exports ?? []) {
-    if (service.includes(".w1.")) assert.deepEqual(sharing, ["STORE_w1"], service);
-    if (service.includes(".w2.")) assert.deepEqual(sharing, ["STORE_w2"], service);
+    if (/\.w1(\.|$)/.test(service)) assert.deepEqual(sharing, ["STORE_w1"], service);
+    if (/\.w2(\.|$)/.test(service)) assert.deepEqual(sharing, ["STORE_w2"], service);
   }
   assert.ok(accounts.STORE_w1?.imports?.every(({ service }) => !service.subject.includes("w2")));
 });

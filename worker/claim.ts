@@ -1,0 +1,129 @@
+/**
+ * This process's claim to its worker id. An id belongs to one machine, which has a random id of its own (`home`), and there to
+ * the process that was started last. Each start raises the epoch, so that a process that was cut off or stood still finds out
+ * that another has taken its place.
+ */
+import { WorkerClaim } from "../shared/bus/entries.ts";
+import { BucketWriter } from "../shared/bus/kv.ts";
+import type { Bus } from "../shared/bus/nats.ts";
+import { buckets } from "../shared/bus/subjects.ts";
+import { SandgateError } from "../shared/errors.ts";
+import { checker } from "../shared/schemas/validate.ts";
+import { every } from "../shared/util/background.ts";
+import type { Logger } from "../shared/util/log.ts";
+import type { Home } from "./identity.ts";
+import type { StallWatch } from "./stall.ts";
+
+const lookMs = 2_000;
+
+/** Who claims an id. */
+export interface Claimant {
+  readonly workerId: string;
+  readonly home: Home;
+  readonly peer: string;
+  readonly stalls: StallWatch;
+}
+
+/** The id is not this process's to use. Another start would find the same. */
+export class ClaimRefused extends Error {
+  override name = "ClaimRefused";
+}
+
+export class Claim {
+  readonly epoch: number;
+  readonly #bucket: BucketWriter<WorkerClaim>;
+  readonly #bus: Bus;
+  readonly #claimant: Claimant;
+  readonly #claimed: WorkerClaim;
+  #onLost: (why: string) => void = () => {};
+  /** How often the connection was lost. */
+  #outages = 0;
+  /** The doubts that a look has settled. */
+  #settled: number;
+
+  private constructor(bus: Bus, bucket: BucketWriter<WorkerClaim>, claimant: Claimant, claimed: WorkerClaim) {
+    this.#bus = bus;
+    this.#bucket = bucket;
+    this.#claimant = claimant;
+    this.#claimed = claimed;
+    this.epoch = claimed.epoch;
+    this.#settled = this.#doubts;
+    bus.onLost(() => this.#outages++);
+  }
+
+  /** Claims the id. @throws {ClaimRefused} when it is another machine's or was forgotten, {SandgateError} `unavailable`. */
+  static async take(bus: Bus, claimant: Claimant): Promise<Claim> {
+    const bucket = await BucketWriter.bind(bus, buckets.workers, checker(WorkerClaim));
+    const { workerId } = claimant;
+    for (;;) {
+      const claimed = await bucket.change(workerId, (found) => nextClaim(claimant, found));
+      if (claimed) return new Claim(bus, bucket, claimant, claimed);
+      const first = nextClaim(claimant, undefined);
+      if (await bucket.create(workerId, first)) return new Claim(bus, bucket, claimant, first);
+    }
+  }
+
+  /** Looks at the claim from now on. Returns a function that ends this. @param onLost is told why the id is no longer this process's */
+  watch(log: Logger, onLost: (why: string) => void): () => void {
+    this.#onLost = onLost;
+    const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#bus.connected && this.#look());
+    return () => clearInterval(timer);
+  }
+
+  /**
+   * Resolves when the id is this process's. Reads the claim only if another process may have taken it unseen: because the
+   * connection was lost, or this process stood still.
+   *
+   * @throws {SandgateError} `unavailable` when the claim cannot be read, or is lost.
+   */
+  async sure(): Promise<void> {
+    while (this.#settled < this.#doubts) await this.#look();
+  }
+
+  /** How often another process may have come without this one's knowledge. */
+  get #doubts(): number {
+    return this.#outages + this.#claimant.stalls.times;
+  }
+
+  async #look(): Promise<void> {
+    // What is read says nothing about a doubt that comes meanwhile: the answer may have lain there unread.
+    const doubts = this.#doubts;
+    const { workerId } = this.#claimant;
+    const found = await this.#bucket.read(workerId);
+    const lost = found && lossOf(workerId, this.#claimed, found);
+    if (lost !== undefined) {
+      this.#onLost(lost);
+      throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost) });
+    }
+    // The storage has lost it, as it has lost the entries, which are written again as well.
+    if (!found && !(await this.#bucket.create(workerId, this.#claimed))) throw new SandgateError("unavailable", "the worker's id is being claimed");
+    this.#settled = Math.max(this.#settled, doubts);
+  }
+}
+
+/** What a claim becomes by the start of a process. @throws {ClaimRefused}. */
+function nextClaim({ workerId, home, peer }: Claimant, found: WorkerClaim | undefined): WorkerClaim {
+  const isOwn = found === undefined || found.home === home.id;
+  if (isOwn && found?.forgotten_at_ms !== undefined) throw new ClaimRefused(wasForgotten(workerId, found.forgotten_at_ms));
+  if (!isOwn && found.forgotten_at_ms === undefined) throw new ClaimRefused(isAnothers(workerId, home, found));
+  return { home: home.id, epoch: (found?.epoch ?? 0) + 1, peer, claimed_at_ms: Date.now() };
+}
+
+/** Why a claim is lost; undefined if it is not. */
+function lossOf(workerId: string, own: WorkerClaim, found: WorkerClaim): string | undefined {
+  if (found.forgotten_at_ms !== undefined) return wasForgotten(workerId, found.forgotten_at_ms);
+  if (found.peer === own.peer) return undefined;
+  const where = found.home === own.home ? "" : " on another machine";
+  return `another process${where} has taken the place of this worker (${workerId}) on ${timeOf(found.claimed_at_ms)}`;
+}
+
+const wasForgotten = (workerId: string, atMs: number): string =>
+  `an operator has forgotten this worker (${workerId}) on ${timeOf(atMs)}; its sandboxes were given up. ` +
+  "To use this machine again, move the worker's folder aside: it then begins as a new one";
+
+const isAnothers = (workerId: string, { file }: Home, { home, claimed_at_ms }: WorkerClaim): string =>
+  `the worker id ${workerId} is used by another machine, since ${timeOf(claimed_at_ms)}. Give this machine another SANDGATE_WORKER_ID; ` +
+  `if the other one will never come back, run "sandgate-admin forget ${workerId}"; ` +
+  `if this is that machine and its files were lost, write ${home} into ${file}`;
+
+const timeOf = (ms: number): string => new Date(ms).toISOString();
