@@ -16,7 +16,7 @@ export function describeWorker({
   pool,
   replicator,
   phase,
-}: WorkerContext): Omit<Presence, "peer"> {
+}: WorkerContext): Omit<Presence, "peer" | "host"> {
   const hasRoom = sandboxes.size < config.sandboxesMax && usage.host.memoryFreeBytes >= config.memoryFloorBytes;
   return {
     worker: {

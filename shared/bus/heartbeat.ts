@@ -24,6 +24,8 @@ export type WorkerMetrics = Static<typeof WorkerMetrics>;
 export const Presence = Type.Object({
   peer: Peer,
   gone: Type.Optional(Type.Boolean()),
+  /** The name of its machine. */
+  host: Type.Optional(Type.String()),
   /** Set by gateways, which share out the limits of keys among themselves. */
   gateway: Type.Optional(Type.Literal(true)),
   worker: Type.Optional(

@@ -1,9 +1,10 @@
 /**
  * Heartbeats: who is there, and who has gone. A peer that misses a beat is asked for: the bus knows at once that nobody is
- * there any more, so that who is gone is known as gone within three seconds. One that is connected and says nothing may only be
- * slow, on a machine without a CPU to spare: after three beats it gets no new work, and it is gone when it has been silent for
- * longer than any load explains.
+ * there any more, so that who is gone is known as gone within three seconds. So is one on another machine that says nothing,
+ * because that machine may be cut off. On the same machine it may only be slow, like everything there that wants a CPU: after
+ * three beats it gets no new work, and it is gone when it has been silent for longer than any load explains.
  */
+import { hostname } from "node:os";
 import { SandgateError } from "../errors.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
@@ -15,12 +16,16 @@ import type { Bus } from "./nats.ts";
 import { peerOfPresence, peers, subjects, workerOfPeer } from "./subjects.ts";
 
 const beatMs = 1_000;
-/** A peer that says nothing for so long is asked for, at the next beat of this process, which may be a second later. */
+/** How often silences are measured. */
+const checkMs = 250;
+/** A peer that says nothing for so long is asked for. */
 const askAfterMs = 1_700;
 /** A peer that says nothing for so long is silent. */
 const silentAfterMs = 3_500;
-/** The longest silence of a peer that is connected: it was stopped, hangs, or its machine is lost. */
+/** The longest silence of a peer that is connected: it was stopped or hangs. */
 const goneAfterMs = 10_000;
+/** The same on another machine, which may be cut off. With a check and the beat before it, this is within three seconds. */
+const elsewhereGoneAfterMs = 2_700;
 const checkPresence = messageChecker(PresenceSchema, "a heartbeat");
 
 interface Known {
@@ -29,7 +34,7 @@ interface Known {
   isAskedFor: boolean;
 }
 
-type Describe = () => Omit<Presence, "peer">;
+type Describe = () => Omit<Presence, "peer" | "host">;
 
 export class PeerWatch {
   readonly peer: string;
@@ -40,7 +45,9 @@ export class PeerWatch {
   readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
   readonly #awaited = new Set<{ readonly peer: string; readonly fail: (error: SandgateError) => void }>();
+  readonly #host = hostname();
   #timer: NodeJS.Timeout | undefined;
+  #checks: NodeJS.Timeout | undefined;
   #checkedAtMs = Date.now();
   #version = 0;
 
@@ -59,7 +66,8 @@ export class PeerWatch {
   /** Makes this process known. @param describe what each of its beats says */
   start(describe: Describe): void {
     this.#describe = describe;
-    this.#timer = every(beatMs, this.#log, "a heartbeat failed", () => this.#tick());
+    this.#timer = every(beatMs, this.#log, "a heartbeat failed", () => this.beat());
+    this.#checks = every(checkMs, this.#log, "heartbeats could not be checked", () => this.#check());
     this.beat();
   }
 
@@ -111,12 +119,13 @@ export class PeerWatch {
 
   /** Tells the others about this process now instead of at the next beat. */
   beat(): void {
-    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, ...this.#describe?.() });
+    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, host: this.#host, ...this.#describe?.() });
   }
 
   /** Tells the others that this process leaves. */
   leave(): void {
     clearInterval(this.#timer);
+    clearInterval(this.#checks);
     this.#timer = undefined;
     this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, gone: true });
   }
@@ -159,15 +168,15 @@ export class PeerWatch {
     return worker ? [...this.present()].filter((other) => other.worker?.id === worker.id && other.peer !== peer) : [];
   }
 
-  #tick(): void {
-    this.beat();
+  #check(): void {
     const now = Date.now();
     // If this process was itself stopped or starved, the silence says nothing about the others.
-    if (now - this.#checkedAtMs > 2 * beatMs) this.#grace();
+    if (now - this.#checkedAtMs > beatMs) this.#grace();
     this.#checkedAtMs = now;
     if (!this.#bus.connected) return;
     for (const [peer, known] of [...this.#peers]) {
-      if (now - known.seenAtMs > goneAfterMs) this.#drop(peer);
+      const isElsewhere = known.presence.host !== undefined && known.presence.host !== this.#host;
+      if (now - known.seenAtMs > (isElsewhere ? elsewhereGoneAfterMs : goneAfterMs)) this.#drop(peer);
       else if (now - known.seenAtMs > askAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
     }
   }

@@ -16,6 +16,7 @@ const gateway = (number: number): Client => new Client((...argv) => network.run(
 const [first, further] = [gateway(1), gateway(3)];
 const volume = `SANDGATE_VOLUME=${volumeDir}`;
 const everywhere = "SANDGATE_HOST=0.0.0.0";
+const grace = "SANDGATE_WORKER_GRACE_MS=8000";
 
 /** The word at the end of the line to paste. */
 const token = async (...options: string[]): Promise<string> => (await one.run("sandgate-admin", "join-token", ...options)).trim().split(" ").at(-1) ?? "";
@@ -29,7 +30,7 @@ let there = "";
 test("a machine joins only where the NATS server can be reached", async () => {
   await one.install([], [volume, everywhere]);
   await assert.rejects(one.run("sandgate-admin", "join-token"), /SANDGATE_NATS_HOST/);
-  await one.shell(`echo SANDGATE_NATS_HOST=${Network.address(1)} >> /etc/sandgate/sandgate.env; ${programDir}/systemd/install`);
+  await one.shell(`(echo SANDGATE_NATS_HOST=${Network.address(1)}; echo ${grace}) >> /etc/sandgate/sandgate.env; ${programDir}/systemd/install`);
   await assert.rejects(two.run(`${programDir}/systemd/install`, "--role", "worker"), /join-token/);
   await assert.rejects(two.run(`${programDir}/systemd/install`, "--join", "sgj_e30"), /whole word/);
 });
@@ -61,12 +62,14 @@ test("a further gateway joins, and serves the sandboxes of all workers", async (
   );
 });
 
-test("a machine that is cut off is told to clients as lost, and its sandboxes go on when it is back", async () => {
+test("a machine that is cut off is told to clients as lost, and its sandboxes go on when it is back", async (context) => {
   await first.output(there, "(while :; do echo tick >> /root/ticks; sleep 0.2; done) > /dev/null 2>&1 &");
   const stream = further.text(`/v1/sandboxes/${there}/execute_async`, { command: "while :; do echo tick; sleep 1; done" });
   await until("it runs", async () => (await first.output(there, "pgrep -fc 'sleep 1' || true")) !== "0\n");
   await network.cable(2, "down");
+  const cutAtMs = performance.now();
   assert.match((await stream).trim().split("\n").at(-1) ?? "", /"code":"worker_lost"/);
+  context.diagnostic(`told after ${Math.round(performance.now() - cutAtMs)} ms`);
   const { error } = await first.call(`/v1/sandboxes/${there}/execute`, { command: "true" });
   assert.equal(error?.code, "unavailable");
   const elsewhere = await further.create();
@@ -74,6 +77,17 @@ test("a machine that is cut off is told to clients as lost, and its sandboxes go
   await network.cable(2, "up");
   const before = Number(await until("it is back", () => first.output(there, "wc -l < /root/ticks"), 60_000));
   await until("its programs go on", async () => Number(await first.output(there, "wc -l < /root/ticks")) > before);
+});
+
+test("the sandboxes of a machine without power become errors, and come back with it", async () => {
+  await two.cutPower();
+  type Shown = { status: string; error?: string };
+  const shown = (): Promise<Shown> => first.call<Shown>(`/v1/sandboxes/${there}`) as Promise<Shown>;
+  const lost = await until("the grace time is over", async () => (await shown()).status === "error" && shown(), 30_000);
+  assert.match(lost.error ?? "", /worker is gone/);
+  await two.boot();
+  assert.equal(await until("the sandbox answers", () => first.output(there, "cat /root/kept"), 90_000), "kept\n");
+  assert.equal((await shown()).status, "running");
 });
 
 test("a member that is taken back is disconnected, and is told why", async () => {
@@ -84,5 +98,12 @@ test("a member that is taken back is disconnected, and is told why", async () =>
     async () => (await network.run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", `http://${Network.address(3)}:8080/readyz`)) === "503",
     30_000,
   );
+  assert.equal(await first.output(there, "cat /root/kept"), "kept\n");
+});
+
+test("a machine with the token of another is refused", async () => {
+  await three.run(`${programDir}/systemd/install`, "--remove", "--purge");
+  await assert.rejects(three.install(["--join", workerToken], [volume]), /Not all services are ready/);
+  assert.match(await three.run("journalctl", "-t", "sandgate-worker", "-o", "cat"), /is used by another machine/);
   assert.equal(await first.output(there, "cat /root/kept"), "kept\n");
 });
