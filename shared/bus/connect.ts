@@ -20,12 +20,16 @@ export interface BusAccess {
   readonly storePrefix?: string;
 }
 
+const serversOf = (url: string): URL[] => url.split(",").map((item) => new URL(item.trim()));
+
+/** The servers of a URL without what they are logged in to with. @param url as `Bus.connect` has it. */
+export const hostsOf = (url: string): string[] => serversOf(url).map(({ host }) => host);
+
 /** Connects, waits for a server that is not there yet, and connects again for ever. @param url as `Bus.connect` has it. */
 export function openConnection(url: string, name: string, { nkey, inbox, ca }: BusAccess): Promise<NatsConnection> {
-  const servers = url.split(",").map((item) => new URL(item.trim()));
-  const first = servers[0];
+  const first = serversOf(url)[0];
   return connect({
-    servers: servers.map((server) => server.host),
+    servers: hostsOf(url),
     name,
     ...(first?.username ? { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) } : {}),
     ...(nkey ? { authenticator: nkeyAuthenticator(nkey) } : {}),

@@ -4,7 +4,7 @@ import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { pause } from "../waiting.ts";
-import { type BusAccess, openConnection } from "./connect.ts";
+import { type BusAccess, hostsOf, openConnection } from "./connect.ts";
 import { busLost, inTime, unanswered } from "./failures.ts";
 import { decodeJson, encodeJson } from "./messages.ts";
 import { subjects } from "./subjects.ts";
@@ -14,6 +14,8 @@ type Listener = () => void;
 
 /** How long NATS keeps a question whose answer is not waited for any more, beyond twice its time. */
 const keptMs = 10_000;
+/** How long a first connection takes before it is worth a line in the log, and then another one. */
+const patienceMs = 10_000;
 /** How long a subscription that has ended is left alone. */
 const resubscribeMs = 1_000;
 /** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
@@ -43,8 +45,13 @@ export class Bus {
    * @param url `nats://[user:password@]host:port`, or several separated by commas.
    */
   static async connect(url: string, name: string, log: Logger, access: BusAccess = {}): Promise<Bus> {
-    const connection = await openConnection(url, name, access);
-    return new Bus(connection, log, access.storePrefix ?? "");
+    const servers = hostsOf(url);
+    const waiting = setInterval(() => log.warn({ servers }, "no NATS server answers; still trying"), patienceMs);
+    try {
+      return new Bus(await openConnection(url, name, access), log, access.storePrefix ?? "");
+    } finally {
+      clearInterval(waiting);
+    }
   }
 
   /** Under which name this process writes to a subject of the storage. */

@@ -16,6 +16,7 @@ import { type Choice, choiceOf, refuseAlone, refuseOtherChoice } from "../fleet/
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
 import { urlOf } from "../supervisor/banner.ts";
+import { parsePinoLine } from "../supervisor/log-line.ts";
 import { commands, commandsDir, kernelSettings, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
 import { removal } from "./removal.ts";
 
@@ -28,7 +29,8 @@ const unitOf: Readonly<Record<PartName, string>> = {
   worker: "sandgate-worker.service",
   gateway: "sandgate-gateway@1.service",
 };
-const readyMs = 60_000;
+const readyMs = 120_000;
+const linesShown = 5;
 const saidMs = 2_000;
 const usage = `sudo systemd/install [OPTIONS]
 
@@ -111,12 +113,21 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
   } finally {
     clearInterval(shown);
   }
-  await systemctl("start", "sandgate.target");
+  // Units are ready when their parts say so, which they may never do.
+  await systemctl("start", "--no-block", "sandgate.target");
   const config = loadConfig(await settingsOf());
   const units = Object.entries(unitOf).flatMap(([part, unit]) => (runsHere(config, part as PartName) ? [unit] : []));
   const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
-  if (await until(areActive, { timeoutMs: readyMs, pollMs: 200 })) return;
-  throw new StartFailure(`Not all services are ready after ${readyMs / 1_000} s; see: systemctl status 'sandgate*', journalctl ${logs}`);
+  const haveFailed = (): Promise<boolean> => succeeds(["systemctl", "is-failed", "--quiet", ...units]);
+  await until(async () => (await areActive()) || (await haveFailed()), { timeoutMs: readyMs, pollMs: 200 });
+  if (await areActive()) return;
+  const said = await run(["journalctl", "-t", "sandgate-worker", "-t", "sandgate-gateway", "--output=cat", "--no-pager", "--since=-3min"]).catch(() => "");
+  const complaints = said
+    .split("\n")
+    .map(parsePinoLine)
+    .filter(({ severity }) => severity === "warn" || severity === "error");
+  const last = complaints.slice(-linesShown).map(({ text }) => `\n  ${text}`);
+  throw new StartFailure(`Not all services are ready; see: systemctl status 'sandgate*', journalctl ${logs}${last.join("")}`);
 }
 
 /** @throws {StartFailure} if it does not fit what this machine is */

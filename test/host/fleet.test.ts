@@ -37,7 +37,7 @@ test("a machine joins only where the NATS server can be reached", async () => {
 
 test("a further worker joins with one line, and gets sandboxes", async () => {
   // Reached by a name, which the server's certificate does not know.
-  await two.shell(`echo "${Network.address(1)} control.example" >> /etc/hosts`);
+  for (const machine of [two, three]) await machine.shell(`echo "${Network.address(1)} control.example" >> /etc/hosts`);
   workerToken = await token("--address", "control.example");
   assert.match(await two.install(["--join", workerToken], [volume]), /The worker wk_\w+ runs/);
   await until("both workers", async () => (await workers()).filter(({ present }) => present).length === 2);
@@ -103,7 +103,6 @@ test("a member that is taken back is disconnected, and is told why", async () =>
 
 test("a machine with the token of another is refused", async () => {
   await three.run(`${programDir}/systemd/install`, "--remove", "--purge");
-  await assert.rejects(three.install(["--join", workerToken], [volume]), /Not all services are ready/);
-  assert.match(await three.run("journalctl", "-t", "sandgate-worker", "-o", "cat"), /is used by another machine/);
+  await assert.rejects(three.install(["--join", workerToken], [volume]), /is used by another machine/);
   assert.equal(await first.output(there, "cat /root/kept"), "kept\n");
 });
