@@ -6,7 +6,7 @@ import { processOfWorker } from "../shared/bus/subjects.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";
-import { listImages, removeImage, setCordoned } from "./handlers/operations.ts";
+import { forgetAccount, listImages, removeImage, setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
 import { deleteSnapshot, restore, snapshot } from "./handlers/snapshot.ts";
@@ -24,6 +24,7 @@ const handlers: Handlers = {
   status,
   logs,
   drain: setCordoned,
+  forgetAccount,
   images: listImages,
   removeImage,
   snapshot,

@@ -6,7 +6,8 @@ import type { Logger } from "../../shared/util/log.ts";
 import type { Base } from "../base.ts";
 import { Authenticator } from "./auth.ts";
 import { BrowserSessions } from "./browser-sessions.ts";
-import { hashKey, KeyUses, keyPrefix } from "./keys.ts";
+import { forgetKey, hashKey, KeyUses, keyPrefix } from "./keys.ts";
+import { loginKeyOf } from "./login-attempts.ts";
 import { Passwords } from "./passwords.ts";
 import { openRecords, type Records } from "./records.ts";
 
@@ -50,6 +51,14 @@ export async function bootstrap(config: Config, { accounts, keys }: Records, log
   if (known && known.revoked_at_ms === undefined) return;
   await keys.put(hash, { id: known?.id ?? newId("key"), account_id: adminId, name: "bootstrap", prefix: keyPrefix(apiKey), created_at_ms: now });
   log.info({ event: "key_created", account: adminId }, "the bootstrap key is in place");
+}
+
+/** Removes an account that has nothing left: its keys, its login, its browsers, and last the account itself. */
+export async function forgetAccount(records: Records, { id, email }: AccountRecord): Promise<void> {
+  for (const [hash, key] of [...records.keys.entries()]) if (key.account_id === id) await forgetKey(records, hash, key);
+  if (email) await records.logins.delete(loginKeyOf(email));
+  for (const [session, { account_id }] of [...records.sessions.entries()]) if (account_id === id) await records.sessions.delete(session);
+  await records.accounts.delete(id);
 }
 
 /** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */

@@ -1,6 +1,6 @@
 /** The route table: the only declaration of each path. Method, path, input, docs, handler, access. */
 import { KeyBody, LogInBody, OwnKeysQuery, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
-import { AccountChange, AccountsQuery, KeyChange, KeysQuery } from "../../shared/schemas/admin/accounts.ts";
+import { AccountChange, AccountsQuery, KeyChange, KeysQuery, PasswordReset } from "../../shared/schemas/admin/accounts.ts";
 import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
 import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
 import { PageQuery } from "../../shared/schemas/fields.ts";
@@ -18,7 +18,7 @@ import * as sandboxes from "../docs/operations/sandboxes.ts";
 import * as sessions from "../docs/operations/sessions.ts";
 import * as snapshots from "../docs/operations/snapshots.ts";
 import { endKey, getAccount, getUsage, listKeys, makeKey } from "../handlers/account.ts";
-import { changeAccount, getAnyAccount, listAccounts } from "../handlers/admin/accounts.ts";
+import { changeAccount, deleteAccount, getAnyAccount, listAccounts, resetPassword } from "../handlers/admin/accounts.ts";
 import { listImages, removeImage } from "../handlers/admin/images.ts";
 import { changeKey, endAnyKey, listAllKeys } from "../handlers/admin/keys.ts";
 import { deleteAnySandbox, listAllSandboxes } from "../handlers/admin/sandboxes.ts";
@@ -78,6 +78,8 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/admin/accounts", queryOf(AccountsQuery), admin.listAccounts, listAccounts, forOperators),
   route("GET", "/v1/admin/accounts/:id", nothing, admin.getAccount, getAnyAccount, forOperators),
   route("POST", "/v1/admin/accounts/:id", bodyOf(AccountChange), admin.changeAccount, changeAccount, forOperators),
+  route("POST", "/v1/admin/accounts/:id/password", bodyOf(PasswordReset), admin.resetPassword, resetPassword, forOperators),
+  route("DELETE", "/v1/admin/accounts/:id", nothing, admin.deleteAccount, deleteAccount, forOperators),
   route("GET", "/v1/admin/keys", queryOf(KeysQuery), admin.listKeys, listAllKeys, forOperators),
   route("POST", "/v1/admin/keys/:id", bodyOf(KeyChange), admin.changeKey, changeKey, forOperators),
   route("DELETE", "/v1/admin/keys/:id", nothing, admin.endKey, endAnyKey, forOperators),

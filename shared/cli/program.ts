@@ -37,7 +37,7 @@ function addAdmin(all: Command): void {
     .option("--json", "print the API's JSON")
     .option("--url <url>", "the gateway (default: SANDGATE_URL, else the one on this machine)")
     .option("--key-file <file>", "a file with an operator's API key (default: SANDGATE_API_KEY, else the key of this machine's installation)")
-    .option("-y, --yes", "do not ask; required by suspend, revoke, forget, delete and images rm without a terminal")
+    .option("-y, --yes", "do not ask; required by suspend, revoke, forget, delete, password, delete-account, images rm and members rm without a terminal")
     .addHelpText("after", adminHelp);
   addAccountCommands(admin);
   addKeyCommands(admin);

@@ -50,6 +50,16 @@ class AdminAccounts extends AdminCalls {
   change(id: string, change: Api.AccountChange, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
     return this.send(of("accounts", id), change, options);
   }
+
+  /** Sets a password, or one that the server makes up and answers with, and ends all logins of the account's browsers. */
+  resetPassword(id: string, reset: Api.PasswordReset = {}, options: CallOptions = {}): Promise<Api.AdminNewPassword> {
+    return this.send(`${of("accounts", id)}/password`, reset, options);
+  }
+
+  /** Deletes an account with its sandboxes, snapshots, keys and logs. Can be repeated after a failure. */
+  delete(id: string, options: CallOptions = {}): Promise<Api.DeletedAccount> {
+    return this.drop(of("accounts", id), options);
+  }
 }
 
 /** `client.admin.keys`. */

@@ -4,7 +4,17 @@ import type { Pagination } from "../schemas/fields.ts";
 import type { UploadResult } from "../schemas/files.ts";
 
 export type { AccountUsage, ApiKey, CurrentAccount as Account } from "../schemas/accounts.ts";
-export type { AccountChange, AdminAccount, AdminAccountWithKeys, AdminApiKey, AdminRevokedApiKey, KeyChange } from "../schemas/admin/accounts.ts";
+export type {
+  AccountChange,
+  AdminAccount,
+  AdminAccountWithKeys,
+  AdminApiKey,
+  AdminNewPassword,
+  AdminRevokedApiKey,
+  DeletedAccount,
+  KeyChange,
+  PasswordReset,
+} from "../schemas/admin/accounts.ts";
 export type {
   AdminDeletedSandbox,
   AdminSandbox,

@@ -10,7 +10,7 @@ const Email = Type.String({
   maxLength: 300,
   takes: "an e-mail address of at most 254 characters, such as name@example.com",
 });
-const Password = Type.String({ description: "A password for the web page.", minLength: 10, maxLength: 200, takes: "a string of 10 to 200 characters" });
+export const Password = Type.String({ description: "A password for the web page.", minLength: 10, maxLength: 200, takes: "a string of 10 to 200 characters" });
 /** Accepts any text that could have been a password, so that a wrong one gets the answer for wrong passwords. */
 const PasswordTry = Type.String({ description: "The current password.", maxLength: 1_000, takes: "a string of at most 1000 characters" });
 export const DisplayName = Type.String({

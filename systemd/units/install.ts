@@ -117,7 +117,9 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
   await systemctl("start", "--no-block", "sandgate.target");
   const config = loadConfig(await settingsOf());
   const units = Object.entries(unitOf).flatMap(([part, unit]) => (runsHere(config, part as PartName) ? [unit] : []));
-  const areActive = (): Promise<boolean> => succeeds(["systemctl", "is-active", "--quiet", ...units]);
+  // systemctl takes several units, and is content with one that is active.
+  const areActive = async (): Promise<boolean> =>
+    !(await Promise.all(units.map((unit) => succeeds(["systemctl", "is-active", "--quiet", unit])))).includes(false);
   const haveFailed = (): Promise<boolean> => succeeds(["systemctl", "is-failed", "--quiet", ...units]);
   await until(async () => (await areActive()) || (await haveFailed()), { timeoutMs: readyMs, pollMs: 200 });
   if (await areActive()) return;

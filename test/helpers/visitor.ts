@@ -35,7 +35,7 @@ export class Visitor {
   /** What must never be seen in a log. */
   readonly secrets: Set<string>;
   readonly email = `ada-${randomBytes(6).toString("hex")}@example.com`;
-  readonly password = `secret ${randomBytes(12).toString("hex")}`;
+  password = `secret ${randomBytes(12).toString("hex")}`;
   address = `198.18.${Math.floor(++visitors / 250)}.${1 + (visitors % 250)}`;
   /** Of the session. */
   cookie = "";

@@ -1,4 +1,4 @@
-/** The calls of operators: `drain`, `images` and `removeImage`. */
+/** The calls of operators: `drain`, `forgetAccount`, `images` and `removeImage`. */
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { WorkerContext } from "../context.ts";
@@ -8,6 +8,12 @@ export async function setCordoned({ store, peers, log }: WorkerContext, { on, re
   await store.setCordoned(on);
   peers.beat();
   log.warn({ event: "worker_drain", on, request_id }, on ? "the worker takes no new sandboxes" : "the worker takes sandboxes again");
+  return {};
+}
+
+/** Replies when nothing of the account's log is left here. */
+export async function forgetAccount({ store }: WorkerContext, { account_id }: Request<"forgetAccount">): Promise<object> {
+  await store.log.forget(account_id);
   return {};
 }
 

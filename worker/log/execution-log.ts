@@ -118,6 +118,12 @@ export class ExecutionLog {
     return this.#rows.total(scope);
   }
 
+  /** Removes all rows of an account, which runs nothing any more. */
+  async forget(accountId: string): Promise<void> {
+    await this.#committed;
+    await this.#inSteps(() => this.#rows.removeOldest({ accountId }, { most: stepRows }));
+  }
+
   /** Entries of executions that were running when the worker last stopped. */
   unfinished(): LogEntry[] {
     return this.#rows.running();

@@ -1,5 +1,13 @@
 /** Calls for operators of the installation. */
-import { AdminAccountPage, AdminAccountWithKeys, AdminApiKey, AdminApiKeyPage, AdminRevokedApiKey } from "../../../shared/schemas/admin/accounts.ts";
+import {
+  AdminAccountPage,
+  AdminAccountWithKeys,
+  AdminApiKey,
+  AdminApiKeyPage,
+  AdminNewPassword,
+  AdminRevokedApiKey,
+  DeletedAccount,
+} from "../../../shared/schemas/admin/accounts.ts";
 import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noSuch } from "../failures.ts";
@@ -39,6 +47,42 @@ export const changeAccount = operation({
     conflict: {
       when: "The caller would lose its own operator access.",
       message: "You cannot suspend your own account or stop being an operator; another operator can do that.",
+    },
+  },
+});
+
+export const resetPassword = operation({
+  name: "adminResetPassword",
+  summary: "Set the password of any account",
+  description: "Without `password`, the server makes one up. All browsers of the account are logged out; its keys stay.",
+  of: "account",
+  body: {},
+  success: ok("The new password.", AdminNewPassword, {
+    id: ids.account,
+    email: "ann@example.com",
+    password: "wV3kq0bS1x7yT2mPz8Qd",
+    message: "Password changed; all browsers of this account are logged out",
+  }),
+  failures: {
+    conflict: {
+      when: "The account has no e-mail address, so nobody logs in to it.",
+      message: "This account has no e-mail address, so it has no password either.",
+    },
+  },
+});
+
+export const deleteAccount = operation({
+  name: "adminDeleteAccount",
+  summary: "Delete any account",
+  description:
+    "With its sandboxes, snapshots, keys, logins and command logs. The account is suspended first. If something cannot be deleted, for example because a worker is away, the account stays suspended, and the call can be repeated.",
+  of: "account",
+  success: ok("The account is gone.", DeletedAccount, { id: ids.account, message: "Account deleted", deleted_sandboxes: 2, deleted_snapshots: 1 }),
+  failures: {
+    conflict: { when: "It is the caller's own account, or the first one.", message: "You cannot delete your own account; another operator can do that." },
+    unavailable: {
+      when: "Not everything could be deleted.",
+      message: "The account is suspended, but 1 of its sandboxes and snapshots could not be deleted; try again. The first: the worker is gone or restarting",
     },
   },
 });

@@ -1,15 +1,33 @@
 /** The operator's calls about accounts. */
 
+import { randomBytes } from "node:crypto";
 import { SandgateError } from "../../../shared/errors.ts";
-import type { AccountChange, AccountsQuery, AdminAccount, AdminAccountPage, AdminAccountWithKeys } from "../../../shared/schemas/admin/accounts.ts";
-import type { AccountRecord } from "../../../shared/schemas/records.ts";
+import type {
+  AccountChange,
+  AccountsQuery,
+  AdminAccount,
+  AdminAccountPage,
+  AdminAccountWithKeys,
+  AdminNewPassword,
+  DeletedAccount,
+  PasswordReset,
+} from "../../../shared/schemas/admin/accounts.ts";
+import type { AccountRecord, LoginRecord } from "../../../shared/schemas/records.ts";
 import { isolationOf } from "../../../shared/schemas/sandboxes.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
+import { adminId, forgetAccount } from "../../accounts/accounts.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
+import { loginKeyOf } from "../../accounts/login-attempts.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
+import { refOf } from "../../fleet/placement.ts";
+import { deleteOne } from "../sandboxes.ts";
+import { deleteAll, removeSnapshot } from "../snapshots.ts";
 import { accountView, paginate } from "../views.ts";
 import { adminKeyView } from "./keys.ts";
+
+/** Of a password that is made up: 20 characters. */
+const passwordBytes = 15;
 
 /** How many of something each account has. */
 type Counts = ReadonlyMap<string, number>;
@@ -45,6 +63,49 @@ export async function changeAccount(context: GatewayContext, call: Call<unknown,
   if (!changed) throw accountNotFound(id);
   return withKeys(context, changed);
 }
+
+/** Changes the password and logs all browsers out. @throws {SandgateError} `not_found`, `conflict` for an account without an address. */
+export async function resetPassword(context: GatewayContext, { id, body }: Call<unknown, PasswordReset>): Promise<AdminNewPassword> {
+  const { records, passwords } = context;
+  const account = await records.accounts.find(checkedId(id));
+  if (!account) throw accountNotFound(id);
+  const { email } = account;
+  const madeUp = body.password === undefined ? { password: randomBytes(passwordBytes).toString("base64url") } : {};
+  const password = await passwords.hash(body.password ?? madeUp.password ?? "");
+  const change = (record: LoginRecord): LoginRecord => ({ ...record, password, password_version: record.password_version + 1, changed_at_ms: Date.now() });
+  if (!email || !(await records.logins.change(loginKeyOf(email), change)))
+    throw new SandgateError("conflict", "This account has no e-mail address, so it has no password either.");
+  return { id, email, ...madeUp, message: "Password changed; all browsers of this account are logged out" };
+}
+
+/**
+ * Deletes an account with all that is its own. It is suspended first, so that nothing is added meanwhile.
+ *
+ * @throws {SandgateError} `not_found`; `conflict` for the caller's own and the first account; `unavailable` when something is left
+ */
+export async function deleteAccount(context: GatewayContext, { by, caller, id }: Call<unknown, unknown>): Promise<DeletedAccount> {
+  const { records, sandboxes, snapshots, workers } = context;
+  if (id === caller.account.id) throw new SandgateError("conflict", "You cannot delete your own account; another operator can do that.");
+  if (id === adminId) throw new SandgateError("conflict", "The first account cannot be deleted: it belongs to the installation itself.");
+  const account = await records.accounts.change(checkedId(id), (found) => ({ ...found, suspended: true }));
+  if (!account) throw accountNotFound(id);
+  await Promise.all([sandboxes.caughtUp(), snapshots.caughtUp(), records.keys.caughtUp(), records.sessions.caughtUp()]);
+  const theirs = { ...by, account_id: id };
+  const boxes = await deleteAll("sandbox", sandboxes.ofAccount(id), (entry) => deleteOne(context, theirs, entry));
+  const images = await deleteAll("snapshot", snapshots.ofAccount(id), (entry) => removeSnapshot(context, theirs, entry));
+  const left = [...(boxes.errors ?? []), ...(images.errors ?? [])];
+  if (left[0]) throw somethingLeft(left.length, left[0].error);
+  // The log of a worker that is away is removed there when it has grown old.
+  await Promise.all(workers.workers().map((worker) => workers.call(refOf(worker), "forgetAccount", theirs)));
+  await forgetAccount(records, account);
+  return { id, message: "Account deleted", deleted_sandboxes: boxes.deleted_count, deleted_snapshots: images.deleted_count };
+}
+
+const somethingLeft = (count: number, first: string): SandgateError =>
+  new SandgateError(
+    "unavailable",
+    `The account is suspended, but ${count} of its sandboxes and snapshots could not be deleted; try again. The first: ${first}`,
+  );
 
 function changedAccount(account: AccountRecord, { tier, limits, suspended, operator, isolation }: AccountChange): AccountRecord {
   const { limits: former, ...rest } = account;

@@ -17,6 +17,8 @@ export type ImageEntry = Static<typeof ImageEntry>;
 export const operatorCalls = {
   /** Whether the worker takes new sandboxes; kept over its restarts. */
   drain: { request: Type.Object({ request_id: Id, on: Type.Boolean() }), reply: Empty, timeoutMs: 10_000 },
+  /** Removes the command log of an account. */
+  forgetAccount: { request: Type.Object({ request_id: Id, account_id: Id }), reply: Empty, timeoutMs: 60_000 },
   /** What is in the image store of a worker. */
   images: { request: Type.Object({ request_id: Id }), reply: Type.Object({ images: Type.Array(ImageEntry) }), timeoutMs: 30_000 },
   /** Removes an image that nothing needs. */

@@ -1,4 +1,4 @@
-/** accounts, account, set, suspend, resume. */
+/** accounts, account, set, suspend, resume, password, delete-account. */
 import type { Command } from "commander";
 import type { AdminAccount } from "../../client/types.ts";
 import type { Isolation } from "../../schemas/sandboxes.ts";
@@ -54,6 +54,24 @@ async function setSuspended(task: AdminTask, name: string, suspended: boolean): 
   out.show(account, () => out.text(`${nameOf(account)} ${suspended ? "is suspended" : "is active again"}.`));
 }
 
+async function resetPassword(task: AdminTask, _options: AdminOptions, name: string): Promise<void> {
+  await task.confirm(`Give ${name} a new password? All of its browsers are logged out.`);
+  const { client, out } = task;
+  const answer = await client.admin.accounts.resetPassword(await accountId(task, name));
+  out.show(answer, () => {
+    out.text(`${answer.email} logs in with this password from now on, and can change it on the web page:`);
+    out.line(answer.password ?? "");
+  });
+}
+
+async function deleteAccount(task: AdminTask, _options: AdminOptions, name: string): Promise<void> {
+  const id = await accountId(task, name);
+  await task.confirm(`Delete ${name} with all of its sandboxes, snapshots, keys and logs?`);
+  const answer = await task.client.admin.accounts.delete(id);
+  const { deleted_sandboxes, deleted_snapshots } = answer;
+  task.out.show(answer, () => task.out.text(`${name} is deleted, with ${deleted_sandboxes} sandboxes and ${deleted_snapshots} snapshots.`));
+}
+
 function printAccount(out: Output, account: AdminAccount): void {
   out.pairs([
     ["Account", account.id],
@@ -86,4 +104,6 @@ export function addAccountCommands(admin: Command): void {
     .command("resume <ACCOUNT>")
     .description("reactivate a suspended account")
     .action(doing((task, _options, name: string) => setSuspended(task, name, false)));
+  admin.command("password <ACCOUNT>").description("give it a new password, which is printed, and log its browsers out").action(doing(resetPassword));
+  admin.command("delete-account <ACCOUNT>").description("delete it with its sandboxes, snapshots, keys and logs").action(doing(deleteAccount));
 }

@@ -1,7 +1,7 @@
 /** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
-import { accountMembers, keyMembers, revokedMembers } from "../accounts.ts";
-import { component, count, flag, idOf, oneOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
+import { accountMembers, keyMembers, Password, revokedMembers } from "../accounts.ts";
+import { component, count, flag, idOf, message, oneOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
 import { CustomLimits, Tier } from "../limits.ts";
 import { isolations } from "../sandboxes.ts";
 
@@ -25,6 +25,10 @@ export const AccountChange = Type.Object({
   isolation: Type.Optional(leastIsolation),
 });
 export type AccountChange = Static<typeof AccountChange>;
+
+/** Without a password, the server makes one up. */
+export const PasswordReset = Type.Object({ password: Type.Optional(Password) });
+export type PasswordReset = Static<typeof PasswordReset>;
 export const KeyChange = Type.Object({
   tier: Type.Optional(
     orNull(Tier, { description: "The key's own tier, which replaces the account's; `null` removes it.", takes: '"beta", "pro", "enterprise" or null' }),
@@ -70,3 +74,18 @@ export const AdminAccountPage = pageOf("AdminAccountPage", AdminAccount);
 export type AdminAccountPage = Static<typeof AdminAccountPage>;
 export const AdminAccountWithKeys = component("AdminAccountWithKeys", { ...adminAccountMembers, api_keys: Type.Array(AdminApiKey) });
 export type AdminAccountWithKeys = Static<typeof AdminAccountWithKeys>;
+
+export const AdminNewPassword = component("AdminNewPassword", {
+  id: text("The account."),
+  email: text("The address to log in with."),
+  password: Type.Optional(text("The new password, if the server has made it up; only this answer shows it.")),
+  message,
+});
+export type AdminNewPassword = Static<typeof AdminNewPassword>;
+export const DeletedAccount = component("DeletedAccount", {
+  id: text("The account."),
+  message,
+  deleted_sandboxes: count("Number of sandboxes deleted with it."),
+  deleted_snapshots: count("Number of snapshots deleted with it."),
+});
+export type DeletedAccount = Static<typeof DeletedAccount>;

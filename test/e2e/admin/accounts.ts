@@ -175,4 +175,61 @@ export function adminAccountTests(world: AdminWorld): void {
     expectOk(await change(member.id, { operator: false }));
     await until("it is none any more", async () => (await member.call("GET", pathOf(member.id))).status === 403);
   });
+
+  test("a new password ends the old one and all logins", async () => {
+    const member = await world.member();
+    const made = expectOk(await world.operator(1).call<{ email: string; password: string }>("POST", `${pathOf(member.id)}/password`, {}));
+    assert.equal(made.email, member.email);
+    assert.match(made.password, /^[\w-]{20}$/);
+    await until("the browser is logged out", async () => (await member.call("GET", "/v1/account")).status === 401);
+    expectError(await member.logIn(), "unauthorized");
+    member.password = made.password;
+    assert.equal((await member.logIn()).status, 200);
+    const chosen = expectOk(await world.operator().call<{ password?: string }>("POST", `${pathOf(member.id)}/password`, { password: "chosen by hand 1" }));
+    assert.equal(chosen.password, undefined);
+    member.password = "chosen by hand 1";
+    await until("it is known everywhere", async () => (await member.logIn()).status === 200);
+    expectError(await world.operator().call("POST", `${pathOf(member.id)}/password`, { password: "short" }), "invalid_request", /10 to 200/);
+    expectError(await world.operator().call("POST", `${pathOf(adminId)}/password`, {}), "conflict", /no e-mail/);
+    expectError(await world.operator().call("POST", `${pathOf(newId("account"))}/password`, {}), "not_found");
+  });
+
+  test("an account is deleted with all that is its own, and its address is free again", async () => {
+    const [member, other] = [await world.member(), await world.member()];
+    const api = new Api({ url: world.stack.url, apiKey: (await member.makeKey()).key });
+    const theirs = new Api({ url: world.stack.url, apiKey: (await other.makeKey()).key });
+    const [gone, kept] = [await api.create(), await theirs.create()];
+    for (const [caller, id] of [
+      [api, gone],
+      [theirs, kept],
+    ] as const)
+      await caller.execute(id, "echo said");
+    assert.equal((await api.call("POST", `/v1/sandboxes/${gone}/snapshot`, { name: "last" })).status, 201);
+    const deleted = expectOk(await world.operator(1).call<{ deleted_sandboxes: number; deleted_snapshots: number }>("DELETE", pathOf(member.id)));
+    assert.deepEqual([deleted.deleted_sandboxes, deleted.deleted_snapshots], [1, 1]);
+    await until("its key is refused", async () => (await api.call("GET", "/v1/sandboxes/list")).status === 401);
+    expectError(await world.operator().call("GET", pathOf(member.id)), "not_found");
+    expectError(await world.operator().call("DELETE", pathOf(member.id)), "not_found");
+    assert.ok(!(await world.stack.containers()).some(({ sandboxId }) => sandboxId === gone));
+    assert.equal((await theirs.execute(kept, "echo still")).stdout, "still\n");
+    const logs = expectOk(await theirs.call<{ total: number }>("GET", "/v1/sandboxes/logs"));
+    assert.equal(logs.total, 2);
+    const again = await until("the address is free", async () => {
+      const signed = await member.signUp();
+      return signed.status === 200 && signed.body.account;
+    });
+    assert.notEqual(again.id, member.id);
+    await theirs.delete(kept);
+  });
+
+  test("operators cannot delete themselves or the first account", async () => {
+    expectError(await world.operator().call("DELETE", pathOf(adminId)), "conflict", /your own account/);
+    const member = await world.member();
+    const { key } = await member.makeKey();
+    expectOk(await change(member.id, { operator: true }));
+    const operator = new Api({ url: world.stack.url, apiKey: key });
+    await until("it is an operator", async () => (await operator.call("GET", "/v1/admin/workers")).status === 200);
+    expectError(await operator.call("DELETE", pathOf(adminId)), "conflict", /The first account/);
+    expectOk(await world.operator().call("DELETE", pathOf(member.id)));
+  });
 }

@@ -114,6 +114,9 @@ test("the operator's calls", async () => {
   await call("DELETE", `/v1/admin/images/${await importedImage()}`, undefined, asOperator);
   const { id } = await call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
   await call("DELETE", `/v1/admin/sandboxes/${id}`, undefined, asOperator);
+  const leaving = await signUp(url);
+  await call("POST", `/v1/admin/accounts/${leaving.accountId}/password`, {}, asOperator);
+  await call("DELETE", `/v1/admin/accounts/${leaving.accountId}`, undefined, asOperator);
 });
 
 test("whether it works, and the reference", async () => {

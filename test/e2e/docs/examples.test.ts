@@ -19,7 +19,7 @@ const entities: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", 
 
 /** Those that need what earlier ones have made, or take it away, come in this order; all others before them. */
 const last = ["getSandbox", "deleteSandbox", "revokeApiKey", "adminRevokeKey", "adminDeleteSandbox", "deleteSnapshot"];
-const atTheEnd = ["changePassword", "logOut", "deleteAllSnapshots", "deleteAllSandboxes"];
+const atTheEnd = ["changePassword", "logOut", "deleteAllSnapshots", "deleteAllSandboxes", "adminResetPassword", "adminDeleteAccount"];
 /** The only answer that these can have here. */
 const otherwise: Readonly<Record<string, number>> = { adminForgetWorker: 409, adminRemoveImage: 409 };
 
