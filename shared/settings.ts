@@ -116,6 +116,11 @@ export const table = {
   role: choice("all", ["all", "nats", "gateway", "worker"] as const, "What the services of systemd run on this machine; npm start always runs everything."),
   host: text("127.0.0.1", "The address that the gateway listens on."),
   port: integer(8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
+  tlsCertificate: text(
+    "",
+    "A file with the gateway's certificate and those between it and its authority, in PEM. With it the gateway speaks HTTPS. A new one is used within seconds.",
+  ),
+  tlsKey: text("", "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both."),
   metricsHost: text("127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer(9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
   natsUrl: text("", "An existing NATS server with JetStream; when empty, the product starts its own.", true),

@@ -4,7 +4,7 @@ import type { Config } from "../../shared/config.ts";
 import type { LoginRecord, SessionRecord } from "../../shared/schemas/records.ts";
 import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { cookieLine, cookieOf } from "../http/cookies.ts";
+import { cookieLine, cookieOf, type Secured } from "../http/cookies.ts";
 import { hashKey } from "./keys.ts";
 import type { Records } from "./records.ts";
 
@@ -17,12 +17,12 @@ const browsersMax = 100;
 export class BrowserSessions {
   readonly #records: Records;
   readonly #lifeMs: number;
-  readonly #publicUrl: string;
+  readonly #secured: Secured;
 
-  constructor(records: Records, { sessionMs, publicUrl }: Config, log: Logger) {
+  constructor(records: Records, { sessionMs, ...config }: Config, log: Logger) {
     this.#records = records;
     this.#lifeMs = sessionMs;
-    this.#publicUrl = publicUrl;
+    this.#secured = config;
     every(sweepMs, log, "could not drop expired browser sessions", () => this.#sweep()).unref();
   }
 
@@ -74,7 +74,7 @@ export class BrowserSessions {
   }
 
   #cookie(value: string, maxAgeS: number): string {
-    return cookieLine(cookieName, value, maxAgeS, this.#publicUrl);
+    return cookieLine(cookieName, value, maxAgeS, this.#secured);
   }
 
   #sweep(): void {

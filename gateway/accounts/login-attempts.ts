@@ -2,7 +2,7 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Config } from "../../shared/config.ts";
 import type { LoginRecord } from "../../shared/schemas/records.ts";
-import { cookieLine, cookieOf } from "../http/cookies.ts";
+import { cookieLine, cookieOf, type Secured } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type AddressLimit, networkOf } from "../limit/addresses.ts";
 import { type RateLimiter, rateLimited } from "../limit/rates.ts";
@@ -103,10 +103,10 @@ export function deviceOf(cookieHeader: string, login: LoginRecord | undefined): 
 }
 
 /** The `Set-Cookie` header for a browser that has just logged in; undefined if the device is already known. */
-export function knownDevice(cookieHeader: string, login: LoginRecord, { publicUrl }: Pick<Config, "publicUrl">): string | undefined {
+export function knownDevice(cookieHeader: string, login: LoginRecord, secured: Secured): string | undefined {
   if (deviceOf(cookieHeader, login) !== undefined) return undefined;
   const device = randomBytes(16).toString("base64url");
-  return cookieLine(cookieName, `${device}.${proofOf(device, login)}`, lifeS, publicUrl);
+  return cookieLine(cookieName, `${device}.${proofOf(device, login)}`, lifeS, secured);
 }
 
 /** Proves a device, keyed with the stored password hash, which only gateways know and which changes with the password. */

@@ -5,6 +5,7 @@ import type { StreamHub } from "../../shared/stream/hub.ts";
 import { pause, until } from "../../shared/waiting.ts";
 import type { GatewayContext } from "../context.ts";
 import { notFound } from "../handlers/pages.ts";
+import { certificateFiles, watchCertificate } from "../http/certificate.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Hosts } from "../http/hosts.ts";
 import { listen, type Server } from "../http/server.ts";
@@ -29,7 +30,9 @@ export async function serve(context: GatewayContext): Promise<number> {
   const metrics = new Metrics({ ...context, inProgress: () => admission.inProgress });
   shutdown.onStop("metrics", await metrics.listen(config, hosts));
   const pipeline: Pipeline = { context, admission };
+  const certificate = certificateFiles(config);
   const server = await listen(config.host, config.port, {
+    certificate,
     routes,
     corsOrigins: config.corsOrigins,
     hosts,
@@ -41,6 +44,11 @@ export async function serve(context: GatewayContext): Promise<number> {
     ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
   });
   shutdown.onStop("server", () => server.close());
+  if (certificate)
+    shutdown.onStop(
+      "certificate",
+      watchCertificate(certificate, log, () => server.renew()),
+    );
   shutdown.onStop("drain", () => {
     sockets.drain();
     return drain(admission, hub, config);

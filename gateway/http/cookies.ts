@@ -1,4 +1,5 @@
 /** Cookies for the web pages. */
+import type { Config } from "../../shared/config.ts";
 
 /** The value of one cookie in a `Cookie` header. */
 export function cookieOf(header: string, wanted: string): string | undefined {
@@ -9,7 +10,11 @@ export function cookieOf(header: string, wanted: string): string | undefined {
   return undefined;
 }
 
-/** A `Set-Cookie` value. Scripts and other sites cannot use the cookie; with an https public URL it is sent over https only. */
-export function cookieLine(name: string, value: string, maxAgeS: number, publicUrl: string): string {
-  return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${publicUrl.startsWith("https:") ? "; Secure" : ""}`;
+/** What says that browsers reach the gateway over HTTPS. */
+export type Secured = Pick<Config, "publicUrl" | "tlsCertificate">;
+
+/** A `Set-Cookie` value. Scripts and other sites cannot use the cookie; where browsers come over HTTPS, it is sent over that only. */
+export function cookieLine(name: string, value: string, maxAgeS: number, { publicUrl, tlsCertificate }: Secured): string {
+  const isSecure = publicUrl.startsWith("https:") || (!publicUrl && tlsCertificate !== "");
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
 }

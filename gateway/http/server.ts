@@ -1,7 +1,8 @@
 /** The HTTP listener: turns every request into an exchange and hands it to its route. */
-import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
+import { App, SSLApp, type TemplatedApp, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import type { CertificateFiles } from "./certificate.ts";
 import { type Endpoint, Exchange, type Headers } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
 import { boundReceiveBuffer } from "./receive-buffer.ts";
@@ -11,6 +12,8 @@ interface ServerOptions<R extends Endpoint> {
   readonly routes: readonly R[];
   readonly corsOrigins: readonly string[];
   readonly hosts: Hosts;
+  /** For HTTPS; without it the gateway speaks HTTP. */
+  readonly certificate?: CertificateFiles | undefined;
   /** Path of the operator's Unix socket, which serves the same routes. */
   readonly operatorSocket: string;
   readonly log: Logger;
@@ -28,6 +31,8 @@ export interface Server {
   readonly port: number;
   /** From now on, connections are closed after the answer to their next request, so that clients open others elsewhere. */
   closeAfterAnswers(): void;
+  /** Has new connections get the certificate that is in the files now. @throws {Error} if that cannot be used */
+  renew(): Promise<void>;
   /** Accepts no new connections; open exchanges continue. */
   stopListening(): void;
   /** When the last request came, in milliseconds of `performance.now()`. */
@@ -39,13 +44,84 @@ export interface Server {
 const operatorSocketFailed = "cannot listen on the operator's Unix socket (is its path longer than 107 bytes?); sandgate-admin needs SANDGATE_URL";
 
 /** Listens on host and port, and on the operator's Unix socket. @throws {Error} when it cannot listen on the address. */
-export function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
-  const app = App();
-  let lastRequestAtMs = 0;
-  let isClosing = false;
+export async function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
+  const seen: Seen = { lastRequestAtMs: 0, isClosing: false };
+  const front = await Front.open(host, port, options, seen);
+  const fronts = [front];
+  // Replaces the socket file of a gateway that was killed.
+  const operators = options.certificate ? appFor(options, seen) : front.app;
+  let local: us_listen_socket | undefined;
+  operators.listen_unix((socket: us_listen_socket | false) => {
+    if (socket) local = socket;
+    else options.log.warn({ event: "operator_socket_failed", path: options.operatorSocket }, operatorSocketFailed);
+  }, options.operatorSocket);
+  return {
+    port: front.port,
+    get lastRequestAtMs() {
+      return seen.lastRequestAtMs;
+    },
+    closeAfterAnswers: () => {
+      seen.isClosing = true;
+    },
+    renew: async () => {
+      const former = fronts.at(-1);
+      fronts.push(await Front.open(host, front.port, options, seen));
+      former?.stopListening();
+    },
+    stopListening: () => {
+      for (const each of fronts) each.stopListening();
+      if (local) us_listen_socket_close(local);
+      local = undefined;
+    },
+    close: () => {
+      for (const { app } of fronts) app.close();
+      if (operators !== front.app) operators.close();
+    },
+  };
+}
+
+/** What all listeners of a gateway have in common. */
+interface Seen {
+  lastRequestAtMs: number;
+  isClosing: boolean;
+}
+
+/** What listens on the gateway's port: with a certificate, one for each that was ever used, of which the last accepts connections. */
+class Front {
+  readonly app: TemplatedApp;
+  readonly port: number;
+  #socket: us_listen_socket | undefined;
+
+  private constructor(app: TemplatedApp, socket: us_listen_socket) {
+    this.app = app;
+    this.#socket = socket;
+    this.port = us_socket_local_port(socket);
+  }
+
+  static open<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>, seen: Seen): Promise<Front> {
+    const { promise, resolve, reject } = Promise.withResolvers<Front>();
+    const app = appFor(options, seen, options.certificate);
+    app.listen(host, port, (socket: us_listen_socket | false) => {
+      if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
+      const front = new Front(app, socket);
+      boundReceiveBuffer(front.port, options.log);
+      resolve(front);
+    });
+    return promise;
+  }
+
+  stopListening(): void {
+    if (this.#socket) us_listen_socket_close(this.#socket);
+    this.#socket = undefined;
+  }
+}
+
+/** All routes. @param certificate for HTTPS */
+function appFor<R extends Endpoint>(options: ServerOptions<R>, seen: Seen, certificate?: CertificateFiles): TemplatedApp {
+  const app = certificate ? SSLApp({ cert_file_name: certificate.certificate, key_file_name: certificate.key }) : App();
   const began = (exchange: Exchange): Exchange => {
-    lastRequestAtMs = performance.now();
-    if (isClosing) exchange.closeAfter();
+    seen.lastRequestAtMs = performance.now();
+    if (seen.isClosing) exchange.closeAfter();
     return exchange;
   };
   for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
@@ -58,31 +134,7 @@ export function listen<R extends Endpoint>(host: string, port: number, options: 
     app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, options.observe)), routes, options));
   }
   app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, options.observe)), [], options));
-  return new Promise((resolve, reject) => {
-    app.listen(host, port, (socket: us_listen_socket | false) => {
-      if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
-      boundReceiveBuffer(us_socket_local_port(socket), options.log);
-      const open = new Set([socket]);
-      // Replaces the socket file of a gateway that was killed.
-      app.listen_unix((local: us_listen_socket | false) => {
-        if (local) open.add(local);
-        else options.log.warn({ event: "operator_socket_failed", path: options.operatorSocket }, operatorSocketFailed);
-      }, options.operatorSocket);
-      const stopListening = (): void => {
-        for (const listening of open) us_listen_socket_close(listening);
-        open.clear();
-      };
-      const closeAfterAnswers = (): void => {
-        isClosing = true;
-      };
-      resolve({
-        ...{ port: us_socket_local_port(socket), closeAfterAnswers, stopListening, close: () => app.close() },
-        get lastRequestAtMs() {
-          return lastRequestAtMs;
-        },
-      });
-    });
-  });
+  return app;
 }
 
 /** Before this returns, uWS requires a response or an abort listener. */

@@ -1,5 +1,6 @@
 /** The banner that is printed when everything runs. */
 
+import type { Config } from "../../shared/config.ts";
 import { alignColumns } from "../../shared/util/columns.ts";
 import { reachedHere, withPort } from "../../shared/util/host.ts";
 import type { Accounts } from "../base/instance.ts";
@@ -44,8 +45,8 @@ export function volumeCheck(volume: Volume | NoVolume): HostCheck {
 }
 
 /** The address that reaches a gateway listening on `host` from this machine. */
-export function urlOf(host: string, port: number): string {
-  return `http://${withPort(reachedHere(host), port)}`;
+export function urlOf({ host, tlsCertificate }: Pick<Config, "host" | "tlsCertificate">, port: number): string {
+  return `http${tlsCertificate ? "s" : ""}://${withPort(reachedHere(host), port)}`;
 }
 
 export function printHost(terminal: Terminal, checks: readonly HostCheck[]): void {

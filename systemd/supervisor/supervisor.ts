@@ -75,7 +75,7 @@ export class Supervisor {
     const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
     printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume)]);
-    printReady(this.#terminal, urlOf(config.host, port), apiKey);
+    printReady(this.#terminal, urlOf(config, port), apiKey);
     settleMemory();
   }
 

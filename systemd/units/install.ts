@@ -146,7 +146,7 @@ async function tellReady(terminal: Terminal): Promise<void> {
   const key = (await readIfThere(pathsOf(config).apiKey))?.trim() ?? "";
   const [hasGateway, hasNats] = (["gateway", "nats"] as const).map((part) => runsHere(config, part));
   terminal.line();
-  if (hasGateway) terminal.line(`Sandgate runs on ${urlOf(config.host, config.port)}, and at every boot. API key of the operator: ${key}`);
+  if (hasGateway) terminal.line(`Sandgate runs on ${urlOf(config, config.port)}, and at every boot. API key of the operator: ${key}`);
   else if (hasNats) terminal.line("The NATS server runs, and at every boot. Let other machines join it: sudo sandgate-admin join-token --help");
   else terminal.line(`The worker ${config.workerId} runs, and at every boot.`);
   terminal.line(`Settings: ${settingsFile}. Logs: journalctl ${logs}. Services: systemctl status 'sandgate*'.`);

@@ -1,9 +1,16 @@
 /** Gateways that are killed, come before their time, or are two. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { readFileSync, renameSync } from "node:fs";
 import { Agent, get, type IncomingMessage } from "node:http";
+import { Agent as SecureAgent, request as secureRequest } from "node:https";
+import { join } from "node:path";
 import { test } from "node:test";
+import { connect } from "node:tls";
+import WebSocket from "ws";
+import { subprotocol } from "../../../shared/stream/session/protocol.ts";
+import { run } from "../../../systemd/base/run.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import {
@@ -148,6 +155,62 @@ test("a gateway that starts before NATS and before the worker works once they ar
   await stack.ready();
   await usable(api, id);
   await assertAgreement(stack, api);
+});
+
+test("a gateway with a certificate speaks HTTPS, and uses a new one without a restart", async () => {
+  const id = await other.create();
+  const [certificate, key] = [join(stack.dataDir, "gateway.crt"), join(stack.dataDir, "gateway.key")];
+  const make = async (): Promise<string> => {
+    const subject = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"];
+    const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+    await run(["openssl", "req", ...kind, ...subject, "-keyout", `${key}.new`, "-out", `${certificate}.new`]);
+    await run(["chmod", "0644", `${key}.new`]);
+    for (const file of [certificate, key]) renameSync(`${file}.new`, file);
+    return readFileSync(certificate, "utf8");
+  };
+  const first = await make();
+  await stack.gateway.kill9();
+  const secure = withSettings(stack.gateway, { SANDGATE_TLS_CERTIFICATE: certificate, SANDGATE_TLS_KEY: key });
+  await secure.start();
+  const port = Number(new URL(stack.url).port);
+  const agent = new SecureAgent({ keepAlive: true, maxSockets: 1, ca: first });
+  const call = async (method: string, path: string, body: string | Uint8Array, type: string): Promise<string> => {
+    const request = secureRequest({ method, path, port, host: "127.0.0.1", agent, headers: { "x-api-key": stack.apiKey, "content-type": type } });
+    request.end(body);
+    const [answer] = (await once(request, "response")) as [IncomingMessage];
+    return Buffer.concat(await answer.toArray()).toString();
+  };
+  try {
+    const bytes = randomBytes(3 * 1024 * 1024);
+    await call("POST", `/v1/sandboxes/${id}/upload?path=/root/bytes`, bytes, "application/octet-stream");
+    const command = JSON.stringify({ command: "sha256sum < /root/bytes" });
+    assert.match(await call("POST", `/v1/sandboxes/${id}/execute_async`, command, "application/json"), new RegExp(hash("sha256", bytes)));
+    await assert.rejects(fetch(stack.url), "plain HTTP is not answered");
+    const socket = new WebSocket(`wss://127.0.0.1:${port}/v1/sandboxes/${id}/session`, subprotocol, {
+      ca: first,
+      headers: { "x-api-key": stack.apiKey },
+    });
+    await once(socket, "open");
+    const second = await make();
+    const shown = async (): Promise<string> => {
+      const connection = connect({ port, host: "127.0.0.1", ca: [first, second] });
+      await once(connection, "secureConnect");
+      const { fingerprint256 } = connection.getPeerCertificate();
+      connection.destroy();
+      return fingerprint256;
+    };
+    const wanted = new X509Certificate(second).fingerprint256;
+    await until("new connections get the new certificate", async () => (await shown()) === wanted);
+    assert.match(await call("GET", `/v1/sandboxes/${id}`, "", "application/json"), /"running"/);
+    assert.equal(socket.readyState, WebSocket.OPEN);
+    socket.terminate();
+  } finally {
+    agent.destroy();
+    await secure.kill9();
+  }
+  await stack.gateway.start();
+  await stack.ready();
+  await other.delete(id);
 });
 
 test("a bootstrap key that the settings no longer name is revoked on every gateway", async () => {
