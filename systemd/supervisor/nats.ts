@@ -12,12 +12,12 @@ import { until } from "../../shared/waiting.ts";
 import { asAccount, partEnvironment } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance, Paths } from "../base/instance.ts";
-import { run } from "../base/run.ts";
 import { replaceFile } from "../base/write-file.ts";
 import type { Member } from "../fleet/members.ts";
 import { identity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
 import { readableBy } from "./credentials.ts";
 import { parseNatsLine } from "./log-line.ts";
+import { natsVersion } from "./nats-version.ts";
 import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 
@@ -90,7 +90,7 @@ export async function writeConfiguration(instance: Instance, workerIds: readonly
   const tls = { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
   const text = configuration({
     ...{ store: paths.nats, listen: withPort(config.natsHost, port), accounts: accountsOf(gateways, workers), tls },
-    ...{ syncAlways: await canSyncAlways(), bytesMax: storeBytesMax(config) },
+    ...{ syncAlways: (await natsVersion()).syncsAlways, bytesMax: storeBytesMax(config) },
   });
   await replaceFile(paths.natsConf, text, readableBy(users.nats));
 }
@@ -135,13 +135,6 @@ function configuration({ store, listen, accounts, tls, syncAlways, bytesMax }: S
     jetstream: { store_dir: store, max_memory_store: 256 * 1024 * 1024, max_file_store: bytesMax, ...(syncAlways ? { sync_interval: "always" } : {}) },
   };
   return `${JSON.stringify(settings, undefined, 2)}\n`;
-}
-
-/** An acknowledged write must be on disk. Servers before 2.10 do not know the setting and refuse to start with it. */
-async function canSyncAlways(): Promise<boolean> {
-  const version = /v(\d+)\.(\d+)/.exec(await run(["nats-server", "--version"]));
-  const [major, minor] = [Number(version?.[1] ?? 0), Number(version?.[2] ?? 0)];
-  return major > 2 || (major === 2 && minor >= 10);
 }
 
 /** Waits for the greeting: a NATS server speaks first. */

@@ -11,6 +11,7 @@ import { hostChecksOf, printHost, printReady, urlOf, usersCheck, volumeCheck } f
 import { workerIdOf } from "./bus-identities.ts";
 import type { LogLine } from "./log-line.ts";
 import { configureNats, waitForNats } from "./nats.ts";
+import { natsCheck, natsVersion } from "./nats-version.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "./node-parts.ts";
 import { manyOpenFiles } from "./open-files.ts";
 import { Part, type PartSpec } from "./part.ts";
@@ -74,7 +75,8 @@ export class Supervisor {
     const wiring: Wiring = { ...(await this.#startBus()), apiKey, port, volume, execServer, defaultImageId: image };
     const [worker, gateway] = await Promise.all([workerSpec(instance, wiring), gatewaySpec(instance, wiring)]);
     const [workerLine] = await Promise.all([this.#startAndWait(worker), this.#startAndWait(gateway)]);
-    printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume)]);
+    const bus = config.natsUrl ? [] : [natsCheck(await natsVersion())];
+    printHost(this.#terminal, [...hostChecksOf(workerLine.fields), usersCheck(instance.accounts), volumeCheck(volume), ...bus]);
     printReady(this.#terminal, urlOf(config, port), apiKey);
     settleMemory();
   }

@@ -16,6 +16,7 @@ import { keepStartOut, makeSupervisorFolder, prepareAlone } from "../supervisor/
 import { workerIdOf } from "../supervisor/bus-identities.ts";
 import { apiKeyOf } from "../supervisor/credentials.ts";
 import { configureNats } from "../supervisor/nats.ts";
+import { natsCheck, natsVersion } from "../supervisor/nats-version.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
@@ -53,6 +54,8 @@ async function provide(terminal: Terminal): Promise<void> {
   };
   if (hasWorker) await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
   if (hasGateway) await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
+  const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
+  if (note) terminal.line(`nats-server ${value}: ${note}`);
   if (nats) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
   if (isVolume(volume)) await giveHelper(argumentsOf({ volume, worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);
