@@ -37,6 +37,13 @@ export class SandboxDirectory extends Directory<SandboxEntry> {
     return [...this.mirror.values()].filter(({ worker_id }) => worker_id === workerId);
   }
 
+  /** The number of sandboxes of each worker that has any, also of those that are away. */
+  countsByWorker(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const { worker_id } of this.mirror.values()) counts.set(worker_id, (counts.get(worker_id) ?? 0) + 1);
+    return counts;
+  }
+
   /** All sandboxes. */
   all(): IterableIterator<SandboxEntry> {
     return this.mirror.values();

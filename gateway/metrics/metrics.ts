@@ -7,6 +7,7 @@ import { Histogram } from "../../shared/util/histogram.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { nodeHttp } from "../../shared/util/node-http.ts";
 import type { Dispatcher } from "../fleet/dispatch.ts";
+import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
@@ -29,6 +30,7 @@ interface Parts {
   readonly hub: StreamHub;
   readonly sockets: Sockets;
   readonly workers: Dispatcher;
+  readonly sandboxes: Pick<SandboxDirectory, "countsByWorker">;
   /** The number of calls in progress. */
   readonly inProgress: () => number;
 }
@@ -42,7 +44,7 @@ export class Metrics {
   readonly #workers: () => string;
   readonly #log: Logger;
 
-  constructor({ log, hub, sockets, workers, inProgress }: Parts) {
+  constructor({ log, hub, sockets, workers, sandboxes, inProgress }: Parts) {
     this.#log = log;
     this.#collectProcess();
     const registry = this.#registry;
@@ -53,6 +55,10 @@ export class Metrics {
     collect(registry, Counter, "sandgate_http_requests_total", "Calls answered, by method, path and status.", requests, "method", "path", "status");
     const errors = () => [...this.#errors].map(([code, count]) => [{ code }, count] as const);
     collect(registry, Counter, "sandgate_http_errors_total", "Calls refused or failed, by error code.", errors, "code");
+    const present = () => workers.workers().map(({ worker }) => worker.id);
+    const away = () => [...sandboxes.countsByWorker().keys()].filter((id) => !workers.has(id));
+    const up = () => [...present().map((worker) => [{ worker }, 1] as const), ...away().map((worker) => [{ worker }, 0] as const)];
+    collect(registry, Gauge, "sandgate_worker_up", "Whether the worker is there; 0 for one that is away and has sandboxes.", up, "worker");
     this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 

@@ -1,4 +1,6 @@
 /** Runs apt-get, with the two repairs that a machine commonly needs: updating the package lists and finishing an interrupted dpkg. */
+import { chmod, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { StartFailure } from "../base/failure.ts";
 import { CommandError, run } from "../base/run.ts";
 import type { Progress } from "../base/terminal.ts";
@@ -6,6 +8,18 @@ import type { Administrator } from "./administrator.ts";
 import { type Archive, sourceLine } from "./apt-sources.ts";
 
 const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
+
+/** On a machine without a network, every start tries in vain. */
+const impatience = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10"];
+const downloadMsMax = 60_000;
+
+/** Unpacks packages into a folder without installing them, or what they depend on. */
+export async function aptUnpack(packages: readonly string[], folder: string): Promise<void> {
+  // apt downloads as a user of its own where it can.
+  await chmod(folder, 0o755);
+  await run(["apt-get", ...impatience, "download", ...packages], { cwd: folder, timeoutMs: downloadMsMax });
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
+}
 
 /** Whether the package lists on this machine offer all of `packages`. */
 export async function hasCandidates(packages: readonly string[]): Promise<boolean> {

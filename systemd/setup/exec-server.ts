@@ -3,7 +3,7 @@
  * a small C library are unpacked from their Debian packages, used once and removed. The result is static, because it runs in any image.
  */
 import { createHash } from "node:crypto";
-import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { arch } from "node:process";
@@ -14,15 +14,12 @@ import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Administrator } from "./administrator.ts";
-import { aptUpdate, hasCandidates } from "./apt.ts";
+import { aptUnpack, aptUpdate, hasCandidates } from "./apt.ts";
 
 const source = join(appDir, "worker/runtime/exec-server/server.c");
 const prefix = "exec-server-";
 /** A compiler, its own headers, and the C library. */
 const packages = ["tcc", "musl-dev"];
-/** On a machine without a network, every start tries in vain. */
-const impatience = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10"];
-const downloadMsMax = 60_000;
 /** As Debian names what it builds for this machine. */
 const multiarch = arch === "arm64" ? "aarch64-linux" : "x86_64-linux";
 
@@ -56,10 +53,7 @@ export async function execServer({ paths, account }: Instance, administrator: Ad
 async function compiled(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "sandgate-build-"));
   try {
-    // apt downloads as a user of its own where it can.
-    await chmod(folder, 0o755);
-    await run(["apt-get", ...impatience, "download", ...packages], { cwd: folder, timeoutMs: downloadMsMax });
-    for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
+    await aptUnpack(packages, folder);
     const [compiler, musl] = [join(folder, `usr/lib/${multiarch}-gnu/tcc`), join(folder, `usr/lib/${multiarch}-musl`)];
     const program = join(folder, "exec-server");
     const headers = [join(folder, `usr/include/${multiarch}-musl`), join(compiler, "include")].map((dir) => `-I${dir}`);

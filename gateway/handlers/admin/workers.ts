@@ -10,9 +10,8 @@ import type { GatewayContext } from "../../context.ts";
 /** Every worker that is there, and those that are gone but still have sandboxes in the directory. */
 export function listWorkers(context: GatewayContext): Workers {
   const present = new Map(context.workers.workers().map(({ worker }) => [worker.id, presentView(worker)]));
-  const gone = new Map<string, number>();
-  for (const { worker_id } of context.sandboxes.all()) if (!present.has(worker_id)) gone.set(worker_id, (gone.get(worker_id) ?? 0) + 1);
-  const views = [...present.values(), ...[...gone].map(([id, sandboxes]) => ({ id, present: false as const, sandboxes }))];
+  const gone = [...context.sandboxes.countsByWorker()].filter(([id]) => !present.has(id));
+  const views = [...present.values(), ...gone.map(([id, sandboxes]) => ({ id, present: false as const, sandboxes }))];
   return { data: views.sort((a, b) => (a.id < b.id ? -1 : 1)) };
 }
 

@@ -1,0 +1,126 @@
+/** The alert rules and the dashboard that come with the product, in a real Prometheus beside an installation in use. */
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { appDir } from "../../../shared/programs.mjs";
+import { searchPath } from "../../../systemd/base/search-path.mjs";
+import { aptUnpack } from "../../../systemd/setup/apt.ts";
+import { Api } from "../../helpers/api.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { testPort } from "../../helpers/ports.ts";
+import { preparedInstance } from "../../helpers/prepare.ts";
+import { TestProcess } from "../../helpers/process.ts";
+import { startStack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
+
+const alertsFile = join(appDir, "systemd/prometheus/alerts.yml");
+const dashboard = JSON.parse(readFileSync(join(appDir, "systemd/grafana/sandgate.json"), "utf8")) as {
+  panels: { title: string; targets: { expr: string }[] }[];
+};
+
+/** Downloaded once for this machine. */
+async function prometheusProgram(): Promise<string> {
+  const folder = join((await preparedInstance()).paths.data, "prometheus");
+  if (!existsSync(folder)) {
+    const partial = mkdtempSync(`${folder}-`);
+    await aptUnpack(["prometheus"], partial);
+    renameSync(partial, folder);
+  }
+  return join(folder, "usr/bin/prometheus");
+}
+
+class Prometheus implements AsyncDisposable {
+  readonly #process: TestProcess;
+  readonly #dir: string;
+  readonly #url: string;
+
+  private constructor(process: TestProcess, dir: string, url: string) {
+    this.#process = process;
+    this.#dir = dir;
+    this.#url = url;
+  }
+
+  static async start(targetPort: number): Promise<Prometheus> {
+    const [program, port, dir] = [await prometheusProgram(), await testPort(), mkdtempSync(join(tmpdir(), "sandgate-prometheus-"))];
+    const config = {
+      global: { scrape_interval: "1s", evaluation_interval: "1s" },
+      rule_files: [alertsFile],
+      scrape_configs: [{ job_name: "sandgate", static_configs: [{ targets: [`127.0.0.1:${targetPort}`] }] }],
+    };
+    // JSON is YAML.
+    writeFileSync(join(dir, "prometheus.yml"), JSON.stringify(config));
+    const process = new TestProcess({
+      name: "prometheus",
+      argv: [program, `--config.file=${dir}/prometheus.yml`, `--storage.tsdb.path=${dir}/data`, `--web.listen-address=127.0.0.1:${port}`],
+      env: { PATH: searchPath },
+      cwd: "/",
+      logFile: join(dir, "log"),
+      isReady: (line) => line.includes("Server is ready to receive web requests"),
+    });
+    const prometheus = new Prometheus(process, dir, `http://127.0.0.1:${port}/api/v1`);
+    await process.start();
+    return prometheus;
+  }
+
+  async get<T>(path: string): Promise<T> {
+    const { status, data, error } = (await (await fetch(`${this.#url}/${path}`)).json()) as { status: string; data: T; error?: string };
+    assert.equal(status, "success", error);
+    return data;
+  }
+
+  /** The number of series that an expression gives now. */
+  async series(expression: string): Promise<number> {
+    return (await this.get<{ result: unknown[] }>(`query?query=${encodeURIComponent(expression)}`)).result.length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.kill9();
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+const metricsPort = await testPort();
+const settings = { SANDGATE_METRICS_PORT: String(metricsPort), SANDGATE_POOL_SIZE: "1", SANDGATE_EXECUTIONS_PER_SANDBOX: "1" };
+const stack = await fixture(startStack({ name: "monitoring", settings }));
+const prometheus = await fixture(Prometheus.start(metricsPort));
+const api = new Api(stack);
+
+test("every panel of the dashboard shows something of an installation in use", async () => {
+  const id = await api.create();
+  const queries = dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr: expr.replaceAll("$__rate_interval", "15s") })));
+  assert.ok(queries.length > 20);
+  let isOver = false;
+  const use = async (): Promise<void> => {
+    while (!isOver) {
+      await Promise.all([api.execute(id, "sleep 0.2"), api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })]);
+      await api.call("POST", `/v1/sandboxes/${id}/snapshot`, {});
+      await api.delete(await api.create());
+    }
+  };
+  const used = use();
+  try {
+    for (const { title, expr } of queries) await until(`${title}: ${expr}`, () => prometheus.series(expr));
+  } finally {
+    isOver = true;
+    await used;
+  }
+});
+
+test("every alert rule can be evaluated, and a lost worker is one", async () => {
+  type Rule = { name: string; health: string; lastError?: string; state: string };
+  const rules = async (): Promise<Rule[]> => (await prometheus.get<{ groups: { rules: Rule[] }[] }>("rules")).groups.flatMap((group) => group.rules);
+  const evaluated = await until("all are evaluated", async () => {
+    const found = await rules();
+    return found.every(({ health }) => health !== "unknown") && found;
+  });
+  assert.equal(evaluated.length, readFileSync(alertsFile, "utf8").match(/- alert:/g)?.length);
+  for (const { name, health, lastError } of evaluated) assert.equal(health, "ok", `${name}: ${lastError}`);
+  const stateOf = async (wanted: string): Promise<string | undefined> => (await rules()).find(({ name }) => name === wanted)?.state;
+  assert.equal(await stateOf("SandgateWorkerLost"), "inactive");
+  await stack.worker.kill9();
+  await until("the alert waits for its minute", async () => (await stateOf("SandgateWorkerLost")) === "pending");
+  await stack.worker.start();
+  await until("the alert is over", async () => (await stateOf("SandgateWorkerLost")) === "inactive");
+});
