@@ -160,7 +160,18 @@ test("a snapshot stands still, and what is made of it is strong as well", async 
   }
 });
 
-test("the kernel limits memory and processes; the sandbox is started again with its files", async () => {
+/** What the worker has said of the sandbox. */
+function saidOfIt(): string[] {
+  const logs = join(stack.dataDir, "logs");
+  const files = readdirSync(logs).filter((name) => name.startsWith("worker"));
+  const lines = files.flatMap((name) => readFileSync(join(logs, name), "utf8").split("\n"));
+  return lines.filter((line) => line.includes(id) && /"level":"(warn|error)"|restart|lost|stopped/.test(line)).slice(-10);
+}
+
+test("the kernel limits memory and processes; the sandbox is started again with its files", async (context) => {
+  // Seen once: its kernel had ended before, for a reason that the worker's log would have told.
+  if ((await api.execute(id, "true").catch(() => undefined)) === undefined) for (const line of saidOfIt()) context.diagnostic(line);
+  await usable();
   await output("echo kept > /srv/kept");
   const full = await api.execute(id, 'python3 -c "x = bytearray(400 << 20); print(len(x))"', { timeout: 60 });
   assert.deepEqual([full.status, full.exit_code], ["completed", 137]);
