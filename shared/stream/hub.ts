@@ -8,6 +8,7 @@ import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
 import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
 import { errors } from "../known-errors.ts";
+import { attempt } from "../util/attempt.ts";
 import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
@@ -43,6 +44,9 @@ export type FrameHeader = Static<typeof Header>;
 
 const checkHeader = messageChecker(Header, "the header of a frame");
 const newline = 0x0a;
+/** How many streams that are not open are remembered as ended by their other end. Most of them have been closed here as well. */
+const endedMax = 1_024;
+const endBytesMax = 4_096;
 
 /** Encodes a header and a payload, which may consist of several parts, as one message. */
 export function encodeFrame(header: FrameHeader, ...payload: Uint8Array[]): Uint8Array {
@@ -70,6 +74,8 @@ export class StreamHub {
   readonly #bus: Bus;
   readonly #log: Logger;
   readonly #ends = new Map<string, StreamEnd>();
+  /** The last frame of streams that are not open here, perhaps not yet: the call that opens one may still wait for something. */
+  readonly #ended = new Map<string, FrameHeader>();
 
   constructor(bus: Bus, peers: PeerWatch, log: Logger) {
     this.peer = peers.peer;
@@ -90,8 +96,11 @@ export class StreamHub {
     return newId("stream");
   }
 
+  /** Opens an end. If the other one has ended meanwhile, this one is told so afterwards. */
   add(streamId: string, end: StreamEnd): void {
     this.#ends.set(streamId, end);
+    const last = this.#ended.get(streamId);
+    if (last && this.#ended.delete(streamId)) queueMicrotask(() => this.#give(streamId, end, last, new Uint8Array()));
   }
 
   remove(streamId: string): void {
@@ -111,14 +120,33 @@ export class StreamHub {
 
   #dispatch(streamId: string, message: Uint8Array): void {
     const end = this.#ends.get(streamId);
-    if (!end) return;
+    if (!end) return this.#rememberEnd(streamId, message);
     try {
       const { header, payload } = decodeFrame(message);
-      end.take(header, payload);
+      this.#give(streamId, end, header, payload);
     } catch (error) {
-      if (!(error instanceof FramesLost)) this.#log.error({ err: error, stream: streamId }, "a stream frame could not be read");
+      this.#log.error({ err: error, stream: streamId }, "a stream frame could not be read");
       end.abort(SandgateError.from(error));
     }
+  }
+
+  #give(streamId: string, end: StreamEnd, header: FrameHeader, payload: Uint8Array): void {
+    try {
+      end.take(header, payload);
+    } catch (error) {
+      if (!(error instanceof FramesLost)) this.#log.error({ err: error, stream: streamId }, "a stream frame could not be taken");
+      end.abort(SandgateError.from(error));
+    }
+  }
+
+  /** Only a frame without a payload ends a stream. What cannot be read is for nobody. */
+  #rememberEnd(streamId: string, message: Uint8Array): void {
+    if (message.length > endBytesMax || message.at(-1) !== newline) return;
+    const header = attempt(() => decodeFrame(message).header);
+    if (!header?.cancel && !header?.fail) return;
+    const [oldest] = this.#ended.keys();
+    if (this.#ended.size >= endedMax && oldest !== undefined) this.#ended.delete(oldest);
+    this.#ended.set(streamId, header);
   }
 
   #abort(concerns: (end: StreamEnd) => boolean, error: SandgateError): void {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { describeSettings, loadConfig } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
@@ -38,7 +39,8 @@ Installs Sandgate as services of systemd, or replaces an older version: the prog
 the settings in ${settingsFile}, the data in /var/lib/sandgate. Running sandboxes go on.
 
   --role ROLE   what this machine runs: all (the default), nats, gateway or worker
-  --join TOKEN  run a part of another machine's installation; sandgate-admin join-token prints the command there
+  --join TOKEN  run a part of another machine's installation; sandgate-admin join-token prints the command there.
+                With - the token is read from standard input, so that it is in no list of processes
   --dry-run     say what would be done, and do nothing
   --remove      end all sandboxes, stop and remove the services and the program; settings and data stay
   --purge       with --remove: the settings, the data and the accounts as well
@@ -113,28 +115,36 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
   } finally {
     clearInterval(shown);
   }
-  // Units are ready when their parts say so, which they may never do.
-  await systemctl("start", "--no-block", "sandgate.target");
   const config = loadConfig(await settingsOf());
   const units = Object.entries(unitOf).flatMap(([part, unit]) => (runsHere(config, part as PartName) ? [unit] : []));
+  // What failed before says nothing about this start.
+  await succeeds(["systemctl", "reset-failed", ...units]);
+  // Units are ready when their parts say so, which they may never do.
+  await systemctl("start", "--no-block", "sandgate.target");
   // systemctl takes several units, and is content with one that is active.
   const areActive = async (): Promise<boolean> =>
     !(await Promise.all(units.map((unit) => succeeds(["systemctl", "is-active", "--quiet", unit])))).includes(false);
   const haveFailed = (): Promise<boolean> => succeeds(["systemctl", "is-failed", "--quiet", ...units]);
   await until(async () => (await areActive()) || (await haveFailed()), { timeoutMs: readyMs, pollMs: 200 });
-  if (await areActive()) return;
+  if (!(await areActive())) throw new StartFailure(`Not all services are ready; see: systemctl status 'sandgate*', journalctl ${logs}${await complaints()}`);
+}
+
+/** What the parts have complained of last, in lines. */
+async function complaints(): Promise<string> {
   const said = await run(["journalctl", "-t", "sandgate-worker", "-t", "sandgate-gateway", "--output=cat", "--no-pager", "--since=-3min"]).catch(() => "");
-  const complaints = said
+  const found = said
     .split("\n")
     .map(parsePinoLine)
     .filter(({ severity }) => severity === "warn" || severity === "error");
-  const last = complaints.slice(-linesShown).map(({ text }) => `\n  ${text}`);
-  throw new StartFailure(`Not all services are ready; see: systemctl status 'sandgate*', journalctl ${logs}${last.join("")}`);
+  return found
+    .slice(-linesShown)
+    .map(({ text }) => `\n  ${text}`)
+    .join("");
 }
 
 /** @throws {StartFailure} if it does not fit what this machine is */
 async function chosen(options: { readonly role?: string; readonly join?: string }): Promise<Choice> {
-  const choice = choiceOf(options);
+  const choice = choiceOf({ ...options, ...(options.join === "-" ? { join: await text(process.stdin) } : {}) });
   const present = existsSync(settingsFile) ? await settingsOf() : undefined;
   if (present) refuseOtherChoice(choice, present);
   refuseAlone({ ...choice.settings, ...present });

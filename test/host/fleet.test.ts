@@ -52,7 +52,7 @@ test("a further worker joins with one line, and gets sandboxes", async () => {
 });
 
 test("a further gateway joins, and serves the sandboxes of all workers", async () => {
-  await three.run(`${programDir}/systemd/install`, "--join", await token("--role", "gateway"));
+  await three.shell(`echo ${await token("--role", "gateway")} | ${programDir}/systemd/install --join -`);
   await three.shell(`echo ${everywhere} >> /etc/sandgate/sandgate.env; systemctl restart sandgate-setup.service`);
   assert.equal(await until("the gateway answers", () => further.output(there, "cat /root/kept"), 30_000), "kept\n");
   assert.match(await three.run("sandgate-admin", "workers"), /wk_/);

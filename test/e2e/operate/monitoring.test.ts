@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { appDir } from "../../../shared/programs.mjs";
 import { searchPath } from "../../../systemd/base/search-path.mjs";
-import { aptUnpack } from "../../../systemd/setup/apt.ts";
+import { Terminal } from "../../../systemd/base/terminal.ts";
+import { createAdministrator } from "../../../systemd/setup/administrator.ts";
+import { aptUnpack, aptUpdate, hasCandidates } from "../../../systemd/setup/apt.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
@@ -25,6 +27,8 @@ async function prometheusProgram(): Promise<string> {
   const folder = join((await preparedInstance()).paths.data, "prometheus");
   if (!existsSync(folder)) {
     const partial = mkdtempSync(`${folder}-`);
+    const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
+    if (!(await hasCandidates(["prometheus"]))) await aptUpdate(administrator, { say: () => {} });
     await aptUnpack(["prometheus"], partial);
     renameSync(partial, folder);
   }

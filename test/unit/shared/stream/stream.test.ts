@@ -157,3 +157,27 @@ test("a lost bus ends the streams at both ends, and new ones work when it is bac
   again.sender.end({ works: true });
   assert.deepEqual((await drainStream(again.receiver)).summary, { works: true });
 });
+
+for (const [what, end] of Object.entries({
+  cancel: { cancel: { code: "unavailable", message: "the client is gone" } },
+  failure: { seq: 0, fail: { code: "unavailable", message: "the client is gone" } },
+} as const)) {
+  test(`a ${what} that comes before this end is open is heard when it opens`, async () => {
+    const [from, to] = await Promise.all([nats.member(), nats.member()]);
+    const opened = Stream.open(from.hub, to.peers.peer);
+    // Anything after it would arrive after it.
+    let arrived = false;
+    to.bus.connection.subscribe("after", {
+      callback: () => {
+        arrived = true;
+      },
+    });
+    await to.bus.connection.flush();
+    from.bus.publish(subjects.stream(to.peers.peer, opened.streamId), encodeFrame(end));
+    from.bus.publish("after", new Uint8Array());
+    await until("it has arrived", () => arrived);
+    const answering = Stream.answer(to.hub, opened.target);
+    assertUnavailable((await drainStream(answering)).error, /the client is gone/);
+    for (const each of [opened, answering]) each.close();
+  });
+}
