@@ -1,6 +1,7 @@
 /** Password hashing with scrypt and a salt per password. Only a few hashes are computed at a time. */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { SandgateError } from "../../shared/errors.ts";
+import type { LoginRecord } from "../../shared/schemas/records.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 
 const saltBytes = 16;
@@ -8,6 +9,14 @@ const hashBytes = 32;
 /** Each hash occupies a thread of libuv's pool, which file access and DNS lookups need too. */
 const atOnceMax = 2;
 const waitingMax = 32;
+
+/** A login with another password, which ends the sessions of the former one. @param password as it is stored */
+export const withPassword = (record: LoginRecord, password: string): LoginRecord => ({
+  ...record,
+  password,
+  password_version: record.password_version + 1,
+  changed_at_ms: Date.now(),
+});
 
 export class Passwords {
   /** Of new hashes. */

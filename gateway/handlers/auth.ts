@@ -5,6 +5,7 @@ import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, Pas
 import { makeAccount } from "../accounts/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
 import { checkPassword, knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
+import { withPassword } from "../accounts/passwords.ts";
 import type { Call, OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { sessionAnswer } from "./account.ts";
@@ -68,7 +69,7 @@ export async function changePassword(context: GatewayContext, call: Call<unknown
   const changed = await records.logins.change(loginKey, (record) => {
     // A concurrent change was faster, so the checked password is no longer the current one.
     if (record.password !== login.password) throw wrongPassword();
-    return { ...record, password, password_version: record.password_version + 1, changed_at_ms: Date.now() };
+    return withPassword(record, password);
   });
   if (!changed) throw wrongPassword();
   await sessions.end(exchange.header("cookie"));

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { createUser } from "@nats-io/nkeys";
 import { publicNkey } from "../../shared/bus/nkey.ts";
 import type { Joiners } from "../../shared/cli/admin/members.ts";
@@ -14,6 +14,7 @@ import { type Instance, instanceOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { readIfThere } from "../base/write-file.ts";
 import { findAccounts } from "../setup/account.ts";
+import { setupLock } from "../supervisor/alone.ts";
 import { secretsOf } from "../supervisor/bus-identities.ts";
 import { apiKeyOf } from "../supervisor/credentials.ts";
 import { waitForLock } from "../supervisor/lock.ts";
@@ -58,7 +59,7 @@ async function alone<T>(work: (instance: Instance) => Promise<T>): Promise<T> {
   if (!accounts || !runsHere(config, "nats") || !config.natsPort)
     throw new StartFailure("No NATS server of services runs on this machine (sudo systemd/install); do this where it does.");
   const instance = instanceOf(config, accounts);
-  const lock = await waitForLock(join(instance.paths.supervisor, "setup.lock"), new AbortController().signal);
+  const lock = await waitForLock(setupLock(instance.paths.supervisor), new AbortController().signal);
   try {
     return await work(instance);
   } finally {

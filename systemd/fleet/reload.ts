@@ -1,7 +1,7 @@
 /** Makes the running NATS server read its accounts again. */
 import { openConnection } from "../../shared/bus/connect.ts";
 import { workerInbox } from "../../shared/bus/permissions.ts";
-import { bucketStream, buckets, storeCalls, storePrefix, subjects } from "../../shared/bus/subjects.ts";
+import { bucketStream, buckets, peers, storeCalls, storePrefix, subjects } from "../../shared/bus/subjects.ts";
 import { pause, until } from "../../shared/waiting.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, runsHere } from "../base/instance.ts";
@@ -45,7 +45,7 @@ async function isKnown(instance: Instance, { role, id, seeds }: Token): Promise<
   const isWorker = role === "worker";
   const { natsHost, natsPort } = instance.config;
   const nkey = seeds[isWorker ? 1 : 0] ?? "";
-  const access = { nkey, ca: secretsOf(instance).certificate, inbox: subjects.inbox(isWorker ? workerInbox(id) : `gateway.${id}`) };
+  const access = { nkey, ca: secretsOf(instance).certificate, inbox: subjects.inbox(isWorker ? workerInbox(id) : peers.gateway(id)) };
   const opening = openConnection(natsUrlHere(natsHost, natsPort), "sandgate-join-token", access).catch(() => undefined);
   const connection = await Promise.race([opening, pause(askMs)]);
   if (!connection) return false;

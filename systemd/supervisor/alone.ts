@@ -20,6 +20,9 @@ export function makeSupervisorFolder(folder: string): void {
 /** The file whose lock an `npm start` holds for as long as it runs. @param folder that of the supervisor */
 export const runLock = (folder: string): string => join(folder, "run.lock");
 
+/** The file whose lock is held by whoever sets up, or changes what a set-up writes. @param folder that of the supervisor */
+export const setupLock = (folder: string): string => join(folder, "setup.lock");
+
 /** Keeps `npm start` out until the lock is released. @param folder that of the supervisor @throws {StartFailure} if one runs */
 export async function keepStartOut(folder: string): Promise<Lock> {
   const file = runLock(folder);
@@ -30,7 +33,7 @@ export async function keepStartOut(folder: string): Promise<Lock> {
 
 /** Prepares the machine, after other processes have done so. @param folder that of the supervisor @throws {StartFailure} */
 export async function prepareAlone(folder: string, config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
-  const file = join(folder, "setup.lock");
+  const file = setupLock(folder);
   const atOnce = await tryLock(file);
   if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
   const lock = atOnce ?? (await waitForLock(file, signal));

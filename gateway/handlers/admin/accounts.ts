@@ -12,12 +12,13 @@ import type {
   DeletedAccount,
   PasswordReset,
 } from "../../../shared/schemas/admin/accounts.ts";
-import type { AccountRecord, LoginRecord } from "../../../shared/schemas/records.ts";
+import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isolationOf } from "../../../shared/schemas/sandboxes.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
 import { adminId, forgetAccount } from "../../accounts/accounts.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { loginKeyOf } from "../../accounts/login-attempts.ts";
+import { withPassword } from "../../accounts/passwords.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
 import { refOf } from "../../fleet/placement.ts";
@@ -72,8 +73,7 @@ export async function resetPassword(context: GatewayContext, { id, body }: Call<
   const { email } = account;
   const madeUp = body.password === undefined ? { password: randomBytes(passwordBytes).toString("base64url") } : {};
   const password = await passwords.hash(body.password ?? madeUp.password ?? "");
-  const change = (record: LoginRecord): LoginRecord => ({ ...record, password, password_version: record.password_version + 1, changed_at_ms: Date.now() });
-  if (!email || !(await records.logins.change(loginKeyOf(email), change)))
+  if (!email || !(await records.logins.change(loginKeyOf(email), (record) => withPassword(record, password))))
     throw new SandgateError("conflict", "This account has no e-mail address, so it has no password either.");
   return { id, email, ...madeUp, message: "Password changed; all browsers of this account are logged out" };
 }
