@@ -1,5 +1,5 @@
 /** What this worker reports to the gateways with every heartbeat. */
-import type { Presence } from "../shared/bus/heartbeat.ts";
+import { imageKeysMax, type Presence } from "../shared/bus/heartbeat.ts";
 import type { WorkerContext } from "./context.ts";
 
 export function describeWorker({
@@ -8,6 +8,7 @@ export function describeWorker({
   claim,
   host,
   ids,
+  images,
   sandboxes,
   sessions,
   store,
@@ -26,6 +27,7 @@ export function describeWorker({
       ...(store.cordoned ? { cordoned: true } : {}),
       ...(host.hasStrong ? { strong: true } : {}),
       accepts: phase.isServing && !store.cordoned && hasRoom,
+      images: images.keys.slice(0, imageKeysMax),
       sandboxes: sandboxes.size,
       sandboxes_max: config.sandboxesMax,
       executions: sandboxes.activities,

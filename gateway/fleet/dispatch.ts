@@ -3,21 +3,27 @@
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
 import type { TimeSettings } from "../../shared/bus/contract/declared.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
+import { attempt } from "../../shared/util/attempt.ts";
+import type { LocalImages } from "../../shared/util/image.ts";
 import type { Claims } from "./claims.ts";
-import { ableOf, type PresentWorker, rankWorkers, refOf, type WorkerRef } from "./placement.ts";
+import { ableOf, imageWanted, Placements, type PresentWorker, rankWorkers, refOf, type Wanted, type WorkerRef, workersFor } from "./placement.ts";
+
+const bytesPerMiB = 1024 ** 2;
 
 export class Dispatcher {
   readonly #bus: Bus;
   readonly #peers: PeerWatch;
   readonly #claims: Claims;
-  readonly #settings: TimeSettings;
+  readonly #settings: TimeSettings & LocalImages;
+  readonly #placements = new Placements();
 
-  constructor(bus: Bus, peers: PeerWatch, claims: Claims, settings: TimeSettings) {
+  constructor(bus: Bus, peers: PeerWatch, claims: Claims, settings: TimeSettings & LocalImages) {
     this.#bus = bus;
     this.#peers = peers;
     this.#claims = claims;
@@ -56,17 +62,35 @@ export class Dispatcher {
 
   /** Asks the best worker for a new sandbox. @throws {SandgateError} `unavailable` when none has room, `unprocessable` when none can isolate it so. */
   async place(request: Asked<"create">): Promise<Reply<"create">> {
-    const candidates = rankWorkers(ableOf(this.workers(), isolationOf(request)));
+    const wanted = this.#wanted(request, request.image);
+    const candidates = rankWorkers(ableOf(this.workers(), isolationOf(request)), wanted, this.#placements);
     if (candidates.length === 0) throw new SandgateError("unavailable", "no worker has room for another sandbox");
-    return this.askFirst(candidates, "create", request);
+    return this.#askFirst(candidates, wanted, "create", request);
+  }
+
+  /**
+   * Asks the best worker for a new sandbox from a snapshot.
+   *
+   * @throws {SandgateError} `unavailable` with the reason when there is none that can, `unprocessable` when none can isolate it so
+   */
+  async placeRestored(snapshot: Pick<SnapshotEntry, "worker_id" | "archived">, request: Asked<"restore">): Promise<Reply<"restore">> {
+    const wanted = this.#wanted(request, request.image ?? request.manifest.image);
+    const candidates = workersFor(snapshot, ableOf(this.workers(), isolationOf(request)), wanted, this.#placements);
+    return this.#askFirst(candidates, wanted, "restore", request);
+  }
+
+  #wanted({ memory, reservation_id = "" }: Pick<Asked<"create">, "memory" | "reservation_id">, image: string): Wanted {
+    // The image of a snapshot need not be allowed any more.
+    return { memoryBytes: memory * bytesPerMiB, image: attempt(() => imageWanted(image, this.#settings)), seed: reservation_id };
   }
 
   /** Calls the first candidate. Tries the next one only if the call certainly never reached the previous one. */
-  async askFirst<V extends WorkerVerb>(candidates: readonly WorkerRef[], verb: V, request: Asked<V>): Promise<Reply<V>> {
+  async #askFirst<V extends "create" | "restore">(candidates: readonly PresentWorker[], wanted: Wanted, verb: V, request: Asked<V>): Promise<Reply<V>> {
     let unreached: unknown = new SandgateError("unavailable", "no worker is there");
     for (const candidate of candidates) {
       try {
-        return await this.call(candidate, verb, request);
+        this.#placements.note(candidate.worker, wanted);
+        return await this.call(refOf(candidate), verb, request);
       } catch (error) {
         if (!(error instanceof NoResponder)) throw error;
         unreached = error;

@@ -1,5 +1,5 @@
 /** Chooses the worker for a new sandbox. */
-
+import { createHash } from "node:crypto";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { processOfWorker } from "../../shared/bus/subjects.ts";
@@ -7,6 +7,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { Isolation } from "../../shared/schemas/sandboxes.ts";
 import type { ArchiveState } from "../../shared/state/snapshot.ts";
+import { defaultImageWord, keyOfName, type LocalImages, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
 
 export interface WorkerRef {
   readonly id: string;
@@ -38,14 +39,62 @@ export function ableOf(workers: readonly PresentWorker[], isolation: Isolation):
   return able;
 }
 
-/** Workers that accept sandboxes, best first: by free memory per sandbox, counting the new one, and by load. */
-export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
-  const score = ({ memory_free_bytes, sandboxes, load_per_cpu }: WorkerPresence): number => memory_free_bytes / (sandboxes + 1) / (1 + load_per_cpu);
-  return workers
-    .filter(({ worker }) => worker.accepts)
-    .sort((a, b) => score(b.worker) - score(a.worker))
-    .map(refOf);
+/** A new sandbox, as far as the choice of its worker depends on it. */
+export interface Wanted {
+  readonly memoryBytes: number;
+  /** Undefined for the installation's own, which every worker has. */
+  readonly image: { readonly key: string; readonly isLocal: boolean } | undefined;
+  /** Another one for each sandbox, so that gateways that know the same do not all choose the same worker. */
+  readonly seed: string;
 }
+
+/** The image that a caller names. @throws {SandgateError} `unprocessable` for one that is not allowed any more */
+export function imageWanted(text: string, images: LocalImages): Wanted["image"] {
+  const wanted = wantedImage(text, images);
+  return wanted === defaultImageWord ? undefined : { key: keyOfName(nameOf(wanted)), isLocal: wanted.registry === localRegistry };
+}
+
+/** What went to workers since they last told about themselves, so that many sandboxes wanted within a second do not all go to one. */
+export class Placements {
+  readonly #since = new WeakMap<WorkerPresence, { readonly sandboxes: number; readonly bytes: number }>();
+
+  of(worker: WorkerPresence): { readonly sandboxes: number; readonly bytes: number } {
+    return this.#since.get(worker) ?? { sandboxes: 0, bytes: 0 };
+  }
+
+  note(worker: WorkerPresence, { memoryBytes }: Wanted): void {
+    const { sandboxes, bytes } = this.of(worker);
+    this.#since.set(worker, { sandboxes: sandboxes + 1, bytes: bytes + memoryBytes });
+  }
+}
+
+/** How much less room a worker may have than others and still get a sandbox whose image it need not pull. */
+const localityFactor = 8;
+/** Workers whose room differs by no more than this part are about equal. */
+const aboutEqual = 0.1;
+
+/**
+ * Workers that accept sandboxes, best first. A local image can only be on some; a worker without enough memory comes last; the
+ * others by free memory per sandbox, counting the new one, by load, and by whether they have its image.
+ */
+export function rankWorkers(workers: readonly PresentWorker[], wanted: Wanted, placements = new Placements()): PresentWorker[] {
+  const ranked = workers
+    .filter(({ worker }) => worker.accepts)
+    .map((one) => {
+      const placed = placements.of(one.worker);
+      const { memory_free_bytes, sandboxes, load_per_cpu, images = [] } = one.worker;
+      const bytes = memory_free_bytes - placed.bytes;
+      const hasImage = wanted.image !== undefined && images.includes(wanted.image.key);
+      const room = Math.max(bytes, 0) / (sandboxes + placed.sandboxes + 1) / (1 + load_per_cpu);
+      const score = room * (hasImage ? localityFactor : 1) * (1 + aboutEqual * fractionOf(`${wanted.seed} ${one.worker.id}`));
+      return { one, order: [Number(hasImage && wanted.image?.isLocal), Number(bytes >= wanted.memoryBytes), score] };
+    });
+  const compare = (a: readonly number[], b: readonly number[]): number => a.map((each, index) => (b[index] ?? 0) - each).find((each) => each !== 0) ?? 0;
+  return ranked.sort((a, b) => compare(a.order, b.order)).map(({ one }) => one);
+}
+
+/** A number from 0 to 1 that looks random. */
+const fractionOf = (text: string): number => createHash("sha256").update(text).digest().readUInt32BE() / 2 ** 32;
 
 /**
  * Workers that can restore a snapshot, best first: the worker that took it has its layers; any other must copy them from
@@ -53,10 +102,22 @@ export function rankWorkers(workers: readonly PresentWorker[]): WorkerRef[] {
  *
  * @throws {SandgateError} `unavailable` with the reason when there is none
  */
-export function workersFor({ worker_id, archived }: Pick<SnapshotEntry, "worker_id" | "archived">, workers: readonly PresentWorker[]): WorkerRef[] {
+export function workersFor(
+  { worker_id, archived }: Pick<SnapshotEntry, "worker_id" | "archived">,
+  workers: readonly PresentWorker[],
+  wanted: Wanted,
+  placements?: Placements,
+): PresentWorker[] {
   const isOwner = ({ worker }: PresentWorker): boolean => worker.id === worker_id;
-  const own = rankWorkers(workers.filter(isOwner));
-  const others = archived === "done" ? rankWorkers(workers.filter((one) => !isOwner(one))) : [];
+  const own = rankWorkers(workers.filter(isOwner), wanted, placements);
+  const others =
+    archived === "done"
+      ? rankWorkers(
+          workers.filter((one) => !isOwner(one)),
+          wanted,
+          placements,
+        )
+      : [];
   if (own.length + others.length > 0) return [...own, ...others];
   throw onlyItsOwn(archived, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
 }

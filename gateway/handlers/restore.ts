@@ -8,7 +8,7 @@ import { type SandboxInfo, stricter } from "../../shared/schemas/sandboxes.ts";
 import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
 import type { Answer, By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { ableOf, onlyItsOwn, workersFor } from "../fleet/placement.ts";
+import { onlyItsOwn } from "../fleet/placement.ts";
 import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 const bytesPerGB = 1024 ** 3;
@@ -72,7 +72,7 @@ export async function restore(
   const made = { name, snapshot_id: id, worker_id, manifest, image, ...settings, ...(isolation === "strong" ? { isolation } : {}), wait };
   const call = { ...by, key_id: caller.limitKey, ...made, reservation_id: reservationId, peer: context.peers.peer };
   try {
-    return context.sandboxes.note(await context.workers.askFirst(workersFor(snapshot, ableOf(context.workers.workers(), isolation)), "restore", call));
+    return context.sandboxes.note(await context.workers.placeRestored(snapshot, call));
   } catch (error) {
     throw error instanceof NoResponder ? onlyItsOwn(snapshot.archived, "is gone or restarting") : error;
   }

@@ -1,6 +1,10 @@
 /** What processes tell of themselves every second. */
 import Type, { type Static } from "typebox";
+import { imageKeyCharacters } from "../util/image.ts";
 import { Count, Id, Peer } from "./contract/fields.ts";
+
+/** The most images that a heartbeat names. */
+export const imageKeysMax = 256;
 
 /** One answer of the host probe. `ok: false` is a limit or feature that this host lacks. */
 export const HostCheck = Type.Object({ name: Type.String(), value: Type.String(), ok: Type.Boolean(), note: Type.Optional(Type.String()) });
@@ -51,6 +55,8 @@ export const Presence = Type.Object({
       /** Snapshots since the worker's start, and how long their sandboxes stood still, in all and at most. */
       snapshots: Type.Optional(Type.Object({ taken: Count, pause_ms_total: Type.Number(), pause_ms_max: Type.Number(), archive_pending_bytes: Count })),
       metrics: Type.Optional(WorkerMetrics),
+      /** Keys of the names of images that it has (`keyOfName`), so that sandboxes of them come here. Not of the default image, which all have. */
+      images: Type.Optional(Type.Array(Type.String({ maxLength: imageKeyCharacters }), { maxItems: imageKeysMax })),
       /** Whether it can run strong sandboxes. */
       strong: Type.Optional(Type.Boolean()),
       accepts: Type.Boolean(),

@@ -3,6 +3,7 @@
  * (https://pkg.go.dev/github.com/distribution/reference). Only such names reach Podman, which would also accept paths of the
  * host as images (`oci:/etc`).
  */
+import { createHash } from "node:crypto";
 import { type ReasonOf, SandgateError } from "../errors.ts";
 
 /** What is wrong with an image: the reason that callers get. */
@@ -27,6 +28,9 @@ const shortNames = { registry: "docker.io", alias: "index.docker.io", folder: "l
 export const localRegistry = "localhost";
 /** The name that stands for the installation's own image. */
 export const defaultImageWord = "default";
+
+/** The length of `keyOfName`. */
+export const imageKeyCharacters = 8;
 
 /** Longer than any valid reference. */
 const textCharsMax = 1_024;
@@ -84,6 +88,9 @@ export function nameOf({ registry, path, version }: ImageReference): string {
   return `${registry}/${path}${version}`;
 }
 
+/** An image's name as workers tell it to gateways in every heartbeat: 48 bits of its hash. */
+export const keyOfName = (name: string): string => createHash("sha256").update(name).digest("base64url").slice(0, imageKeyCharacters);
+
 /** `host` or `host:port` as in references; undefined if the text is neither. */
 export function parseRegistry(text: string): string | undefined {
   const registry = text.toLowerCase();
@@ -96,7 +103,7 @@ export function hostOf(registry: string): string {
 }
 
 /** The images an installation has besides those of registries. */
-interface LocalImages {
+export interface LocalImages {
   readonly defaultImage: string;
   readonly localImages: readonly string[];
 }

@@ -7,7 +7,7 @@ import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
-import { defaultImageWord, type ImageReference, imageError, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
+import { defaultImageWord, type ImageReference, imageError, keyOfName, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { KeyedMutex, SingleFlight } from "../../shared/util/mutex.ts";
 import type { ImageLayers, PodmanImages, StoredImage } from "../runtime/podman/images.ts";
@@ -35,10 +35,16 @@ export class Images {
   readonly #pulls = new SingleFlight<string>();
   readonly #turns = new KeyedMutex();
   #held = new Set<string>();
+  #keys: readonly string[] = [];
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#uses = new ImageUses(parts.config.storageDir);
+  }
+
+  /** Keys of the names of the images that were there when last looked (`keyOfName`). */
+  get keys(): readonly string[] {
+    return this.#keys;
   }
 
   /** Takes over what an earlier process of this worker left. */
@@ -100,8 +106,8 @@ export class Images {
   /** The images in the storage, for operators. */
   async list(): Promise<ImageEntry[]> {
     await this.#release();
-    const { config, store } = this.#parts;
-    const [images, uses] = await Promise.all([store.list(), this.#uses.all()]);
+    const { config } = this.#parts;
+    const [images, uses] = await Promise.all([this.#stored(), this.#uses.all()]);
     return images.map((image) => ({
       id: image.id,
       names: [...image.names],
@@ -116,19 +122,27 @@ export class Images {
   async remove(id: string): Promise<void> {
     await this.#turns.run("remove", async () => {
       await this.#release();
-      const image = (await this.#parts.store.list()).find((one) => one.id === id);
+      const image = (await this.#stored()).find((one) => one.id === id);
       if (!image) throw errors.notFound("image", id);
       if (id === this.#parts.config.defaultImageId) throw new SandgateError("conflict", "this is the default image");
       if (this.#isUsed(image) || !(await this.#removeUnused(image))) throw new SandgateError("conflict", "the image is in use");
     });
   }
 
+  /** All images in the storage. */
+  async #stored(): Promise<StoredImage[]> {
+    const images = await this.#parts.store.list();
+    this.#keys = images.filter(({ id }) => id !== this.#parts.config.defaultImageId).flatMap(keysOf);
+    return images;
+  }
+
   /** Removes earlier default images, whose name a later one has taken. */
   async #removeFormerDefaults(): Promise<void> {
-    const { store, config, log } = this.#parts;
+    const { config, log } = this.#parts;
+    const images = await this.#stored();
     if (!config.defaultImageId) return;
     const isFormer = ({ names, formerNames }: StoredImage): boolean => names.length === 0 && formerNames.includes(config.defaultImage);
-    for (const image of (await store.list()).filter((one) => isFormer(one) && !this.#isUsed(one))) {
+    for (const image of images.filter((one) => isFormer(one) && !this.#isUsed(one))) {
       if (await this.#removeUnused(image)) log.info({ event: "image_removed", image: image.id }, "the default image of an earlier version was removed");
     }
   }
@@ -159,16 +173,16 @@ export class Images {
   /** Finds an image by its exact full name; Podman itself would also complete partial names. */
   async #find(wanted: ImageReference): Promise<StoredImage | undefined> {
     const name = nameOf(wanted);
-    return (await this.#parts.store.list()).find(({ names, digests }) => names.includes(name) || digests.includes(name));
+    return (await this.#stored()).find(({ names, digests }) => names.includes(name) || digests.includes(name));
   }
 
   async #pull(wanted: ImageReference): Promise<string> {
-    const { config, puller, store, log } = this.#parts;
+    const { config, puller, log } = this.#parts;
     const image = nameOf(wanted);
     if (wanted.registry === localRegistry) throw imageError("image_not_found", `image not found: ${image} is not on this worker`);
     if (!config.imagePull) throw imageError("image_not_found", `image not found: ${image} is not on this worker, and images are not pulled here`);
     log.info({ event: "image_pull", image }, "pulling an image");
-    const before = new Set((await store.list()).map(({ id }) => id));
+    const before = new Set((await this.#stored()).map(({ id }) => id));
     try {
       const id = await puller.pull(wanted);
       await this.#turns.run("remove", () => this.#makeRoom(id));
@@ -187,7 +201,7 @@ export class Images {
   async #dropRefused(wanted: ImageReference, before: ReadonlySet<string>): Promise<void> {
     const named = await this.#find(wanted);
     // Whose an image without a name is, is certain only while nothing else is pulled.
-    const nameless = this.#pulls.size > 1 ? [] : (await this.#parts.store.list()).filter(({ id, names }) => names.length === 0 && !before.has(id));
+    const nameless = this.#pulls.size > 1 ? [] : (await this.#stored()).filter(({ id, names }) => names.length === 0 && !before.has(id));
     for (const stored of named ? [named, ...nameless] : nameless) {
       // An image that also has another name was here before.
       if (stored.names.length <= 1 && !this.#parts.needed().has(stored.id) && !this.#pins.has(stored.id)) await this.#removeUnused(stored);
@@ -196,10 +210,10 @@ export class Images {
 
   /** Makes room for an image that was just pulled, or removes that image. @throws {SandgateError} `insufficient_storage` */
   async #makeRoom(newId: string): Promise<void> {
-    const { config, store, log } = this.#parts;
+    const { config, log } = this.#parts;
     await this.#uses.note(newId);
     await this.#release();
-    const [images, uses] = await Promise.all([store.list(), this.#uses.all()]);
+    const [images, uses] = await Promise.all([this.#stored(), this.#uses.all()]);
     const pulled = images.filter((image) => isPulled(image) && image.id !== config.defaultImageId);
     const latest = pulled.find(({ id }) => id === newId);
     const isHopeless = latest !== undefined && latest.sizeBytes > config.imagesBytesMax;
@@ -220,7 +234,11 @@ export class Images {
   /** @returns false when a container uses the image */
   async #removeUnused(image: StoredImage): Promise<boolean> {
     const isRemoved = await this.#parts.store.remove(image);
-    if (isRemoved) await this.#uses.forget(image.id);
+    if (isRemoved) {
+      const gone = keysOf(image);
+      this.#keys = this.#keys.filter((key) => !gone.includes(key));
+      await this.#uses.forget(image.id);
+    }
     return isRemoved;
   }
 
@@ -241,5 +259,7 @@ export class Images {
     }
   }
 }
+
+const keysOf = ({ names, digests }: StoredImage): string[] => [...new Set([...names, ...digests])].map(keyOfName);
 
 const bytesOf = (images: readonly StoredImage[]): number => images.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);

@@ -2,10 +2,15 @@
 import assert from "node:assert/strict";
 import { statfsSync } from "node:fs";
 import { test } from "node:test";
+import { PeerWatch } from "../../../shared/bus/presence.ts";
+import { peers } from "../../../shared/bus/subjects.ts";
 import type { ImageInfo } from "../../../shared/client/types.ts";
 import type { ErrorReason } from "../../../shared/errors.ts";
+import { keyOfName } from "../../../shared/util/image.ts";
+import { createLogger } from "../../../shared/util/log.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
+import { connectBus } from "../../helpers/bus.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
@@ -52,6 +57,20 @@ const imageOf = async (sandbox: string): Promise<string> => {
   return (await stack.podman("inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? "")).trim();
 };
 const manifestRequests = (from: number): string[] => registry.requests.slice(from).filter((request) => request.includes("/manifests/"));
+
+test("gateways hear which images a worker has, as long as it has them", async () => {
+  await using bus = await connectBus(stack.natsUrl, "listener");
+  const heard = new PeerWatch(bus, peers.gateway("listener"), createLogger("test", "silent"));
+  const image = await add();
+  const key = keyOfName(whole(image));
+  const isTold = (): boolean => [...heard.present()].some(({ worker }) => worker?.images?.includes(key));
+  await until("the worker is heard", () => [...heard.present()].some(({ worker }) => worker));
+  assert.ok(!isTold());
+  await use(image);
+  await until("its image is told", isTold);
+  expectOk(await remove(image.id));
+  await until("the image is not told any more", () => !isTold());
+});
 
 test("an image is fetched once, by tag or digest, and is the one that the registry has", async () => {
   const image = await add();

@@ -41,7 +41,7 @@ test("storage may be smaller than the snapshot's, but not than what its layers h
 const big = { memory_free_bytes: 64 * GiB };
 const full = { accepts: false };
 const chosen = (archived: SnapshotEntry["archived"], ...workers: ReturnType<typeof worker>[]): string[] =>
-  workersFor({ worker_id: "own", archived }, workers).map(({ id }) => id);
+  workersFor({ worker_id: "own", archived }, workers, { memoryBytes: 0, image: undefined, seed: "" }).map(({ worker: { id } }) => id);
 
 test("the worker that took a snapshot restores it, however much room others have", () => {
   for (const archived of ["local", "pending"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
