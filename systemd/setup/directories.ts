@@ -31,7 +31,8 @@ export function dataDirectories(instance: Instance): Step {
   };
 }
 
-function directoriesOf({ account, accounts, paths, home }: Instance): Directory[] {
+/** In the order in which they are made. */
+export function directoriesOf({ account, accounts, paths, home }: Instance): Directory[] {
   const own = (path: string, { uid, gid } = account, mode = 0o700) => ({ path, uid, gid, mode });
   const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? account.uid, gid: account.gid, mode });
   return [

@@ -1,7 +1,7 @@
 /** `systemd/install`: puts the program and its services onto this machine, newer ones in place of older ones, or takes them off. */
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { describeSettings, loadConfig } from "../../shared/config.ts";
@@ -18,7 +18,21 @@ import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
 import { urlOf } from "../supervisor/banner.ts";
 import { parsePinoLine } from "../supervisor/log-line.ts";
-import { commands, commandsDir, kernelSettings, programDir, settingsDir, settingsFile, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import {
+  commands,
+  commandsDir,
+  type DeclarationKind,
+  declarationFile,
+  declarationKinds,
+  declarations,
+  programDir,
+  settingsDir,
+  settingsFile,
+  settingsOf,
+  type Task,
+  unitNames,
+  unitsDir,
+} from "./places.ts";
 import { removal } from "./removal.ts";
 
 const readableMode = 0o644;
@@ -94,12 +108,27 @@ function installation(choice: Choice): Task[] {
     },
     ...units,
     ...Object.entries(commands).map(([name, args]) => fileTask(join(commandsDir, name), commandText(args), commandMode)),
-    fileTask(kernelSettings.file, kernelSettings.text, readableMode),
-    { title: "Setting", object: "net.ipv4.tcp_migrate_req", work: () => succeeds(["/usr/lib/systemd/systemd-sysctl", kernelSettings.file]) },
+    ...declarationKinds.flatMap(declared),
     { title: "Loading the units", object: unitsDir, work: () => systemctl("daemon-reload") },
     { title: "Enabling at every boot", object: "sandgate.target", work: () => systemctl("enable", "--quiet", "sandgate.target") },
     // What depends on it is restarted with it. Sandboxes go on.
     { title: "Preparing the machine and starting the services", object: "sandgate.target", work: (progress) => start(systemctl, progress) },
+  ];
+}
+
+/** A file for another program of systemd, carried out at once. An older kernel need not know what it is to be set to. */
+function declared(kind: DeclarationKind): Task[] {
+  const file = declarationFile(kind);
+  const text = readFileSync(join(appDir, "systemd/units", `sandgate.${kind}`), "utf8");
+  const writing = fileTask(file, text, readableMode);
+  const work = async (progress: Progress): Promise<void> => {
+    // Not every machine has a folder for the administrator's own files.
+    await mkdir(dirname(file), { recursive: true });
+    await writing.work(progress);
+  };
+  return [
+    { ...writing, work },
+    { title: "Carrying out", object: file, work: () => succeeds([...declarations[kind], file]) },
   ];
 }
 

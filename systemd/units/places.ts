@@ -10,17 +10,21 @@ export const programDir = "/usr/lib/sandgate";
 export const unitsDir = "/etc/systemd/system";
 export const settingsDir = "/etc/sandgate";
 export const settingsFile = join(settingsDir, "sandgate.env");
-/** Without this, a listener that closes resets the connections that wait at it, though others share its port. */
-export const kernelSettings = {
-  file: "/etc/sysctl.d/60-sandgate.conf",
-  text: "# Sandgate: gateways that share a port are restarted without losing calls.\n-net.ipv4.tcp_migrate_req = 1\n",
-};
+/** Files for other programs of systemd, by their kind, with the command that carries one out now instead of at the next boot. */
+export const declarations = {
+  sysctl: ["/usr/lib/systemd/systemd-sysctl"],
+  sysusers: ["systemd-sysusers"],
+  tmpfiles: ["systemd-tmpfiles", "--create"],
+} as const;
+export type DeclarationKind = keyof typeof declarations;
+export const declarationKinds = Object.keys(declarations) as DeclarationKind[];
+export const declarationFile = (kind: DeclarationKind): string => `/etc/${kind}.d/60-sandgate.conf`;
 /** What a Debian package has in place of `systemd/install`. */
 export const packagedCommand = "/usr/sbin/sandgate-install";
 export const commandsDir = "/usr/local/bin";
 export const commands = { sandgate: [], "sandgate-admin": ["admin"] } as const;
 
-export const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|socket|target)$/.test(name));
+export const unitNames = (): string[] => readdirSync(join(appDir, "systemd/units")).filter((name) => /\.(service|slice|socket|target)$/.test(name));
 
 /** Part of an installation or of its removal. */
 export interface Task {

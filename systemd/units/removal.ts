@@ -9,7 +9,8 @@ import { succeeds } from "../base/run.ts";
 import { findAccounts } from "../setup/account.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { unmount } from "../volume/unmount.ts";
-import { commands, commandsDir, kernelSettings, programDir, settingsDir, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import { commands, commandsDir, declarationFile, declarationKinds, programDir, settingsDir, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
+import { unprotectHost } from "./protection.ts";
 
 /** @throws {StartFailure} when there is nothing to remove, or what there is belongs to an `npm start` that runs */
 export async function removal(purge: boolean): Promise<Task[]> {
@@ -36,6 +37,7 @@ export async function removal(purge: boolean): Promise<Task[]> {
         await rm(join("/var/lib/systemd/linger", worker.name), { force: true });
         await quietly("systemctl", "stop", `user@${worker.uid}.service`);
         await quietly("systemctl", "stop", `user-runtime-dir@${worker.uid}.service`);
+        await unprotectHost(worker);
       },
     },
     { title: "Unmounting the volume", object: volume, isDone: () => Boolean(config.volume), work: () => unmount(volume) },
@@ -54,7 +56,7 @@ export async function removal(purge: boolean): Promise<Task[]> {
       object: programDir,
       work: async () => {
         for (const name of Object.keys(commands)) await rm(join(commandsDir, name), { force: true });
-        await rm(kernelSettings.file, { force: true });
+        for (const kind of declarationKinds) await rm(declarationFile(kind), { force: true });
         await rm(programDir, { recursive: true, force: true });
       },
     },

@@ -21,6 +21,7 @@ import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.t
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
 import { giveData, giveEnvironment, giveHelper, helperSocket } from "./given.ts";
+import { protectHost } from "./protection.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -52,6 +53,7 @@ async function provide(terminal: Terminal): Promise<void> {
     helper: helperSocket,
     outlivesWorker: true,
   };
+  if (hasWorker) await protectHost(instance.account, config);
   if (hasWorker) await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
   if (hasGateway) await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};

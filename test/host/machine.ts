@@ -36,7 +36,9 @@ import { preparedExecServer, preparedImageId, preparedInstance } from "../helper
 import { until } from "../helpers/until.ts";
 import type { Place } from "./network.ts";
 
-const suite = "trixie";
+/** Versions of Debian: 12 and 13. */
+const suites = ["bookworm", "trixie"] as const;
+type Suite = (typeof suites)[number];
 /** What a machine has: what Sandgate's set-up would install, because the machine reaches no archive, and what makes it one. */
 const packages = [...systemPackageNames, "systemd", "systemd-sysv", "dbus", "libpam-systemd", "procps", "sudo"].sort();
 const volumeBytes = 4 * 1024 ** 3;
@@ -68,8 +70,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /** A machine that has been booted, with the program as a checkout in `programDir`. */
-  static async start(name: string, place?: Place): Promise<Machine> {
-    const base = await baseSystem();
+  static async start(name: string, place?: Place, suite: Suite = "trixie"): Promise<Machine> {
+    const base = await baseSystem(suite);
     const dir = mkdtempSync(join(tmpdir(), `machine-${name}-`));
     const mount = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).find(({ type }) => type === "cgroup2");
     if (!mount) throw new Error("this machine has no cgroup v2");
@@ -207,28 +209,31 @@ function removeGroups(dir: string): void {
   rmdirSync(dir);
 }
 
-/** The root file system of all machines, built when its recipe is new, by one process while others wait for it. */
-async function baseSystem(): Promise<string> {
+/** The root file system of all machines with a version of Debian, built when its recipe is new, by one process while others wait for it. */
+async function baseSystem(suite: Suite): Promise<string> {
   const { paths } = await preparedInstance();
   const folder = join(paths.data, "machines");
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(`${folder}.lock`, new AbortController().signal);
   try {
-    return await builtSystem(folder);
+    return await builtSystem(folder, suite);
   } finally {
     lock.release();
   }
 }
 
-async function builtSystem(folder: string): Promise<string> {
-  const { config } = await preparedInstance();
-  const recipe = createHash("sha256")
+const recipeOf = (suite: Suite): string =>
+  createHash("sha256")
     .update(JSON.stringify([suite, packages]))
     .digest("hex")
     .slice(0, 16);
-  const base = join(folder, recipe);
+
+async function builtSystem(folder: string, suite: Suite): Promise<string> {
+  const { config } = await preparedInstance();
+  const base = join(folder, recipeOf(suite));
   if (existsSync(base)) return base;
-  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+  const current = suites.map(recipeOf);
+  for (const name of readdirSync(folder)) if (!current.includes(name)) rmSync(join(folder, name), { recursive: true, force: true });
   await ensure(imageBuildingPackages(createAdministrator(new Terminal(process.stderr), new AbortController().signal)), new Terminal(process.stderr));
   const [archive] = (await findImageSources(config)).archives;
   const partial = `${base}.partial`;

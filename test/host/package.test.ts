@@ -47,6 +47,6 @@ test("removed, it leaves settings and data; purged, nothing", async () => {
   await machine.run("ls", "/etc/sandgate/sandgate.env", "/var/lib/sandgate/api-key");
   await machine.run("dpkg", "--purge", "sandgate");
   const places =
-    "/var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/sysctl.d/*sandgate* /usr/local/bin/sandgate* /usr/sbin/sandgate* /etc/systemd/system/sandgate*";
+    "/var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/*.d/*sandgate* /usr/local/bin/sandgate* /usr/sbin/sandgate* /etc/systemd/system/sandgate*";
   assert.equal(await machine.shell(`ls -d ${places} 2> /dev/null || true; getent passwd | grep sandgate || true`), "");
 });

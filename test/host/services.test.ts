@@ -159,6 +159,15 @@ test("no unit fails, and those that face others have nearly all the walls that s
   }
 });
 
+test("sandboxes together cannot take the machine, and what serves them has a slice of its own", async () => {
+  for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) assert.equal(await property(unit, "Slice"), "sandgate.slice");
+  assert.equal(await property("sandgate.slice", "CPUWeight"), "500");
+  const slice = `user-${(await machine.run("id", "--user", "sandgate")).trim()}.slice`;
+  assert.equal(await property(slice, "CPUWeight"), "20");
+  const { 1: total = "" } = /^MemTotal:\s+(\d+)/.exec(await machine.run("cat", "/proc/meminfo")) ?? [];
+  assert.equal(await property(slice, "MemoryMax"), String(Number(total) * 1024 - 256 * 1024 ** 2));
+});
+
 test("a removal keeps settings and data; a purge leaves nothing", async () => {
   await install("--remove");
   assert.equal(await machine.shell("ps -eo user= | grep -c '^sandgate' || true"), "0");
@@ -168,6 +177,6 @@ test("a removal keeps settings and data; a purge leaves nothing", async () => {
   await assert.rejects(install("--remove"), /not installed as services/);
   await install("--remove", "--purge");
   const left =
-    "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/sysctl.d/*sandgate* /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
+    "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/*.d/*sandgate* /run/systemd/system.control/user-*.slice.d /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
   assert.equal(await machine.shell(`${left}; getent passwd | grep sandgate || true; grep sandgate /etc/subuid /etc/subgid || true`), "");
 });

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig } from "../../../../shared/config.ts";
 import { appDir } from "../../../../shared/programs.mjs";
+import { type Account, instanceOf } from "../../../../systemd/base/instance.ts";
+import { directoriesOf } from "../../../../systemd/setup/directories.ts";
 import { nodeCommand } from "../../../../systemd/supervisor/node-parts.ts";
 import { helperSocket } from "../../../../systemd/units/given.ts";
 import { programDir, unitNames } from "../../../../systemd/units/places.ts";
@@ -28,5 +30,27 @@ test("they name the same accounts and places", () => {
   assert.deepEqual([fieldOf("sandgate-helper.socket", "ListenStream"), fieldOf("sandgate-helper.socket", "SocketUser")], [helperSocket, user]);
   const writable = ["gateway@", "nats"].map((part) => fieldOf(`sandgate-${part}.service`, "ReadWritePaths"));
   assert.deepEqual(writable, [join(dataDir, "gateway"), join(dataDir, "nats")]);
-  assert.equal(unitNames().length, 7);
+  assert.equal(unitNames().length, 8);
+});
+
+test("the accounts and folders that systemd is told of are those of the set-up", async () => {
+  const { user, dataDir } = loadConfig({});
+  const names =
+    textOf("sandgate.sysusers")
+      .match(/^u \S+ .*$/gm)
+      ?.map((line) => line.split(" ")) ?? [];
+  assert.deepEqual(
+    names.map(([, name]) => name),
+    [user, `${user}-gateway`, `${user}-nats`],
+  );
+  assert.match(textOf("sandgate.sysusers"), new RegExp(`^u ${user} .* ${dataDir}/home `, "m"));
+  const instance = await preparedInstance();
+  const account = (name: string, index: number) => ({ ...instance.account, name: `sandgate${name}`, uid: 901 + index, gid: 911 + index });
+  const [worker, gateway, nats] = ["", "-gateway", "-nats"].map(account) as [Account, Account, Account];
+  const installed = instanceOf(loadConfig({}), { worker, gateway, nats });
+  const nameOf = (kind: "uid" | "gid", id: number): string => [worker, gateway, nats].find((one) => one[kind] === id)?.name ?? "root";
+  const wanted = directoriesOf(installed).map(({ path, mode, uid, gid }) => `d ${path} 0${mode.toString(8)} ${nameOf("uid", uid)} ${nameOf("gid", gid)}`);
+  const declared = textOf("sandgate.tmpfiles").match(/^d .*$/gm) ?? [];
+  assert.equal(declared.length, 3);
+  for (const line of declared) assert.ok(wanted.includes(line), `${line} is not among\n${wanted.join("\n")}`);
 });
