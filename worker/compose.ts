@@ -23,6 +23,7 @@ import { Images } from "./images/images.ts";
 import type { LogLimits } from "./log/execution-log.ts";
 import { runtimeOf } from "./runtime/container/container.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
+import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
 import { openIds } from "./runtime/ids/open.ts";
@@ -130,8 +131,9 @@ export async function openRuntime(ground: Ground) {
     return service;
   };
   const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
-  const podman = new Podman({ config, host, workerId, services });
-  return { oci, podman, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
+  const meetings = new MeetingPlaces(join(scratch, "meeting"));
+  const podman = new Podman({ config, host, workerId, meetings, services });
+  return { oci, podman, meetings, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */

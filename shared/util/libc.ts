@@ -1,4 +1,6 @@
 /** In-process calls of C library functions that Node.js does not offer. The constants are those of Linux on x86-64 and arm64. */
+import { chmodSync, closeSync, constants, openSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { getSystemErrorName } from "node:util";
 import koffi from "koffi";
 
@@ -9,8 +11,11 @@ const setsockopt = library.func("int setsockopt(int fd, int level, int name, con
 
 const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)");
 const umount2 = library.func("int umount2(const char *target, int flags)");
-const socketpair = library.func("int socketpair(int domain, int type, int protocol, _Out_ int *fds)");
 const socket = library.func("int socket(int domain, int type, int protocol)");
+const bindTo = library.func("bind", "int", ["int", "const uint8_t *", "unsigned int"]);
+const listen = library.func("int listen(int fd, int backlog)");
+const accept4 = library.func("int accept4(int fd, void *address, unsigned int *length, int flags)");
+const getsockopt = library.func("int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ unsigned int *length)");
 const sendto = library.func("long sendto(int fd, const uint8_t *data, unsigned long size, int flags, const uint8_t *address, unsigned int length)");
 const close = library.func("int close(int fd)");
 const fcntl = library.func("int fcntl(int fd, int command, ...)");
@@ -35,6 +40,12 @@ const getPtyNumber = 0x80045430;
 const setWindowSize = 0x5414;
 const socketLevel = 1;
 const receiveBuffer = 8;
+const peerCredentials = 17;
+/** Process, user and group. */
+const credentialsBytes = 12;
+/** More connections than this do not wait. */
+const backlog = 4;
+const everybody = 0o666;
 const intBytes = 4;
 const unixDomain = 1;
 const messageSocket = 5;
@@ -80,11 +91,47 @@ export function letWait(fd: number): void {
   check(fcntl(fd, setFileFlags, "int", 0), "F_SETFL");
 }
 
-/** Opens a pair of connected sockets that keep messages apart; child processes do not inherit them. @throws {Error} */
-export function openMessageSockets(): [number, number] {
-  const fds: [number, number] = [-1, -1];
-  check(socketpair(unixDomain, messageSocket | closeOnExec, 0, fds), "socketpair");
-  return fds;
+/**
+ * Listens on a Unix socket for connections that keep messages apart. Child processes do not inherit it.
+ *
+ * @param path must not exist. Everybody who can reach it may connect.
+ * @throws {Error}
+ */
+export function listenForMessages(path: string): number {
+  const fd = socket(unixDomain, messageSocket | closeOnExec | nonBlocking, 0);
+  check(fd, "socket");
+  try {
+    // However long the path of the folder is.
+    const dir = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const address = addressOf(`/proc/self/fd/${dir}/${basename(path)}`);
+      check(bindTo(fd, address, address.length), "bind");
+    } finally {
+      closeSync(dir);
+    }
+    chmodSync(path, everybody);
+    check(listen(fd, backlog), "listen");
+    return fd;
+  } catch (error) {
+    close(fd);
+    throw error;
+  }
+}
+
+/** A connection, and the process that made it. */
+export interface Accepted {
+  readonly fd: number;
+  readonly pid: number;
+}
+
+/** Takes a connection that waits, if one does. Child processes do not inherit it. @param listener from `listenForMessages` */
+export function acceptConnection(listener: number): Accepted | undefined {
+  const fd = accept4(listener, null, null, closeOnExec);
+  if (fd < 0) return undefined;
+  const credentials = Buffer.alloc(credentialsBytes);
+  if (getsockopt(fd, socketLevel, peerCredentials, credentials, [credentialsBytes]) === 0) return { fd, pid: credentials.readInt32LE() };
+  close(fd);
+  return undefined;
 }
 
 /**
@@ -111,12 +158,7 @@ export function sendMessage(socket: number, bytes: Uint8Array, fds: readonly num
  * @throws {Error} if nobody takes it
  */
 export function sendDatagram(path: string, text: string): void {
-  const name = Buffer.from(path);
-  if (name[0] === 0x40) name[0] = 0;
-  const address = Buffer.alloc(domainBytes + name.length);
-  if (address.length > addressBytesMax) throw new Error(`the path of a socket is too long: ${path}`);
-  address.writeUInt16LE(unixDomain);
-  name.copy(address, domainBytes);
+  const address = addressOf(path.replace(/^@/, "\0"));
   const fd = socket(unixDomain, datagramSocket | closeOnExec, 0);
   check(fd, "socket");
   try {
@@ -125,6 +167,16 @@ export function sendDatagram(path: string, text: string): void {
   } finally {
     close(fd);
   }
+}
+
+/** The address of a Unix socket. @throws {Error} if it is too long for one */
+function addressOf(name: string): Buffer {
+  const bytes = Buffer.from(name);
+  const address = Buffer.alloc(domainBytes + bytes.length);
+  if (address.length > addressBytesMax) throw new Error(`the path of a socket is too long: ${name}`);
+  address.writeUInt16LE(unixDomain);
+  bytes.copy(address, domainBytes);
+  return address;
 }
 
 /** Unlocks a pseudo-terminal so that its other side can be opened. @param fd its master. @returns its number in its `devpts`. @throws {Error} */

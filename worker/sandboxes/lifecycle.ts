@@ -11,6 +11,7 @@ import { faultPoint } from "../faults.ts";
 import { type Container, notRunning } from "../runtime/container/container.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
+import type { MeetingPlaces } from "../runtime/exec-server/meeting-places.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Host } from "../runtime/host/host.ts";
@@ -55,6 +56,7 @@ export class SandboxLifecycle {
   readonly #urgent: Urgent;
   readonly #reserve: Reserve;
   readonly #processesMax: number;
+  readonly #meetings: MeetingPlaces;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -67,6 +69,7 @@ export class SandboxLifecycle {
     config: Config;
     urgent: Urgent;
     reserve: Reserve;
+    meetings: MeetingPlaces;
     collectLayers: () => Promise<void>;
   }) {
     this.#sandboxes = parts.sandboxes;
@@ -79,6 +82,7 @@ export class SandboxLifecycle {
     this.#collectLayers = parts.collectLayers;
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
+    this.#meetings = parts.meetings;
     this.#slots = new Semaphore(parts.config.createsAtOnce);
     this.#processesMax = parts.config.sandboxPidsMax;
   }
@@ -140,6 +144,8 @@ export class SandboxLifecycle {
     if (found.range !== undefined) this.#ids.ranges?.claims.retake(id, found.range);
     const containerId = isRunning ? found.containerId : await this.#startAgain(spec, found, root);
     sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
+    const { container } = sandbox;
+    inBackground(this.#log, "the exec server of a sandbox could not be taken over", () => this.#oci.resume(container));
     await this.#roots.limit(id, bytesOf(spec));
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
@@ -155,7 +161,7 @@ export class SandboxLifecycle {
       await this.#slots.run(() => this.#podman.remove(containerId));
       return this.#run(spec, root);
     }
-    await this.#slots.run(() => this.#podman.start(containerId, spec.isolation));
+    await this.#slots.run(() => this.#podman.start(containerId, spec));
     return containerId;
   }
 
@@ -177,6 +183,7 @@ export class SandboxLifecycle {
   /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer(sandboxId: string): Promise<void> {
     await this.#slots.run(() => this.#podman.remove(containerName(sandboxId)));
+    this.#meetings.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();
     await this.#roots.remove(sandboxId);

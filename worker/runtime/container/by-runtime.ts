@@ -1,7 +1,6 @@
 /** Starts programs in containers by the OCI runtime. */
-import { closeSync, readdirSync, readSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openPipe } from "../../../shared/util/libc.ts";
 import type { Host } from "../host/host.ts";
 import { childrenOf } from "../process/proc.ts";
 import { type Descriptors, type Program, startProgram } from "../process/program.ts";
@@ -13,7 +12,6 @@ import { inHostTerminal, killStrong, signalStrong, untilStarted } from "./strong
 
 const startFile = /^x\d+\.(json|log|pid)$/;
 const serverTimeoutMs = 10_000;
-const pidBytesMax = 16;
 
 /** A command that was started, by one of the two ways. */
 export interface Begun extends Pick<Started, "started" | "exited"> {
@@ -75,24 +73,16 @@ export class RuntimeStarter {
     };
   }
 
-  /**
-   * Runs a program that goes on in the container by itself, with a socket as its standard input.
-   *
-   * @param socket is closed here
-   * @returns the process id that it has printed, as the sandbox numbers processes; undefined when it could not be started
-   */
-  async startServer(container: Container, path: string, socket: number): Promise<number | undefined> {
-    const printed = openPipe();
+  /** Runs a program that goes on in the container by itself. @returns whether it could be started */
+  async startServer(container: Container, path: string): Promise<boolean> {
     // The usual folder may have been removed.
     const process = processOf(container, { args: [], env: {}, workingDir: "/" }, [path]);
-    const { program, base } = this.#run(container, process, { stdin: socket, stdout: printed.writeFd });
+    const { program, base } = this.#run(container, process, {});
     const timer = setTimeout(() => program.kill(), serverTimeoutMs);
     try {
-      const line = Buffer.alloc(pidBytesMax);
-      return (await program.exited) === 0 ? Number.parseInt(line.toString("latin1", 0, readSync(printed.readFd, line)), 10) : undefined;
+      return (await program.exited) === 0;
     } finally {
       clearTimeout(timer);
-      closeSync(printed.readFd);
       takeFiles(base, 0);
     }
   }

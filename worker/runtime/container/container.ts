@@ -9,7 +9,7 @@ import { strongRuntime } from "../host/strong.ts";
 import { rootIdOf } from "../ids/ranges.ts";
 import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
-import { execServerPath, reaperPath } from "./first-process.ts";
+import { meetingPlace, reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
 import { strongProcesses } from "./strong.ts";
 
@@ -41,8 +41,8 @@ export interface Container {
   readonly networkPids: readonly number[];
   /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
   readonly hasReaper: boolean;
-  /** Whether it has the exec server; likewise. */
-  readonly hasExecServer: boolean;
+  /** The folder on the host in which its exec server finds the worker; undefined when it has no server. */
+  readonly meetingPlace: string | undefined;
   /** Files of Podman's that are the container's to write, such as /etc/hosts. */
   readonly ownFiles: readonly string[];
 }
@@ -88,12 +88,12 @@ export async function inspectContainer(host: Host, containerId: string, isolatio
     group: groupOfContainer(containerId, state.pid),
     networkPids: networkPids(bundle, state.pid),
     ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
-    hasReaper: hasMount(bundle, reaperPath),
-    hasExecServer: hasMount(bundle, execServerPath),
+    hasReaper: mountAt(bundle, reaperPath) !== undefined,
+    meetingPlace: mountAt(bundle, meetingPlace)?.source,
   };
 }
 
-const hasMount = ({ mounts = [] }: Bundle, path: string): boolean => mounts.some(({ destination }) => destination === path);
+const mountAt = ({ mounts = [] }: Bundle, path: string) => mounts.find(({ destination }) => destination === path);
 
 /** slirp4netns or pasta, which know the namespace by its path, or by a process in it where it belongs to the container's user namespace. */
 function networkPids({ linux }: Bundle, initPid: number): number[] {

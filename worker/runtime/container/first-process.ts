@@ -7,5 +7,7 @@ export const initPath = "/run/.sandgate-init";
  * signals of job control blocked.
  */
 export const reaperPath = "/run/.sandgate-reaper";
+/** The folder in which a sandbox's exec server finds the worker, as `server.c` has it too. The sandbox can only read it. */
+export const meetingPlace = "/run/.sandgate";
 /** Starts commands when the worker says so. */
 export const execServerPath = "/run/.sandgate-exec";

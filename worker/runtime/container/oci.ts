@@ -5,7 +5,7 @@
  */
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
-import { ExecServers } from "../exec-server/servers.ts";
+import { ExecServers, isIdleServer } from "../exec-server/servers.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
@@ -36,7 +36,7 @@ export class OciRuntime {
   constructor(host: Host, dir: string) {
     this.#host = host;
     this.#runtime = new RuntimeStarter(host, dir);
-    this.#servers = new ExecServers((container, socket) => this.#runtime.startServer(container, execServerPath, socket));
+    this.#servers = new ExecServers((container) => this.#runtime.startServer(container, execServerPath));
   }
 
   /** Inspects a running container. @throws {ContainerNotRunning} */
@@ -47,6 +47,11 @@ export class OciRuntime {
   /** Does ahead what the first command of a container would wait for. */
   prepare(container: Container): Promise<void> {
     return this.#servers.prepare(container);
+  }
+
+  /** Goes on with what an earlier process of this worker has left in a container. */
+  resume(container: Container): Promise<void> {
+    return this.#servers.resume(container);
   }
 
   /** The host's process id of the server that starts the container's commands; undefined when it has none. */
@@ -122,7 +127,7 @@ export class OciRuntime {
   /** Kills commands that an earlier process of this worker started and that nobody waits for any more. */
   async killOrphans(container: Container, members: readonly number[]): Promise<number> {
     if (container.isolation === "strong") return killCommands(container);
-    const orphans = members.filter((pid) => pid !== container.initPid && isReaper(pid));
+    const orphans = members.filter((pid) => pid !== container.initPid && isReaper(pid) && !isIdleServer(container, pid));
     await Promise.all(orphans.map((pid) => killTree(pid)));
     return orphans.length;
   }

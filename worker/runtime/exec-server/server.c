@@ -2,9 +2,9 @@
  * The exec server of a sandbox: starts commands for the worker, which saves a start of the OCI runtime for each.
  *
  * The runtime starts it once, as it would start a command: in the sandbox's namespaces and control group, with its user,
- * capabilities, limits and filter of system calls. Commands inherit them. It prints the process id of the server proper and goes
- * on as that. Its standard input is a socket to which only the worker writes. Each message is one command, with the descriptors
- * that the command gets:
+ * capabilities, limits and filter of system calls. Commands inherit them. It connects to the worker, which listens in a folder
+ * that only the worker can change, and does so again when the connection has ended: the worker was restarted, or has let it go
+ * for a moment. Each message is one command, with the descriptors that the command gets:
  *
  *   the last one     a pipe on which the command's keeper reports, see below
  *   three before it  standard input, output and error; absent if the command has a terminal
@@ -29,10 +29,16 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 65536, STREAMS = 3, DESCRIPTORS = STREAMS + 1, FIELDS = MESSAGE_BYTES };
+/* Between attempts to reach the worker: a quarter of the time for which it could not be reached, within these bounds. */
+enum { PAUSE_MS_MIN = 4, PAUSE_MS_MAX = 1000 };
+
+static const struct sockaddr_un worker = {.sun_family = AF_UNIX, .sun_path = "/run/.sandgate/worker"};
 
 static char message[MESSAGE_BYTES + 1];
 /* With room for the end of the arguments, HOME, and the end of the environment. */
@@ -184,7 +190,8 @@ static void start(char *text, int length, int *streams, int count) {
   if (keeper < 0) report(streams[count - 1], "F %c %d\n", 'f', errno);
 }
 
-static _Noreturn void serve(void) {
+/* Takes commands from standard input until the worker is gone, or lets go of this server. */
+static void serve(void) {
   for (;;) {
     union {
       struct cmsghdr header;
@@ -194,8 +201,7 @@ static _Noreturn void serve(void) {
     struct msghdr received = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t length = recvmsg(STDIN_FILENO, &received, MSG_CMSG_CLOEXEC);
     if (length < 0 && errno == EINTR) continue;
-    /* The worker is gone, or has another server. */
-    if (length <= 0) _exit(0);
+    if (length <= 0) return;
     message[length] = 0;
     struct cmsghdr *header = CMSG_FIRSTHDR(&received);
     if (!header || header->cmsg_type != SCM_RIGHTS) continue;
@@ -206,23 +212,44 @@ static _Noreturn void serve(void) {
   }
 }
 
+static void rest(long ms) {
+  struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+  nanosleep(&time, NULL);
+}
+
+/* Makes a connection to the worker standard input. */
+static void reach_worker(void) {
+  for (long waited_ms = 0;;) {
+    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int is_reached = connection >= 0 && connect(connection, (const struct sockaddr *)&worker, sizeof worker) == 0;
+    if (is_reached) dup2(connection, STDIN_FILENO);
+    if (connection >= 0) close(connection);
+    if (is_reached) return;
+    long pause_ms = waited_ms / 4;
+    if (pause_ms < PAUSE_MS_MIN) pause_ms = PAUSE_MS_MIN;
+    if (pause_ms > PAUSE_MS_MAX) pause_ms = PAUSE_MS_MAX;
+    rest(pause_ms);
+    waited_ms += pause_ms;
+  }
+}
+
 int main(void) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
   pid_t server = fork();
-  if (server < 0) return 1;
-  if (server > 0) {
-    return report(STDOUT_FILENO, "%d\n", server, 0) ? 0 : 1;
-  }
+  if (server != 0) return server < 0;
   setsid();
   int nothing = open("/dev/null", O_RDWR);
   if (nothing >= 0) {
-    dup2(nothing, STDOUT_FILENO);
-    dup2(nothing, STDERR_FILENO);
+    for (int i = 0; i < STREAMS; i++) dup2(nothing, i);
     if (nothing > STDERR_FILENO) close(nothing);
   }
   /* The kernel forgets keepers that have ended. */
   signal(SIGCHLD, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
-  serve();
+  for (;;) {
+    reach_worker();
+    serve();
+    dup2(STDOUT_FILENO, STDIN_FILENO);
+  }
 }

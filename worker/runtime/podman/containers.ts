@@ -6,6 +6,7 @@ import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { retry } from "../../../shared/waiting.ts";
 import { runtimeOf } from "../container/container.ts";
+import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
 import { endMonitors, endNow, monitorsOf, reportOf } from "./monitor.ts";
@@ -35,6 +36,7 @@ interface Parts {
   readonly config: Config;
   readonly host: Host;
   readonly workerId: string;
+  readonly meetings: MeetingPlaces;
   /** By the isolation of the containers that they create. */
   readonly services: Readonly<Record<Isolation, PodmanService>>;
 }
@@ -67,6 +69,7 @@ export class Podman {
    */
   async run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
     const generator = containerSpec(this.#parts, spec, files);
+    this.#parts.meetings.make(spec.sandboxId);
     const service = this.#parts.services[spec.isolation];
     try {
       return await this.#create(service, generator);
@@ -89,7 +92,9 @@ export class Podman {
   }
 
   /** Starts a stopped container with its files unchanged. */
-  async start(containerId: string, isolation: Isolation): Promise<void> {
+  async start(containerId: string, { sandboxId, isolation }: Pick<ContainerSpec, "sandboxId" | "isolation">): Promise<void> {
+    // It is in memory, and gone if the machine was restarted.
+    this.#parts.meetings.make(sandboxId);
     const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
     let answer = await this.#service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.

@@ -4,7 +4,8 @@ import type { Config } from "../../../shared/config.ts";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
-import { execServerPath, initPath, reaperPath } from "../container/first-process.ts";
+import { execServerPath, initPath, meetingPlace, reaperPath } from "../container/first-process.ts";
+import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
@@ -33,12 +34,17 @@ export interface ContainerFiles {
 
 export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
 
+/** Where a container is to run. */
+interface On {
+  readonly host: Host;
+  readonly config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">;
+  readonly workerId: string;
+  readonly meetings: MeetingPlaces;
+}
+
 /** Specifies an idle container, whose first process only waits. */
-export function containerSpec(
-  { host, config, workerId }: { readonly host: Host; readonly config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">; readonly workerId: string },
-  spec: ContainerSpec,
-  files: ContainerFiles,
-): SpecGenerator {
+export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles): SpecGenerator {
+  const { host, config, workerId } = on;
   const isolated = isolation(host, spec.memoryMiB);
   const limited = limits(host, config, spec);
   return {
@@ -59,7 +65,7 @@ export function containerSpec(
     ...networkOf(spec.network === "none" ? "none" : host.network),
     ...isolated,
     ...limited,
-    mounts: [...programsOf(host, spec), ...isolated.mounts],
+    mounts: [...programsOf(on, spec), ...isolated.mounts],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
   };
 }
@@ -74,15 +80,20 @@ function idsOf({ range }: ContainerFiles) {
 }
 
 /** Our programs in a container. A strong one has a kernel of its own, whose programs get no descriptors of the host's. */
-function programsOf({ initBinary, reaperBinary, execServer }: Host, { isolation }: ContainerSpec): Mount[] {
+function programsOf({ host: { initBinary, reaperBinary, execServer }, meetings }: On, { isolation, sandboxId }: ContainerSpec): Mount[] {
   return [
     program(initBinary, initPath),
     ...(reaperBinary ? [program(reaperBinary, reaperPath)] : []),
-    ...(execServer && isolation === "standard" ? [program(execServer, execServerPath)] : []),
+    ...(execServer && isolation === "standard" ? [program(execServer, execServerPath), shown(meetings.of(sandboxId), meetingPlace)] : []),
   ];
 }
 
 const program = (source: string, destination: string): Mount => ({ type: "bind", source, destination, options: ["ro", "rprivate", "rbind"] });
+
+const shown = (source: string, destination: string): Mount => ({
+  ...program(source, destination),
+  options: ["ro", "rprivate", "rbind", "nosuid", "nodev", "noexec"],
+});
 
 /**
  * A container without an image gets only the configuration given here. The image's working directory is set for commands only,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
+import { MeetingPlaces } from "../../../../../worker/runtime/exec-server/meeting-places.ts";
 import type { Host } from "../../../../../worker/runtime/host/host.ts";
 import { containerSpec } from "../../../../../worker/runtime/podman/spec.ts";
 
@@ -30,7 +31,7 @@ const config = { sandboxNofile: 20_000, sandboxPidsMax: 256 };
 const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", "TWO=a=b"], working_dir: "/app", user: "1000:1000" };
 
 function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound") {
-  const on = { host: { ...host, ...changes }, config, workerId: "wk_1" };
+  const on = { host: { ...host, ...changes }, config, workerId: "wk_1", meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting") };
   return containerSpec(
     on,
     { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation: "standard" },
