@@ -73,6 +73,39 @@ test("a copy of the server that nobody asked for is not taken for it", async () 
   assert.equal(await startedBy(), byServer);
 });
 
+/** Connects wherever a server would, and keeps what it gets: commands with their streams, if it were taken for the server. */
+const impostor = `import os, socket, sys
+for name in list(os.environ): del os.environ[name]
+taken = []
+while True:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        link.connect("/run/.sandgate/worker")
+        taken.append(link)
+    except OSError:
+        pass`;
+
+test("who connects to the worker in place of the server gets no command", async () => {
+  await untilBack();
+  const start = `cat > /tmp/impostor.py <<'END'\n${impostor}\nEND\n(exec -a /run/.sandgate-exec python3 /tmp/impostor.py > /dev/null 2>&1 &)`;
+  await api.execute(id, start);
+  for (let round = 0; round < 3; round++) {
+    await api.execute(id, `kill -KILL ${serverPid}`);
+    const { stdout, exit_code: exitCode } = await api.execute(id, "echo mine");
+    assert.deepEqual([stdout, exitCode], ["mine\n", 0]);
+    await untilBack();
+  }
+  await api.execute(id, "pkill -KILL -f impostor.py");
+});
+
+test("a sandbox cannot listen in the worker's place", async () => {
+  const { stdout } = await api.execute(
+    id,
+    "touch /run/.sandgate/worker /run/.sandgate/other 2>&1; mount | grep -c '/run/.sandgate .*(ro'; ls -A /run/.sandgate",
+  );
+  assert.match(stdout, /Read-only file system[\s\S]*\n1\n$/);
+});
+
 test("a command too large for a message is started by the runtime", async () => {
   await untilBack();
   const { stdout } = await api.execute(id, `${parent}; printf %s "$LARGE$LARGER" | wc -c`, { env: large });

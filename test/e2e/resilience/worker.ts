@@ -82,6 +82,16 @@ export function workerTests(stack: Stack): void {
     await api.delete(id);
   });
 
+  test("the exec server of a sandbox goes on with the next worker", async () => {
+    const id = await api.create();
+    const about = "cat /proc/$PPID/comm; grep -lx .sandgate-exec /proc/[0-9]*/comm";
+    const { stdout: before } = await api.execute(id, about);
+    assert.match(before, /^\.sandgate-keep\n\/proc\/\d+\/comm\n$/);
+    await restartWorker();
+    await until("it starts commands again", async () => (await api.execute(id, about)).stdout === before);
+    await api.delete(id);
+  });
+
   test("a sandbox survives kill -9 of the worker with its files, variables and background processes", async () => {
     const id = await api.create({ name: "survivor", env_vars: { COLOUR: "blue" } });
     await api.execute(id, "echo kept > /root/file");
