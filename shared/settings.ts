@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { detachTimeoutMaxS, ringBytesDefault } from "./stream/session/protocol.ts";
 import { hostAndPort } from "./util/host.ts";
 import { localRegistry, nameOf, parseImage, parseRegistry } from "./util/image.ts";
+import { readPairs } from "./util/pairs.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,6 +12,8 @@ export interface Setting<T> {
   readonly takes: string;
   readonly about: string;
   readonly fallback: T | ((environment: Environment) => T);
+  /** The variable, where its name is not made from the setting's: what other products call the same thing. */
+  readonly variable?: string;
   /** A credential: it can also be read from a file, whose path is in the variable of the same name with the suffix `_FILE`. */
   readonly secret?: true;
   parse(text: string): T | undefined;
@@ -83,6 +86,36 @@ const localImageName = (text: string): string | undefined => {
   return name?.startsWith(`${localRegistry}/`) ? name : undefined;
 };
 
+/** A setting that OpenTelemetry has named for everybody. */
+const openTelemetry = <T>(name: string, setting: Setting<T>): Setting<T> => ({ ...setting, variable: `OTEL_${name}` });
+
+const httpUrl = (about: string): Setting<string> => ({
+  fallback: "",
+  about,
+  takes: "an http or https URL without a user name or password",
+  parse: (value) => {
+    const { protocol, username, password } = URL.parse(value) ?? {};
+    return (protocol === "http:" || protocol === "https:") && !username && !password ? value : undefined;
+  },
+});
+
+const pairs = (about: string, secret?: true): Setting<string> => ({
+  fallback: "",
+  about,
+  takes: "a comma-separated list such as name=value,other=percent%20encoded",
+  ...(secret ? { secret } : {}),
+  parse: (value) => (readPairs(value) ? value : undefined),
+});
+
+const ratio = (about: string): Setting<number> => ({
+  fallback: 1,
+  about,
+  takes: "a number from 0 to 1",
+  parse: (value) => (/^(0|1|0?\.\d+|[01]\.\d*)$/.test(value) && Number(value) <= 1 ? Number(value) : undefined),
+});
+
+const samplers = ["always_on", "always_off", "traceidratio"] as const;
+
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
 const TiB = 1024 * GiB;
@@ -123,6 +156,23 @@ export const table = {
   tlsKey: text("", "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both."),
   metricsHost: text("127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer(9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
+  otlpEndpoint: openTelemetry(
+    "EXPORTER_OTLP_ENDPOINT",
+    httpUrl("Where gateways and workers send OpenTelemetry traces: a base URL such as http://127.0.0.1:4318, to which /v1/traces is added; none when empty."),
+  ),
+  otlpTracesEndpoint: openTelemetry("EXPORTER_OTLP_TRACES_ENDPOINT", httpUrl("The same as a whole URL, to which nothing is added; it comes first.")),
+  otlpHeaders: openTelemetry("EXPORTER_OTLP_HEADERS", pairs("HTTP headers sent with the traces, such as a key.", true)),
+  otelServiceName: openTelemetry("SERVICE_NAME", text("", "The service that the spans belong to; sandgate-gateway and sandgate-worker when empty.")),
+  otelResourceAttributes: openTelemetry("RESOURCE_ATTRIBUTES", pairs("Attributes of all spans, such as deployment.environment.name=production.")),
+  otelTracesSampler: openTelemetry(
+    "TRACES_SAMPLER",
+    choice(
+      "parentbased_always_on",
+      [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)],
+      "Which traces are recorded. With parentbased_, the caller decides where it sends a traceparent.",
+    ),
+  ),
+  otelTracesSamplerArg: openTelemetry("TRACES_SAMPLER_ARG", ratio("Which share of the traces traceidratio records.")),
   natsUrl: text("", "An existing NATS server with JetStream; when empty, the product starts its own.", true),
   natsNkey: text("", "The seed of the nkey with which a part logs in to an existing NATS server; a worker has two, for calls and for storage.", true),
   natsCa: text("", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),
