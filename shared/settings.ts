@@ -173,6 +173,7 @@ export const table = {
     ),
   ),
   otelTracesSamplerArg: openTelemetry("TRACES_SAMPLER_ARG", ratio("Which share of the traces traceidratio records.")),
+  otelSendDelayMs: openTelemetry("BSP_SCHEDULE_DELAY", integer(5_000, 1, 600_000, "How long spans are collected before they are sent together.")),
   natsUrl: text("", "An existing NATS server with JetStream; when empty, the product starts its own.", true),
   natsNkey: text("", "The seed of the nkey with which a part logs in to an existing NATS server; a worker has two, for calls and for storage.", true),
   natsCa: text("", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),

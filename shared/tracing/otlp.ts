@@ -57,7 +57,9 @@ export function openRecorder(url: string, { config, part, instance, log }: Parts
   const provider = new TracerProvider({
     sampler: samplerOf(config),
     resource: resourceFromAttributes(describe(config, part, instance)),
-    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: waitingMax, exportTimeoutMillis: 2 * sendMs })],
+    spanProcessors: [
+      new BatchSpanProcessor({ exporter, scheduledDelayMillis: config.otelSendDelayMs, maxQueueSize: waitingMax, exportTimeoutMillis: 2 * sendMs }),
+    ],
   });
   const tracer = provider.getTracer("sandgate");
   return {

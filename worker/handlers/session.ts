@@ -3,7 +3,7 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { step } from "../../shared/tracing/spans.ts";
+import { startSpan, step } from "../../shared/tracing/spans.ts";
 import type { WorkerContext } from "../context.ts";
 import { refuseUnlessServing } from "../phase.ts";
 import type { Interactive } from "../runtime/container/command.ts";
@@ -29,6 +29,7 @@ export async function sessionStart(context: WorkerContext, call: Request<"sessio
     // A client that has seen anything of a session finds it in the log, whatever happens to this process.
     const noted = context.sessions.note(session);
     const command = await inSlot(context.sessions.starts, () => step("command.start", () => startCommand(context, sandbox, session)));
+    recordRun(command);
     await noted;
     session.run(command, first);
     return {};
@@ -64,4 +65,13 @@ async function startCommand(context: WorkerContext, sandbox: RunningSandbox, ses
     terminal,
   };
   return untilStarted(context, await context.oci.interact(sandbox.container, spec, (bytes) => session.taken(bytes)), { session: session.call.session_id });
+}
+
+/** Records the time from the start of a session's command to its end. */
+function recordRun({ exited }: Interactive): void {
+  const span = startSpan("internal", "command.run");
+  exited
+    .then((code) => span?.set({ "process.exit.code": code }))
+    .catch(() => {})
+    .finally(() => span?.end());
 }

@@ -69,7 +69,7 @@ test("settings of OpenTelemetry have the names that it gives them", () => {
     OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20YTpi",
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
     OTEL_TRACES_SAMPLER_ARG: "0.25",
-    OTEL_BSP_SCHEDULE_DELAY: "not ours",
+    OTEL_SDK_DISABLED: "not ours",
   });
   assert.deepEqual([config.otlpEndpoint, config.otelTracesSampler, config.otelTracesSamplerArg], ["http://127.0.0.1:4318", "parentbased_traceidratio", 0.25]);
   assert.equal(loadConfig(home).otlpEndpoint, "");
@@ -78,7 +78,7 @@ test("settings of OpenTelemetry have the names that it gives them", () => {
   for (const share of ["2", "-1", "half", "1.5", "."]) assert.match(refusal({ OTEL_TRACES_SAMPLER_ARG: share }), /must be a number from 0 to 1/);
   assert.match(refusal({ OTEL_TRACES_SAMPLER: "sometimes" }), /must be always_on, /);
   assert.match(refusal({ OTEL_RESOURCE_ATTRIBUTES: "region" }), /must be a comma-separated list/);
-  assert.deepEqual(["OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_BSP_SCHEDULE_DELAY", "SANDGATE_X", "PATH"].map(isSetting), [true, false, true, false]);
+  assert.deepEqual(["OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_SDK_DISABLED", "SANDGATE_X", "PATH"].map(isSetting), [true, false, true, false]);
 });
 
 test("the settings of a process cannot be changed", () => {
