@@ -1,13 +1,19 @@
 /** What processes tell of themselves every second. */
 import Type, { type Static } from "typebox";
-import { Count, Id, Peer } from "./contract/fields.ts";
+import { Count, Id, Millis, Peer } from "./contract/fields.ts";
 
 /** One answer of the host probe. `ok: false` is a limit or feature that this host lacks. */
 export const HostCheck = Type.Object({ name: Type.String(), value: Type.String(), ok: Type.Boolean(), note: Type.Optional(Type.String()) });
 export type HostCheck = Static<typeof HostCheck>;
 
 /** Times by how long they were: see `shared/util/histogram.ts`. */
-const Observed = Type.Object({ counts: Type.Array(Count), sum: Type.Number() });
+const Observed = Type.Object({
+  counts: Type.Array(Count),
+  sum: Type.Number(),
+  exemplars: Type.Optional(
+    Type.Array(Type.Object({ bucket: Count, trace_id: Type.String({ pattern: "^[0-9a-f]{32}$" }), seconds: Type.Number(), at_ms: Millis }), { maxItems: 64 }),
+  ),
+});
 
 /** What a worker has counted since its start: see `worker/counters.ts`. Times are in seconds. */
 const WorkerMetrics = Type.Object({
