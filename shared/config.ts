@@ -4,7 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Environment, type Setting, table } from "./settings.ts";
+import type { Environment, Setting } from "./setting-kinds.ts";
+import { table } from "./settings.ts";
 
 type Named<S> = S & { /** Of the variable. */ readonly name: string };
 

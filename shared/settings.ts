@@ -1,69 +1,24 @@
 /** The table of settings, by their names in the code: `dataDir` is the variable `SANDGATE_DATA_DIR`. */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import {
+  choice,
+  type Environment,
+  flag,
+  httpHeaders,
+  httpUrl,
+  integer,
+  list,
+  listOf,
+  openTelemetry,
+  pairs,
+  ratio,
+  type Setting,
+  text,
+} from "./setting-kinds.ts";
 import { detachTimeoutMaxS, ringBytesDefault } from "./stream/session/protocol.ts";
 import { hostAndPort } from "./util/host.ts";
 import { localRegistry, nameOf, parseImage, parseRegistry } from "./util/image.ts";
-import { readPairs } from "./util/pairs.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-export interface Setting<T> {
-  readonly takes: string;
-  readonly about: string;
-  readonly fallback: T | ((environment: Environment) => T);
-  /** The variable, where its name is not made from the setting's: what other products call the same thing. */
-  readonly variable?: string;
-  /** A credential: it can also be read from a file, whose path is in the variable of the same name with the suffix `_FILE`. */
-  readonly secret?: true;
-  parse(text: string): T | undefined;
-}
-
-const text = (fallback: Setting<string>["fallback"], about: string, secret?: true): Setting<string> => ({
-  fallback,
-  about,
-  takes: "text",
-  ...(secret ? { secret } : {}),
-  parse: (value) => (value.includes("\0") ? undefined : value),
-});
-
-const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
-  fallback,
-  about,
-  takes: `a whole number from ${min} to ${max}`,
-  parse: (value) => {
-    const number = Number(value);
-    return /^\d+$/.test(value) && number >= min && number <= max ? number : undefined;
-  },
-});
-
-const flag = (fallback: boolean, about: string): Setting<boolean> => ({
-  fallback,
-  about,
-  takes: "true or false",
-  parse: (value) => ({ true: true, "1": true, false: false, "0": false })[value.toLowerCase()],
-});
-
-const choice = <T extends string>(fallback: T, options: readonly T[], about: string): Setting<T> => ({
-  fallback,
-  about,
-  takes: options.join(", "),
-  parse: (value) => options.find((option) => option === value),
-});
-
-const list = (about: string): Setting<readonly string[]> => listOf("a comma-separated list", (item) => item, about);
-
-/** A list whose items are checked and normalized; one invalid item makes the whole list invalid. */
-const listOf = (takes: string, parseItem: (item: string) => string | undefined, about: string): Setting<readonly string[]> => ({
-  fallback: [],
-  about,
-  takes,
-  parse: (value) => {
-    const items = value.split(",").map((item) => item.trim());
-    const parsed = items.filter(Boolean).map(parseItem);
-    return parsed.includes(undefined) ? undefined : (parsed as string[]);
-  },
-});
 
 const hosts = (about: string): Setting<readonly string[]> =>
   listOf(
@@ -85,34 +40,6 @@ const localImageName = (text: string): string | undefined => {
   const name = imageName(text);
   return name?.startsWith(`${localRegistry}/`) ? name : undefined;
 };
-
-/** A setting that OpenTelemetry has named for everybody. */
-const openTelemetry = <T>(name: string, setting: Setting<T>): Setting<T> => ({ ...setting, variable: `OTEL_${name}` });
-
-const httpUrl = (about: string): Setting<string> => ({
-  fallback: "",
-  about,
-  takes: "an http or https URL without a user name or password",
-  parse: (value) => {
-    const { protocol, username, password } = URL.parse(value) ?? {};
-    return (protocol === "http:" || protocol === "https:") && !username && !password ? value : undefined;
-  },
-});
-
-const pairs = (about: string, secret?: true): Setting<string> => ({
-  fallback: "",
-  about,
-  takes: "a comma-separated list such as name=value,other=percent%20encoded",
-  ...(secret ? { secret } : {}),
-  parse: (value) => (readPairs(value) ? value : undefined),
-});
-
-const ratio = (about: string): Setting<number> => ({
-  fallback: 1,
-  about,
-  takes: "a number from 0 to 1",
-  parse: (value) => (/^(0|1|0?\.\d+|[01]\.\d*)$/.test(value) && Number(value) <= 1 ? Number(value) : undefined),
-});
 
 const samplers = ["always_on", "always_off", "traceidratio"] as const;
 
@@ -161,7 +88,7 @@ export const table = {
     httpUrl("Where gateways and workers send OpenTelemetry traces: a base URL such as http://127.0.0.1:4318, to which /v1/traces is added; none when empty."),
   ),
   otlpTracesEndpoint: openTelemetry("EXPORTER_OTLP_TRACES_ENDPOINT", httpUrl("The same as a whole URL, to which nothing is added; it comes first.")),
-  otlpHeaders: openTelemetry("EXPORTER_OTLP_HEADERS", pairs("HTTP headers sent with the traces, such as a key.", true)),
+  otlpHeaders: openTelemetry("EXPORTER_OTLP_HEADERS", httpHeaders("HTTP headers sent with the traces, such as a key.")),
   otelServiceName: openTelemetry("SERVICE_NAME", text("", "The service that the spans belong to; sandgate-gateway and sandgate-worker when empty.")),
   otelResourceAttributes: openTelemetry("RESOURCE_ATTRIBUTES", pairs("Attributes of all spans, such as deployment.environment.name=production.")),
   otelTracesSampler: openTelemetry(

@@ -1,14 +1,15 @@
 /** The connection to NATS. */
-import { headers, type Msg, type MsgHdrs, type NatsConnection } from "@nats-io/transport-node";
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
-import { currentTrace, formatTraceparent, inTrace, TraceContext } from "../util/trace-context.ts";
+import { currentTrace, inTrace, type TraceContext } from "../util/trace-context.ts";
 import { pause } from "../waiting.ts";
 import { type BusAccess, hostsOf, openConnection } from "./connect.ts";
 import { busLost, inTime, unanswered } from "./failures.ts";
 import { decodeJson, encodeJson } from "./messages.ts";
 import { subjects } from "./subjects.ts";
+import { traced, traceOf } from "./trace-headers.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
@@ -205,22 +206,4 @@ export class Bus {
     this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
     for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
   }
-}
-
-/** The names of headers, as W3C Trace Context has them. */
-const header = { parent: "traceparent", state: "tracestate" } as const;
-
-/** The headers of a message that belongs to a trace. */
-function traced(trace: TraceContext | undefined): { headers?: MsgHdrs } {
-  if (!trace) return {};
-  const { ids } = trace;
-  const fields = headers();
-  fields.set(header.parent, formatTraceparent(ids));
-  if (ids.state !== undefined) fields.set(header.state, ids.state);
-  return { headers: fields };
-}
-
-/** The trace that a message belongs to. */
-function traceOf({ headers }: Msg): TraceContext | undefined {
-  return headers?.has(header.parent) ? new TraceContext(undefined, headers.get(header.parent), headers.get(header.state)) : undefined;
 }

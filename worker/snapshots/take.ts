@@ -4,6 +4,7 @@ import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
+import { outsideTrace } from "../../shared/util/trace-context.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -40,7 +41,8 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     };
     const whole = await step("snapshot.publish", () => snapshots.complete(record.id, found));
     faultPoint("snapshot.published");
-    if (whole.archived === "pending") context.replicator.add(whole);
+    // Done later, one after another, for all calls.
+    if (whole.archived === "pending") outsideTrace(() => context.replicator.add(whole));
     context.counters.notePause(whole.pause_ms);
     log.info(
       {

@@ -77,6 +77,7 @@ test("settings of OpenTelemetry have the names that it gives them", () => {
     assert.match(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: url }), /must be an http or https URL/);
   for (const share of ["2", "-1", "half", "1.5", "."]) assert.match(refusal({ OTEL_TRACES_SAMPLER_ARG: share }), /must be a number from 0 to 1/);
   assert.match(refusal({ OTEL_TRACES_SAMPLER: "sometimes" }), /must be always_on, /);
+  for (const headers of ["a b=1", "a=1%0a", "a=%E2%82%AC"]) assert.match(refusal({ OTEL_EXPORTER_OTLP_HEADERS: headers }), /must be a comma-separated list/);
   assert.match(refusal({ OTEL_RESOURCE_ATTRIBUTES: "region" }), /must be a comma-separated list/);
   assert.deepEqual(["OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_SDK_DISABLED", "SANDGATE_X", "PATH"].map(isSetting), [true, false, true, false]);
 });
