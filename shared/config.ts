@@ -4,12 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Environment, type Setting, table } from "./settings.ts";
+import type { Environment, Setting } from "./setting-kinds.ts";
+import { table } from "./settings.ts";
 
 type Named<S> = S & { /** Of the variable. */ readonly name: string };
 
 /** The settings with the names of their variables. */
-export const settings = Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, { ...setting, name: variableOf(key) }])) as {
+export const settings = Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, { ...setting, name: variableOf(key, setting) }])) as {
   readonly [K in keyof typeof table]: Named<(typeof table)[K]>;
 };
 
@@ -32,9 +33,8 @@ export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SA
  * @throws {ConfigError} when the value of a setting is invalid, or an unknown `SANDGATE_*` name is set.
  */
 export function loadConfig(environment: Environment = process.env): Config {
-  const known = new Set(Object.values(settings).flatMap(namesOf));
   for (const name of Object.keys(environment)) {
-    if (name.startsWith("SANDGATE_") && !known.has(name) && !clientVariables.has(name)) {
+    if (name.startsWith("SANDGATE_") && !variables.has(name) && !clientVariables.has(name)) {
       throw new ConfigError(`${name} is not a setting of Sandgate; npm start -- --help lists them`);
     }
   }
@@ -48,7 +48,7 @@ export function loadConfig(environment: Environment = process.env): Config {
  * workers. They get no other setting, because some are secrets.
  */
 export function markPrograms(workerId: string): void {
-  for (const name of Object.values(settings).flatMap(namesOf)) delete process.env[name];
+  for (const name of variables) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
 }
 
@@ -61,6 +61,11 @@ export const secretSettings = Object.entries(settings).flatMap(([key, setting]) 
 export function forgetSecrets(): void {
   for (const name of [...secretSettings.flatMap(({ name }) => [name, fileVariable(name)]), ...clientVariables]) delete process.env[name];
 }
+
+const variables: ReadonlySet<string> = new Set(Object.values(settings).flatMap(namesOf));
+
+/** Whether a variable is a setting, or was meant as one. */
+export const isSetting = (name: string): boolean => name.startsWith("SANDGATE_") || variables.has(name);
 
 const serviceVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] as const;
 
@@ -91,8 +96,8 @@ export function proxies(environment: Environment = process.env): ReadonlyMap<str
   return new Map(urls.flatMap(([name, url, text]) => (text && URL.canParse(url) ? [[name, new URL(url)] as const] : [])));
 }
 
-function variableOf(key: string): string {
-  return `SANDGATE_${key.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
+function variableOf(key: string, { variable }: Pick<Setting<unknown>, "variable">): string {
+  return variable ?? `SANDGATE_${key.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
 /** The variables that can provide a setting. */
@@ -101,7 +106,9 @@ function namesOf({ name, secret }: Named<Pick<Setting<unknown>, "secret">>): str
 }
 
 /** The variable with the path of a secret's file. Files are safer: any process of the same user can read an environment. */
-export const fileVariable = (name: string): string => `${name}_FILE`;
+export function fileVariable(name: string): string {
+  return `${name}_FILE`;
+}
 
 function readSecret({ name }: Named<object>, environment: Environment): string | undefined {
   const variable = fileVariable(name);

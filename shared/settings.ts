@@ -1,66 +1,24 @@
 /** The table of settings, by their names in the code: `dataDir` is the variable `SANDGATE_DATA_DIR`. */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import {
+  choice,
+  type Environment,
+  flag,
+  httpHeaders,
+  httpUrl,
+  integer,
+  list,
+  listOf,
+  openTelemetry,
+  pairs,
+  ratio,
+  type Setting,
+  text,
+} from "./setting-kinds.ts";
 import { detachTimeoutMaxS, ringBytesDefault } from "./stream/session/protocol.ts";
 import { hostAndPort } from "./util/host.ts";
 import { localRegistry, nameOf, parseImage, parseRegistry } from "./util/image.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-export interface Setting<T> {
-  readonly takes: string;
-  readonly about: string;
-  readonly fallback: T | ((environment: Environment) => T);
-  /** A credential: it can also be read from a file, whose path is in the variable of the same name with the suffix `_FILE`. */
-  readonly secret?: true;
-  parse(text: string): T | undefined;
-}
-
-const text = (fallback: Setting<string>["fallback"], about: string, secret?: true): Setting<string> => ({
-  fallback,
-  about,
-  takes: "text",
-  ...(secret ? { secret } : {}),
-  parse: (value) => (value.includes("\0") ? undefined : value),
-});
-
-const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
-  fallback,
-  about,
-  takes: `a whole number from ${min} to ${max}`,
-  parse: (value) => {
-    const number = Number(value);
-    return /^\d+$/.test(value) && number >= min && number <= max ? number : undefined;
-  },
-});
-
-const flag = (fallback: boolean, about: string): Setting<boolean> => ({
-  fallback,
-  about,
-  takes: "true or false",
-  parse: (value) => ({ true: true, "1": true, false: false, "0": false })[value.toLowerCase()],
-});
-
-const choice = <T extends string>(fallback: T, options: readonly T[], about: string): Setting<T> => ({
-  fallback,
-  about,
-  takes: options.join(", "),
-  parse: (value) => options.find((option) => option === value),
-});
-
-const list = (about: string): Setting<readonly string[]> => listOf("a comma-separated list", (item) => item, about);
-
-/** A list whose items are checked and normalized; one invalid item makes the whole list invalid. */
-const listOf = (takes: string, parseItem: (item: string) => string | undefined, about: string): Setting<readonly string[]> => ({
-  fallback: [],
-  about,
-  takes,
-  parse: (value) => {
-    const items = value.split(",").map((item) => item.trim());
-    const parsed = items.filter(Boolean).map(parseItem);
-    return parsed.includes(undefined) ? undefined : (parsed as string[]);
-  },
-});
 
 const hosts = (about: string): Setting<readonly string[]> =>
   listOf(
@@ -82,6 +40,8 @@ const localImageName = (text: string): string | undefined => {
   const name = imageName(text);
   return name?.startsWith(`${localRegistry}/`) ? name : undefined;
 };
+
+const samplers = ["always_on", "always_off", "traceidratio"] as const;
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
@@ -123,6 +83,24 @@ export const table = {
   tlsKey: text("", "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both."),
   metricsHost: text("127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer(9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
+  otlpEndpoint: openTelemetry(
+    "EXPORTER_OTLP_ENDPOINT",
+    httpUrl("Where gateways and workers send OpenTelemetry traces: a base URL such as http://127.0.0.1:4318, to which /v1/traces is added; none when empty."),
+  ),
+  otlpTracesEndpoint: openTelemetry("EXPORTER_OTLP_TRACES_ENDPOINT", httpUrl("The same as a whole URL, to which nothing is added; it comes first.")),
+  otlpHeaders: openTelemetry("EXPORTER_OTLP_HEADERS", httpHeaders("HTTP headers sent with the traces, such as a key.")),
+  otelServiceName: openTelemetry("SERVICE_NAME", text("", "The service that the spans belong to; sandgate-gateway and sandgate-worker when empty.")),
+  otelResourceAttributes: openTelemetry("RESOURCE_ATTRIBUTES", pairs("Attributes of all spans, such as deployment.environment.name=production.")),
+  otelTracesSampler: openTelemetry(
+    "TRACES_SAMPLER",
+    choice(
+      "parentbased_always_on",
+      [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)],
+      "Which traces are recorded. With parentbased_, the caller decides where it sends a traceparent.",
+    ),
+  ),
+  otelTracesSamplerArg: openTelemetry("TRACES_SAMPLER_ARG", ratio("Which share of the traces traceidratio records.")),
+  otelSendDelayMs: openTelemetry("BSP_SCHEDULE_DELAY", integer(5_000, 1, 600_000, "How long spans are collected before they are sent together.")),
   natsUrl: text("", "An existing NATS server with JetStream; when empty, the product starts its own.", true),
   natsNkey: text("", "The seed of the nkey with which a part logs in to an existing NATS server; a worker has two, for calls and for storage.", true),
   natsCa: text("", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),

@@ -2,6 +2,7 @@
 
 import type { WorkerMetrics } from "../shared/bus/heartbeat.ts";
 import { Histogram } from "../shared/util/histogram.ts";
+import { currentTrace } from "../shared/util/trace-context.ts";
 
 /** Why a worker refuses work that it could do at other times. */
 export const refusals = ["cordoned", "draining", "sandboxes", "memory", "disk", "commands", "sessions"] as const;
@@ -33,7 +34,7 @@ export class Counters {
 
   notePause(milliseconds: number): void {
     this.snapshots++;
-    this.pauses.observe(milliseconds / 1_000);
+    this.pauses.observe(milliseconds / 1_000, currentTrace());
     this.pauseMsMax = Math.max(this.pauseMsMax, milliseconds);
   }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ConfigError, loadConfig, markPrograms, takeServiceVariables } from "../shared/config.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { errors } from "../shared/known-errors.ts";
+import { startTracing } from "../shared/tracing/start.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { createLogger } from "../shared/util/log.ts";
 import { ServiceManager } from "../shared/util/service-manager.ts";
@@ -86,6 +87,7 @@ async function layGround(): Promise<Ground> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const workerId = workerIdentity(config, dataDir);
   markPrograms(workerId);
+  await startTracing({ config, log, shutdown }, "worker", workerId);
   const host = await probeHost(config, workerId);
   shutdown.onStop("control groups", () => host.groups?.close());
   return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host, stalls: new StallWatch() };

@@ -16,7 +16,6 @@ export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller:
       action: `${route.method} ${route.path}`,
       account: caller?.account.id ?? exchange.audited?.account,
       by: caller?.label,
-      request_id: exchange.requestId,
       ...(target ? { target } : {}),
       ...(exchange.audited?.made ? { made: exchange.audited.made } : {}),
       status: exchange.status,
@@ -32,7 +31,7 @@ export function logWhenOver(log: Logger, exchange: Exchange, trustProxy: boolean
   const begun = { event: "access", method: exchange.method, url: withoutSecrets(exchange.path, exchange.query), address: exchange.address(trustProxy) };
   exchange.onDone(() => {
     const duration_ms = Math.round(performance.now() - exchange.startedAtMs);
-    log.info({ ...begun, request_id: exchange.requestId, status: exchange.status, duration_ms }, "a request");
+    log.info({ ...begun, status: exchange.status, duration_ms }, "a request");
   });
 }
 

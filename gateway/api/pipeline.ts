@@ -99,10 +99,7 @@ function whoCalls({ context }: Pipeline, exchange: Exchange, { access, asksWho }
 function answerError({ log }: GatewayContext, exchange: Exchange, thrown: unknown, route: Route): void {
   const error = SandgateError.from(thrown);
   if (error.status >= 500 && !exchange.aborted) {
-    log[error.code === "internal_error" ? "error" : "warn"](
-      { err: thrown, cause: error.cause, request_id: exchange.requestId, path: route.path },
-      "a call failed",
-    );
+    log[error.code === "internal_error" ? "error" : "warn"]({ err: thrown, cause: error.cause, path: route.path }, "a call failed");
   }
   exchange.sendError(error);
 }

@@ -6,7 +6,6 @@ import { pause, until } from "../../shared/waiting.ts";
 import type { GatewayContext } from "../context.ts";
 import { notFound } from "../handlers/pages.ts";
 import { certificateFiles, watchCertificate } from "../http/certificate.ts";
-import type { Exchange } from "../http/exchange.ts";
 import { Hosts } from "../http/hosts.ts";
 import { listen, type Server } from "../http/server.ts";
 import { Metrics } from "../metrics/metrics.ts";
@@ -14,6 +13,7 @@ import { Admission, endWithTheirRights } from "./admission.ts";
 import { logWhenOver } from "./audit.ts";
 import { handle, type Pipeline } from "./pipeline.ts";
 import { routes } from "./routes.ts";
+import { recordCall } from "./tracing.ts";
 
 const pollMs = 50;
 const endMs = 1_000;
@@ -41,7 +41,10 @@ export async function serve(context: GatewayContext): Promise<number> {
     handle: (exchange, route) => handle(pipeline, exchange, route),
     notFound: (exchange) => notFound(context, exchange),
     observe: (exchange) => metrics.observe(exchange),
-    ...(config.accessLog ? { begun: (exchange: Exchange) => logWhenOver(log, exchange, config.trustProxy) } : {}),
+    begun: (exchange) => {
+      recordCall(exchange);
+      if (config.accessLog) logWhenOver(log, exchange, config.trustProxy);
+    },
   });
   shutdown.onStop("server", () => server.close());
   if (certificate)

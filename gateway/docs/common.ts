@@ -6,7 +6,7 @@ export const introduction = `Requests and answers are JSON in UTF-8, except for 
 
 Every call carries an API key in the header \`x-api-key\`, or in the query parameter \`api_key\` if the client cannot set headers. Create keys on the web page under Settings, API keys.
 
-Every answer carries \`x-request-id\`. Every error is \`{"error":{"code","message","request_id"}}\` with a code from a fixed set. The codes \`forbidden\`, \`not_found\` and \`unprocessable\` also have a \`reason\` from a fixed set, which gives the exact cause. A command that fails is not an error of the call: check its \`exit_code\`.
+Every answer carries \`x-request-id\`. A call may come with the W3C Trace Context header \`traceparent\`, whose trace the server continues in its logs and spans; an invalid one is ignored. Every error is \`{"error":{"code","message","request_id"}}\` with a code from a fixed set. The codes \`forbidden\`, \`not_found\` and \`unprocessable\` also have a \`reason\` from a fixed set, which gives the exact cause. A command that fails is not an error of the call: check its \`exit_code\`.
 
 Limits apply per key. \`RateLimit\` in every answer shows how many requests are left in the current minute; \`Retry-After\` in 429 and 503 answers says when to try again.
 

@@ -61,7 +61,7 @@ async function dropUnused(context: GatewayContext, { by, reservationId }: Restor
     await context.sandboxes.caughtUp();
     if (!context.sandboxes.hasReservation(reservationId)) await removeSnapshot(context, by, snapshot);
   } catch (err) {
-    context.log.warn({ err, snapshot: snapshot.id, request_id: by.request_id }, "the snapshot of a failed clone could not be deleted");
+    context.log.warn({ err, snapshot: snapshot.id }, "the snapshot of a failed clone could not be deleted");
   }
 }
 

@@ -124,7 +124,7 @@ async function sendDownload(
     await stream.readEach((chunk) => writer.write(chunk));
     writer.end();
   } catch (error) {
-    context.log.warn({ err: error, request_id: exchange.requestId }, "a download broke off");
+    context.log.warn({ err: error }, "a download broke off");
     writer.cut();
   }
 }

@@ -8,6 +8,7 @@ import { foreignPage } from "../accounts/auth.ts";
 import { type Answered, answered, type Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { SessionConnection } from "../live/connection.ts";
+import { traced } from "../live/traced.ts";
 
 /** Upgrades the request to a WebSocket. Errors before the upgrade are answered like those of any other call. */
 export async function openSession(context: GatewayContext, { exchange, caller, by, id }: Call<unknown, unknown>): Promise<Answered> {
@@ -23,7 +24,8 @@ export async function openSession(context: GatewayContext, { exchange, caller, b
   if (entry.status !== "running") throw errors.sandboxNotRunning(entry.status);
   context.sockets.refuseIfFull();
   const readOnly = caller.grant?.read_only ?? false;
-  exchange.upgrade(new SessionConnection(context, { caller, by, sandboxId: id, worker, readOnly }), subprotocol);
+  const connection = new SessionConnection(context, { caller, by, sandboxId: id, worker, readOnly });
+  exchange.upgrade(traced(connection, entry.id), subprotocol);
   return answered;
 }
 

@@ -18,6 +18,9 @@ export const readHeaders = {
   origin: "",
   "sec-fetch-mode": "",
   "sec-fetch-site": "",
+  // Joined because one that is repeated is invalid, which is no reason to refuse the request.
+  traceparent: ", ",
+  tracestate: ", ",
   "transfer-encoding": "",
   "x-api-key": "",
   "x-sandgate-account": "",

@@ -3,6 +3,7 @@ import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import type { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { newId } from "../../shared/util/ids.ts";
+import { inTrace, TraceContext } from "../../shared/util/trace-context.ts";
 import { type BodyReader, noBody, UwsBody } from "./body.ts";
 import { type Head, type ReadHeader, readHead } from "./head.ts";
 
@@ -13,6 +14,8 @@ const none: readonly string[] = [];
 
 export class Received {
   readonly requestId = newId("request");
+  /** What the exchange is part of, and all that it causes. */
+  trace: TraceContext;
   readonly method: string;
   /** Why the request must be answered by `refuse`; undefined for a valid one. */
   readonly fault: string | undefined;
@@ -42,6 +45,7 @@ export class Received {
     this.method = method;
     this.#headers = headers;
     this.fault = fault;
+    this.trace = new TraceContext(this.requestId, headers.traceparent, headers.tracestate);
     this.query = request.getQuery() ?? "";
     this.params = paramCount === 0 ? none : Array.from({ length: paramCount }, (_, index) => decode(request.getParameter(index) ?? ""));
   }
@@ -93,7 +97,7 @@ export class Received {
 
   /** Calls back when the exchange is over, whether answered or not. */
   onDone(listener: () => void): void {
-    if (this.#over) listener();
+    if (this.#over) inTrace(this.trace, listener);
     else if (this.#onDone) this.#onDone.push(listener);
     else this.#onDone = [listener];
   }
@@ -115,7 +119,9 @@ export class Received {
   /** Marks the exchange as over: the response is complete, or the connection was cut. */
   finished(): void {
     this.#over = true;
-    if (this.#onDone) for (const listener of this.#onDone) listener();
+    const listeners = this.#onDone;
+    // Perhaps called by uWebSockets.js.
+    if (listeners) inTrace(this.trace, () => listeners.forEach((listener) => listener()));
   }
 
   #abort(): void {

@@ -2,6 +2,7 @@
 import { App, SSLApp, type TemplatedApp, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { inTrace } from "../../shared/util/trace-context.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { type Endpoint, Exchange, type Headers } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
@@ -22,7 +23,7 @@ interface ServerOptions<R extends Endpoint> {
   /** Answers an exchange with an unknown path. */
   readonly notFound: (exchange: Exchange) => void;
   /** Called at the start of every exchange. */
-  readonly begun?: (exchange: Exchange) => void;
+  readonly begun: (exchange: Exchange) => void;
   /** Called at the end of every exchange. */
   readonly observe: (exchange: Exchange) => void;
 }
@@ -139,19 +140,24 @@ function appFor<R extends Endpoint>(options: ServerOptions<R>, seen: Seen, certi
 
 /** Before this returns, uWS requires a response or an abort listener. */
 function serve<R extends Endpoint>(exchange: Exchange, routes: readonly R[], options: ServerOptions<R>): void {
-  try {
-    if (exchange.fault === undefined) dispatch(exchange, routes, options);
-    else refuse(exchange, exchange.fault, options);
-  } catch (thrown) {
-    options.log.error({ err: thrown, request_id: exchange.requestId }, "a request could not be handled");
-    exchange.sendError(SandgateError.from(thrown));
-  }
+  const route = exchange.fault === undefined ? routeOf(exchange, routes) : undefined;
+  exchange.endpoint = route;
+  options.begun(exchange);
+  inTrace(exchange.trace, () => {
+    try {
+      if (exchange.fault === undefined) dispatch(exchange, route, routes, options);
+      else exchange.refuse(new SandgateError("invalid_request", exchange.fault));
+    } catch (thrown) {
+      options.log.error({ err: thrown }, "a request could not be handled");
+      exchange.sendError(SandgateError.from(thrown));
+    }
+  });
   exchange.detach();
 }
 
-function refuse(exchange: Exchange, fault: string, { begun }: Pick<ServerOptions<Endpoint>, "begun">): void {
-  begun?.(exchange);
-  exchange.refuse(new SandgateError("invalid_request", fault));
+function routeOf<R extends Endpoint>(exchange: Exchange, routes: readonly R[]): R | undefined {
+  const method = exchange.method === "HEAD" ? "GET" : exchange.method;
+  return routes.find((candidate) => candidate.method === method);
 }
 
 /** @throws {SandgateError} `invalid_request` for a foreign `Host` or an unsupported Content-Encoding. */
@@ -162,12 +168,7 @@ function refuseForeign(exchange: Exchange, hosts: Hosts): void {
     throw new SandgateError("invalid_request", "the Content-Encoding must be identity: send the body as it is");
 }
 
-function dispatch<R extends Endpoint>(exchange: Exchange, routes: readonly R[], options: ServerOptions<R>): void {
-  const method = exchange.method === "HEAD" ? "GET" : exchange.method;
-  let route: R | undefined;
-  for (const candidate of routes) if (candidate.method === method) route = candidate;
-  exchange.endpoint = route;
-  options.begun?.(exchange);
+function dispatch<R extends Endpoint>(exchange: Exchange, route: R | undefined, routes: readonly R[], options: ServerOptions<R>): void {
   try {
     refuseForeign(exchange, options.hosts);
   } catch (error) {
@@ -190,7 +191,7 @@ export function cors(allowed: readonly string[], origin: string): Headers {
     vary: "origin",
     "access-control-allow-origin": origin,
     "access-control-allow-methods": "GET, HEAD, POST, DELETE, OPTIONS",
-    "access-control-allow-headers": "content-type, idempotency-key, x-api-key",
+    "access-control-allow-headers": "content-type, idempotency-key, traceparent, tracestate, x-api-key",
     "access-control-expose-headers": "ratelimit, ratelimit-policy, retry-after, x-request-id",
     "access-control-max-age": "600",
   };

@@ -15,6 +15,7 @@ import type { StreamListener } from "../../shared/stream/window.ts";
 import { FramesLost } from "../../shared/stream/window.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { currentTrace, inTrace } from "../../shared/util/trace-context.ts";
 import type { Caller } from "../call.ts";
 import type { Socket, SocketHandler } from "../http/sockets.ts";
 import { type Ask, openOnWorker, type Parts, readClientMessage } from "./open.ts";
@@ -45,6 +46,8 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
   #timer: NodeJS.Timeout | undefined;
   #isAlive = true;
   readonly #outbox = new Outbox();
+  /** Of the call that was upgraded. What the worker says comes with none. */
+  readonly #trace = currentTrace();
   /** Pieces of output that the client has not acknowledged. */
   #unanswered = 0;
   /** Bytes of input: sent by this client, taken by the command, and the session's input offset when the client joined. */
@@ -212,8 +215,8 @@ export class SessionConnection implements SocketHandler, OpenSocket, StreamListe
 
   #audit(action: string, error?: SandgateError): void {
     const { by, sandboxId, sessionId, readOnly } = this.#ask;
-    const who = { account: by.account_id, by: this.caller.label, request_id: by.request_id, target: sandboxId, session: sessionId };
+    const who = { account: by.account_id, by: this.caller.label, target: sandboxId, session: sessionId };
     const line = { event: "audit", action: `session ${action}`, ...who, ...(readOnly ? { read_only: true } : {}), result: error?.code ?? "ok" };
-    this.#parts.log.info(line, "a session");
+    inTrace(this.#trace, () => this.#parts.log.info(line, "a session"));
   }
 }

@@ -11,7 +11,8 @@ import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
-import { collect, histogramText, tellOfWorkers } from "./workers.ts";
+import { type Format, formatFor, histogramText, openMetricsOf } from "./text.ts";
+import { collect, tellOfWorkers } from "./workers.ts";
 
 /** The calls of one method, path and status. Plain numbers, because counting with prom-client costs more than a cheap call. */
 interface Series {
@@ -22,6 +23,8 @@ interface Series {
 
 /** How often the lag of the event loop is looked at. Each look wakes an idle gateway: every 10 ms takes 1.5 % of a CPU. */
 const lagSampleMs = 200;
+
+const contentTypes: Readonly<Record<Format, string>> = { prometheus: Registry.PROMETHEUS_CONTENT_TYPE, openmetrics: Registry.OPENMETRICS_CONTENT_TYPE };
 
 const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
 
@@ -41,7 +44,7 @@ export class Metrics {
   readonly #series = new Map<Endpoint | undefined, Map<number, Series>>();
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
-  readonly #workers: () => string;
+  readonly #workers: (format: Format) => string;
   readonly #log: Logger;
 
   constructor({ log, hub, sockets, workers, sandboxes, inProgress }: Parts) {
@@ -66,7 +69,7 @@ export class Metrics {
   observe(exchange: Exchange): void {
     const series = this.#seriesOf(exchange.endpoint, exchange.status);
     series.count++;
-    series.durations.observe((performance.now() - exchange.startedAtMs) / 1_000);
+    series.durations.observe((performance.now() - exchange.startedAtMs) / 1_000, exchange.trace);
     const code = exchange.errorCode;
     if (code !== undefined) this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1);
   }
@@ -84,18 +87,21 @@ export class Metrics {
         return void response.writeHead(400, { connection: "close" }).end(`${(error as Error).message}\n`);
       }
       if (request.url !== "/metrics") return void response.writeHead(404).end();
-      const text = await this.#text().catch((err) => this.#log.error({ err }, "could not collect the metrics"));
+      const format = formatFor(request.headers.accept ?? "");
+      const text = await this.#text(format).catch((err) => this.#log.error({ err }, "could not collect the metrics"));
       if (text === undefined) return void response.writeHead(500).end();
-      response.writeHead(200, { "content-type": this.#registry.contentType }).end(text);
+      response.writeHead(200, { "content-type": contentTypes[format], vary: "accept" }).end(text);
     });
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
     return () => void server.close();
   }
 
-  async #text(): Promise<string> {
+  async #text(format: Format): Promise<string> {
     const durations = [...this.#durations].map(([path, observed]) => ({ labels: { path }, observed }));
     const help = "Time from the request to the end of its response.";
-    return [await this.#registry.metrics(), histogramText("sandgate_http_request_duration_seconds", help, durations), this.#workers()].join("\n");
+    const histogram = histogramText("sandgate_http_request_duration_seconds", help, durations, format);
+    const text = [await this.#registry.metrics(), histogram, this.#workers(format)].join("\n");
+    return format === "openmetrics" ? openMetricsOf(text) : text;
   }
 
   #all(): Series[] {

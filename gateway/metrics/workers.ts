@@ -1,7 +1,8 @@
 /** Metrics that workers report in their heartbeats, labelled with the worker's id, which it keeps across restarts. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
-import { boundsS, type Observed } from "../../shared/util/histogram.ts";
+import type { Observed } from "../../shared/util/histogram.ts";
+import { type Format, histogramText } from "./text.ts";
 
 type Read = (worker: WorkerPresence) => number | undefined;
 
@@ -54,7 +55,7 @@ export function collect(
 }
 
 /** Registers gauges and counters. @returns a function that renders the histograms, which the registry cannot hold. */
-export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): () => string {
+export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): (format: Format) => string {
   const tell = (Kind: typeof Gauge | typeof Counter, name: string, help: string, read: () => Iterable<Reading>, ...labels: string[]): void =>
     collect(registry, Kind, `sandgate_worker_${name}`, help, read, "worker", ...labels);
   for (const [name, help, read] of gauges) tell(Gauge, name, help, () => valuesOf(workers(), read));
@@ -65,7 +66,7 @@ export function tellOfWorkers(registry: Registry, workers: () => readonly Worker
   const limits = () =>
     workers().flatMap(({ id, host }) => host.flatMap(({ name, ok }) => (name.endsWith("_limit") ? [[{ worker: id, limit: name }, ok ? 1 : 0] as const] : [])));
   tell(Gauge, "limit_enforced", "Whether the worker's kernel enforces the limit.", limits, "limit");
-  return () => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read))).join("");
+  return (format) => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read), format)).join("");
 }
 
 function valuesOf(workers: readonly WorkerPresence[], read: Read): Reading[] {
@@ -77,28 +78,3 @@ function valuesOf(workers: readonly WorkerPresence[], read: Read): Reading[] {
 
 const observedBy = (workers: readonly WorkerPresence[], read: (metrics: WorkerMetrics) => Observed): { labels: { worker: string }; observed: Observed }[] =>
   workers.flatMap(({ id, metrics }) => (metrics ? [{ labels: { worker: id }, observed: read(metrics) }] : []));
-
-type Labels = Readonly<Record<string, string>>;
-
-/** One metric with all of its series; empty if there are none. */
-export function histogramText(name: string, help: string, series: readonly { readonly labels: Labels; readonly observed: Observed }[]): string {
-  if (series.length === 0) return "";
-  return [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...series.flatMap(({ labels, observed }) => lines(name, labels, observed)), ""].join("\n");
-}
-
-function lines(name: string, labels: Labels, { counts, sum }: Observed): string[] {
-  let total = 0;
-  const buckets = ([...boundsS, "+Inf"] as const).map((bound, at) => {
-    total += counts[at] ?? 0;
-    return `${name}_bucket${labelled({ ...labels, le: String(bound) })} ${total}`;
-  });
-  return [...buckets, `${name}_sum${labelled(labels)} ${sum}`, `${name}_count${labelled(labels)} ${total}`];
-}
-
-function labelled(labels: Labels): string {
-  return `{${Object.entries(labels)
-    .map(([name, value]) => `${name}="${escaped(value)}"`)
-    .join(",")}}`;
-}
-
-const escaped = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");

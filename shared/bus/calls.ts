@@ -1,9 +1,12 @@
 /** Calls as the contract declares them, over the bus. What arrives is checked: a request by who answers, a reply by who asked. */
 import type { Check } from "../schemas/validate.ts";
+import { type Attributes, inSpan, startServerSpan, startSpan } from "../tracing/spans.ts";
+import { currentTrace, inTrace, TraceContext } from "../util/trace-context.ts";
 import {
   type Answerer,
   type Asked,
   type AskedVerb,
+  answererOf,
   contract,
   type Reply,
   type Request,
@@ -36,7 +39,8 @@ export function ask<V extends TimedVerb>(bus: Bus, verb: V, name: string, reques
 
 /** As `ask`, with a time of the call's own. */
 export async function askWithin<V extends AskedVerb>(bus: Bus, verb: V, name: string, request: Asked<V>, timeoutMs: number): Promise<Reply<V>> {
-  return replyCheck(verb)(await bus.call(callSubject(verb, name), request, timeoutMs));
+  const span = startSpan("client", spanName(verb), () => attributesOf(verb, request));
+  return inSpan(span, async () => replyCheck(verb)(await bus.call(callSubject(verb, name), request, timeoutMs)));
 }
 
 /** Says what nobody answers. Never throws. */
@@ -52,6 +56,29 @@ export function answer<A extends Answerer>(bus: Bus, answerer: A, name: string, 
   for (const verb of verbsOf(answerer)) {
     const check = messageChecker(contract[verb].request, `the request to ${verb}`);
     const handle = answers[verb] as (request: unknown) => unknown;
-    bus.serve(callSubject(verb, name), async (body) => handle(check(body)));
+    bus.serve(callSubject(verb, name), (body) => handleCall(verb, check(body), handle));
   }
 }
+
+/** Handles a call in a trace, which begins here where the message has none. */
+function handleCall(verb: Verb, request: object, handle: (request: unknown) => unknown): Promise<unknown> {
+  const requestId = "request_id" in request ? String(request.request_id) : undefined;
+  const came = currentTrace();
+  const trace = came ? TraceContext.of(came.ids, requestId) : new TraceContext(requestId);
+  const span = startServerSpan(spanName(verb), { parent: came?.ids, requestId }, () => attributesOf(verb, request));
+  return inTrace(trace, () => inSpan(span, async () => handle(request)));
+}
+
+const spanName = (verb: Verb): string => `${answererOf(verb)}/${verb}`;
+
+/** The fields of requests that name what a call is about: random ids, which say nothing by themselves. */
+const idFields = ["account_id", "sandbox_id", "snapshot_id", "execution_id", "session_id"] as const;
+
+function attributesOf(verb: Verb, request: object): Attributes {
+  const given = request as Readonly<Partial<Record<(typeof idFields)[number], string>>>;
+  const ids = idFields.map((field) => [idAttribute(field), given[field]]);
+  return { "rpc.system.name": "nats", "rpc.service": answererOf(verb), "rpc.method": verb, ...Object.fromEntries(ids) };
+}
+
+/** `sandbox_id` becomes `sandgate.sandbox.id`. */
+const idAttribute = (field: string): string => `sandgate.${field.replace("_", ".")}`;

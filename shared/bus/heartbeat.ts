@@ -1,7 +1,7 @@
 /** What processes tell of themselves every second. */
 import Type, { type Static } from "typebox";
 import { imageKeyCharacters } from "../util/image.ts";
-import { Count, Id, Peer } from "./contract/fields.ts";
+import { Count, Id, Millis, Peer } from "./contract/fields.ts";
 
 /** The most images that a heartbeat names. */
 export const imageKeysMax = 256;
@@ -11,7 +11,13 @@ export const HostCheck = Type.Object({ name: Type.String(), value: Type.String()
 export type HostCheck = Static<typeof HostCheck>;
 
 /** Times by how long they were: see `shared/util/histogram.ts`. */
-const Observed = Type.Object({ counts: Type.Array(Count), sum: Type.Number() });
+const Observed = Type.Object({
+  counts: Type.Array(Count),
+  sum: Type.Number(),
+  exemplars: Type.Optional(
+    Type.Array(Type.Object({ bucket: Count, trace_id: Type.String({ pattern: "^[0-9a-f]{32}$" }), seconds: Type.Number(), at_ms: Millis }), { maxItems: 64 }),
+  ),
+});
 
 /** What a worker has counted since its start: see `worker/counters.ts`. Times are in seconds. */
 const WorkerMetrics = Type.Object({

@@ -3,11 +3,13 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
+import { currentTrace, inTrace, type TraceContext } from "../util/trace-context.ts";
 import { pause } from "../waiting.ts";
 import { type BusAccess, hostsOf, openConnection } from "./connect.ts";
 import { busLost, inTime, unanswered } from "./failures.ts";
 import { decodeJson, encodeJson } from "./messages.ts";
 import { subjects } from "./subjects.ts";
+import { traced, traceOf } from "./trace-headers.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
 type Listener = () => void;
@@ -18,7 +20,7 @@ const keptMs = 10_000;
 const patienceMs = 10_000;
 /** How long a subscription that has ended is left alone. */
 const resubscribeMs = 1_000;
-/** What the headers of a message, which count for its size, may take: those of JetStream are far shorter. */
+/** What the headers of a message, which count for its size, may take: those of JetStream and of a trace are shorter. */
 const headersBytes = 1_024;
 
 const inboxes = subjects.inbox("");
@@ -76,14 +78,14 @@ export class Bus {
   }
 
   /**
-   * Sends a message for which no answer comes. What is said while the connection is being closed, nobody hears.
+   * Sends a message for which no answer comes, as part of a trace or of none. What is said while the connection is being closed, nobody hears.
    *
    * @throws {SandgateError} `payload_too_large`.
    */
-  publish(subject: string, payload: Uint8Array): void {
+  publish(subject: string, payload: Uint8Array, trace?: TraceContext): void {
     this.refuseTooLarge("the message", payload);
     try {
-      this.connection.publish(subject, payload);
+      this.connection.publish(subject, payload, traced(trace));
     } catch (error) {
       if (!this.#isClosing()) throw error;
     }
@@ -92,7 +94,7 @@ export class Bus {
   /** Tells whoever listens, without a promise that anybody hears it. Never throws, so that timers and listeners may use it. */
   tell(subject: string, body: unknown): void {
     if (!this.connected) return;
-    inBackground(this.#log, "a message could not be sent", () => this.publish(subject, encodeJson(body)));
+    inBackground(this.#log, "a message could not be sent", () => this.publish(subject, encodeJson(body), currentTrace()));
   }
 
   /** @throws {SandgateError} `payload_too_large` for what the bus takes in no message. */
@@ -135,7 +137,8 @@ export class Bus {
     const payload = encodeJson(body);
     this.refuseTooLarge("the request", payload);
     const timeout = 2 * timeoutMs + keptMs;
-    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout }).catch((error) => Promise.reject(unanswered(error)));
+    const headers = traced(currentTrace());
+    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout, ...headers }).catch((error) => Promise.reject(unanswered(error)));
     const message = await this.whileConnected(() => inTime(request(), timeoutMs));
     const reply = decodeJson(message.data) as Reply;
     if (!reply.ok) throw SandgateError.fromWire(reply.error);
@@ -163,7 +166,7 @@ export class Bus {
   /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
   serve(subject: string, handler: (body: unknown) => Promise<unknown>): void {
     this.subscribe(subject, async (message) => {
-      const reply = await this.#replyTo(message, handler);
+      const reply = await inTrace(traceOf(message), () => this.#replyTo(message, handler));
       // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
       if (message.reply?.startsWith(inboxes)) this.publish(message.reply, reply);
     });

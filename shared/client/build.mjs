@@ -15,7 +15,7 @@ const dist = join(appDir, "dist");
 const stamp = join(dist, ".sources");
 const sources = [
   ...["shared/client", "shared/cli", "shared/stream/session", "shared/util"],
-  ...["package.json", "shared/abort.ts", "shared/config.ts", "shared/errors.ts", "shared/settings.ts", "shared/waiting.ts"],
+  ...["package.json", "shared/abort.ts", "shared/config.ts", "shared/errors.ts", "shared/setting-kinds.ts", "shared/settings.ts", "shared/waiting.ts"],
 ];
 
 /** The command line, bundled into one file. */

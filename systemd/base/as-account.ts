@@ -1,6 +1,7 @@
 /** Runs commands as one of the service accounts. Only the environment variables listed here are passed on. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isSetting } from "../../shared/config.ts";
 import { accountEntrance } from "../../shared/util/control-groups.ts";
 import { type Account, type Instance, type PartName, sessionBusOf } from "./instance.ts";
 import { CommandError, run } from "./run.ts";
@@ -67,7 +68,7 @@ export function proxyEnvironment(): Environment {
 
 /** The settings as the caller gave them, without secrets: `forgetSecrets` has removed those from the environment. */
 export function givenSettings(): Environment {
-  return pick((name) => name.startsWith("SANDGATE_"));
+  return pick(isSetting);
 }
 
 function pick(wanted: (name: string) => boolean): Environment {

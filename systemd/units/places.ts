@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isSetting } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
 import type { Progress } from "../base/terminal.ts";
 
@@ -40,6 +41,6 @@ export interface Task {
 /** The settings of the services, which are not in the environment of who installs. */
 export async function settingsOf(): Promise<NodeJS.ProcessEnv> {
   const text = await readFile(settingsFile, "utf8").catch(() => "");
-  const pairs = [...text.matchAll(/^\s*(SANDGATE_\w+)=(.*)$/gm)];
+  const pairs = [...text.matchAll(/^\s*(\w+)=(.*)$/gm)].filter(([, name = ""]) => isSetting(name));
   return Object.fromEntries(pairs.map(([, name, value = ""]) => [name, value.replace(/^"(.*)"$/, "$1")]));
 }

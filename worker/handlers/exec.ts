@@ -1,8 +1,10 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
 
+import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
+import { startSpan, step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
@@ -25,12 +27,12 @@ export async function execute(context: WorkerContext, call: Request<"execute">):
   sandbox.activities.add(execution);
   const started = context.counters.starts.start();
   try {
-    const command = await startCommand(context, sandbox, call);
+    const command = await step("command.start", () => startCommand(context, sandbox, call));
     started();
     const ended = context.counters.runs.start();
     const logged = logExecution(context, call, execution);
     inBackground(log, "the end of a command was not told", async () => {
-      const end = await execution.follow(command, call.timeout_ms);
+      const end = await followed(execution, command, call);
       ended();
       sandbox.activities.delete(execution);
       void logExecution(context, call, execution, end);
@@ -45,6 +47,15 @@ export async function execute(context: WorkerContext, call: Request<"execute">):
     if (error instanceof ContainerNotRunning) context.lifecycle.restartLost(sandbox);
     throw error;
   }
+}
+
+/** Follows a command to its end, which is that of the stream. */
+async function followed(execution: Execution, command: RunningCommand, { timeout_ms }: Request<"execute">): Promise<ExecutionEnd> {
+  const span = startSpan("internal", "command.run");
+  const end = await execution.follow(command, timeout_ms);
+  span?.set({ "process.exit.code": end.exit_code, "sandgate.execution.status": end.status });
+  span?.end(end.code && { type: end.code, isFault: end.code === "internal_error" });
+  return end;
 }
 
 function refuseTooMany({ config, counters }: WorkerContext, { activities }: LiveSandbox): void {

@@ -3,6 +3,7 @@
 import type { Reply, Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { Stream } from "../../shared/stream/stream.ts";
+import { step } from "../../shared/tracing/spans.ts";
 import type { WorkerContext } from "../context.ts";
 import { openDownload } from "../files/download.ts";
 import { statFile } from "../files/stat.ts";
@@ -29,7 +30,7 @@ export async function upload(context: WorkerContext, call: Request<"upload">): P
     takeUpload(job).finally(() => {
       sandbox.diskStale = true;
     });
-  follow(context, call, { sandbox, stream, run, temporaryName: temporaryNameOf(call.request_id) });
+  follow(context, { sandbox, stream, run, temporaryName: temporaryNameOf(call.request_id) });
   return {};
 }
 
@@ -43,7 +44,7 @@ export async function download(context: WorkerContext, call: Request<"download">
     stream.close();
     throw error;
   });
-  follow(context, call, { sandbox, stream, run: () => file.send(stream) });
+  follow(context, { sandbox, stream, run: () => file.send(stream) });
   return file.size === undefined ? {} : { size: file.size };
 }
 
@@ -69,7 +70,7 @@ interface Transfer {
 }
 
 /** Runs a transfer to its end, which is that of its stream; until then it can be ended from outside. */
-function follow({ log }: WorkerContext, { request_id }: { readonly request_id: string }, { sandbox, stream, run, ...names }: Transfer): void {
+function follow({ log }: WorkerContext, { sandbox, stream, run, ...names }: Transfer): void {
   const activity: Activity = {
     kind: "transfer",
     ...names,
@@ -77,11 +78,11 @@ function follow({ log }: WorkerContext, { request_id }: { readonly request_id: s
     killFor: (reason) => stream.fail(new SandgateError("insufficient_storage", reason)),
   };
   sandbox.activities.add(activity);
-  run()
+  step("transfer", run)
     .then((summary) => stream.end(summary))
     .catch((thrown: unknown) => {
       const error = SandgateError.from(thrown);
-      if (error.code === "internal_error") log.error({ err: thrown, request_id }, "a file transfer failed");
+      if (error.code === "internal_error") log.error({ err: thrown }, "a file transfer failed");
       stream.fail(error);
     })
     .finally(() => sandbox.activities.delete(activity));

@@ -4,10 +4,10 @@ import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { WorkerContext } from "../context.ts";
 
 /** Lets the worker take new sandboxes, or no more. What it has goes on. Replies when that is durable. */
-export async function setCordoned({ store, peers, log }: WorkerContext, { on, request_id }: Request<"drain">): Promise<object> {
+export async function setCordoned({ store, peers, log }: WorkerContext, { on }: Request<"drain">): Promise<object> {
   await store.setCordoned(on);
   peers.beat();
-  log.warn({ event: "worker_drain", on, request_id }, on ? "the worker takes no new sandboxes" : "the worker takes sandboxes again");
+  log.warn({ event: "worker_drain", on }, on ? "the worker takes no new sandboxes" : "the worker takes sandboxes again");
   return {};
 }
 
@@ -22,8 +22,8 @@ export async function listImages({ images }: WorkerContext, _call: Request<"imag
 }
 
 /** Replies when it is gone. */
-export async function removeImage({ images, log }: WorkerContext, { id, request_id }: Request<"removeImage">): Promise<object> {
+export async function removeImage({ images, log }: WorkerContext, { id }: Request<"removeImage">): Promise<object> {
   await images.remove(id);
-  log.warn({ event: "image_removed", image: id, request_id }, "an operator has removed an image");
+  log.warn({ event: "image_removed", image: id }, "an operator has removed an image");
   return {};
 }

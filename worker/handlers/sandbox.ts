@@ -47,7 +47,7 @@ async function adopt(context: WorkerContext, call: Request<"create">, { id, cont
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id, root } as const;
   const sandbox = await context.sandboxes.add(record, container);
   await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
-  context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id, prepared: true }, "a sandbox was created");
+  context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
   return { sandbox, made: Promise.resolve() };
 }
 
@@ -97,7 +97,7 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
     // Somebody else's deletion may have been first in line.
     await context.lifecycle.delete(context.sandboxes.owned(call.sandbox_id, call.account_id));
   });
-  context.log.info({ event: "sandbox_deleted", sandbox: call.sandbox_id, request_id: call.request_id }, "a sandbox was deleted");
+  context.log.info({ event: "sandbox_deleted", sandbox: call.sandbox_id }, "a sandbox was deleted");
   return {};
 }
 
@@ -106,10 +106,10 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<
   const { id } = sandbox.record;
   try {
     await lifecycle.start(sandbox);
-    log.info({ event: "sandbox_created", sandbox: id, image: call.image, request_id: call.request_id }, "a sandbox was created");
+    log.info({ event: "sandbox_created", sandbox: id, image: call.image }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id, request_id: call.request_id }, "a sandbox could not be created");
+    log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
     const settled = call.wait ? sandboxes.remove(sandbox) : sandboxes.apply(sandbox, "failed", { error: error.message });
     await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;

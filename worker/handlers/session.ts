@@ -3,6 +3,7 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { startSpan, step } from "../../shared/tracing/spans.ts";
 import type { WorkerContext } from "../context.ts";
 import { refuseUnlessServing } from "../phase.ts";
 import type { Interactive } from "../runtime/container/command.ts";
@@ -10,6 +11,7 @@ import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
 import type { RunningSandbox } from "../sandboxes/registry.ts";
 import type { Session } from "../sessions/session.ts";
+import { inSlot } from "../slots.ts";
 import { untilStarted } from "./exec.ts";
 
 /** What there is without a command: bash where the image has it. */
@@ -26,7 +28,8 @@ export async function sessionStart(context: WorkerContext, call: Request<"sessio
   try {
     // A client that has seen anything of a session finds it in the log, whatever happens to this process.
     const noted = context.sessions.note(session);
-    const command = await context.sessions.starts.run(() => startCommand(context, sandbox, session));
+    const command = await inSlot(context.sessions.starts, () => step("command.start", () => startCommand(context, sandbox, session)));
+    recordRun(command);
     await noted;
     session.run(command, first);
     return {};
@@ -62,4 +65,13 @@ async function startCommand(context: WorkerContext, sandbox: RunningSandbox, ses
     terminal,
   };
   return untilStarted(context, await context.oci.interact(sandbox.container, spec, (bytes) => session.taken(bytes)), { session: session.call.session_id });
+}
+
+/** Records the time from the start of a session's command to its end. */
+function recordRun({ exited }: Interactive): void {
+  const span = startSpan("internal", "command.run");
+  exited
+    .then((code) => span?.set({ "process.exit.code": code }))
+    .catch(() => {})
+    .finally(() => span?.end());
 }

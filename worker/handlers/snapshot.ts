@@ -45,6 +45,6 @@ export async function deleteSnapshot({ snapshots, reserve, replicator, collectLa
   await reserve.spend(() => snapshots.remove(record.id));
   await collectLayers().catch((err) => log.error({ err, snapshot: record.id }, "unused layers could not be removed"));
   await replicator.forget(call.snapshot_id);
-  log.info({ event: "snapshot_deleted", snapshot: call.snapshot_id, request_id: call.request_id }, "a snapshot was deleted");
+  log.info({ event: "snapshot_deleted", snapshot: call.snapshot_id }, "a snapshot was deleted");
   return {};
 }

@@ -7,6 +7,7 @@ import type { ImageEntry } from "../../shared/bus/contract/operators.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
+import { step } from "../../shared/tracing/spans.ts";
 import { defaultImageWord, type ImageReference, imageError, keyOfName, localRegistry, nameOf, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { KeyedMutex, SingleFlight } from "../../shared/util/mutex.ts";
@@ -184,7 +185,7 @@ export class Images {
     log.info({ event: "image_pull", image }, "pulling an image");
     const before = new Set((await this.#stored()).map(({ id }) => id));
     try {
-      const id = await puller.pull(wanted);
+      const id = await step("image.pull", () => puller.pull(wanted));
       await this.#turns.run("remove", () => this.#makeRoom(id));
       log.info({ event: "image_pulled", image, id }, "an image was pulled");
       return id;

@@ -4,6 +4,7 @@ import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
+import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
@@ -21,6 +22,7 @@ import { closePrivateNetworks, type Namespace } from "../runtime/network/network
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
+import { inSlot } from "../slots.ts";
 import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
@@ -120,11 +122,12 @@ export class SandboxLifecycle {
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
       this.#podman.prepare(spec);
-      const root = await this.#roots.make(spec, spec.source, bytesOf(spec));
+      const root = await step("sandbox.files", () => this.#roots.make(spec, spec.source, bytesOf(spec)));
       faultPoint("create.mounted");
       const containerId = await this.#run(spec, root);
       faultPoint("create.started");
-      const [container] = await Promise.all([this.#ready(containerId, spec, "new", root.source.base), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
+      const ready = (): Promise<Container> => this.#ready(containerId, spec, "new", root.source.base);
+      const [container] = await Promise.all([step("container.isolate", ready), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
       provideWorkingDir(root, container);
       return { container, root: root.source };
     } catch (error) {
@@ -134,7 +137,7 @@ export class SandboxLifecycle {
   }
 
   #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return this.#slots.run(() => this.#podman.run(spec, { dir, range, base }));
+    return inSlot(this.#slots, () => step("container.start", () => this.#podman.run(spec, { dir, range, base })));
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -182,7 +185,7 @@ export class SandboxLifecycle {
 
   /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer(sandboxId: string): Promise<void> {
-    await this.#slots.run(() => this.#podman.remove(containerName(sandboxId)));
+    await inSlot(this.#slots, () => step("container.remove", () => this.#podman.remove(containerName(sandboxId))));
     this.#meetings.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();

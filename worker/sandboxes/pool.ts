@@ -9,6 +9,7 @@ import { isolationOf, sandboxDefaults } from "../../shared/schemas/sandboxes.ts"
 import { newId } from "../../shared/util/ids.ts";
 import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { outsideTrace } from "../../shared/util/trace-context.ts";
 import type { Counters } from "../counters.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import { rootOver } from "../store/records.ts";
@@ -82,11 +83,15 @@ export class WarmPool {
   #fillAfter(delayMs: number): void {
     if (this.#stopped) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
+    const fill = (): void => {
       this.#filling ??= this.#fill().finally(() => {
         this.#filling = undefined;
       });
-    }, delayMs);
+    };
+    // The call that took a container has nothing to do with the next one.
+    outsideTrace(() => {
+      this.#timer = setTimeout(fill, delayMs);
+    });
   }
 
   async #fill(): Promise<void> {

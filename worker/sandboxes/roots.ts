@@ -4,6 +4,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
 import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
+import { step } from "../../shared/tracing/spans.ts";
 import type { Images } from "../images/images.ts";
 import { type MountOptions, mergedOf, mountRoot, type Root, unmountRoot, writableOf } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
@@ -179,7 +180,7 @@ export class Roots {
   async #fetch(id: string, workerId: string | undefined, stored: string): Promise<void> {
     const { archive, layers, signal } = this.#parts;
     await layers.make(id, async (dir) => {
-      await archive.fetch({ workerId, layerId: stored }, dir, signal);
+      await step("layer.fetch", () => archive.fetch({ workerId, layerId: stored }, dir, signal));
       await syncTree(dir);
     });
   }

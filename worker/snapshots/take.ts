@@ -2,7 +2,9 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { step } from "../../shared/tracing/spans.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
+import { outsideTrace } from "../../shared/util/trace-context.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
@@ -26,19 +28,21 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   try {
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
-    const captured = await captureLayer(context, sandbox, container, { layerId, consistency });
+    const captured = await step("snapshot.capture", () => captureLayer(context, sandbox, container, { layerId, consistency }));
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
     const manifest = { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] };
-    const whole = await snapshots.complete(record.id, {
+    const found = {
       size_bytes: captured.sizeBytes,
       ...sizesOf(context, { manifest }, layerUsers(snapshots, context.sandboxes)),
       memory: captured.memory,
       pause_ms: Math.round(captured.pauseMs * 10) / 10,
       manifest,
-    });
+    };
+    const whole = await step("snapshot.publish", () => snapshots.complete(record.id, found));
     faultPoint("snapshot.published");
-    if (whole.archived === "pending") context.replicator.add(whole);
+    // Done later, one after another, for all calls.
+    if (whole.archived === "pending") outsideTrace(() => context.replicator.add(whole));
     context.counters.notePause(whole.pause_ms);
     log.info(
       {
@@ -48,7 +52,6 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
         consistency,
         pause_ms: whole.pause_ms,
         bytes: whole.size_bytes,
-        request_id: call.request_id,
       },
       "a snapshot was taken",
     );

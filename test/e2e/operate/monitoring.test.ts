@@ -1,5 +1,6 @@
 /** The alert rules and the dashboard that come with the product, in a real Prometheus beside an installation in use. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +58,10 @@ class Prometheus implements AsyncDisposable {
     writeFileSync(join(dir, "prometheus.yml"), JSON.stringify(config));
     const process = new TestProcess({
       name: "prometheus",
-      argv: [program, `--config.file=${dir}/prometheus.yml`, `--storage.tsdb.path=${dir}/data`, `--web.listen-address=127.0.0.1:${port}`],
+      argv: [
+        ...[program, `--config.file=${dir}/prometheus.yml`, `--storage.tsdb.path=${dir}/data`, `--web.listen-address=127.0.0.1:${port}`],
+        "--enable-feature=exemplar-storage",
+      ],
       env: { PATH: searchPath },
       cwd: "/",
       logFile: join(dir, "log"),
@@ -110,6 +114,23 @@ test("every panel of the dashboard shows something of an installation in use", a
     isOver = true;
     await used;
   }
+});
+
+test("exemplars lead from durations to the trace of a call", async () => {
+  const traceId = randomBytes(16).toString("hex");
+  const id = await api.create();
+  const call = (): Promise<unknown> =>
+    api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "sleep 0.6" }, { traceparent: `00-${traceId}-${randomBytes(8).toString("hex")}-01` });
+  type Found = { exemplars: { labels: { trace_id: string } }[] }[];
+  for (const name of ["http_request", "worker_execute", "worker_execute_start"]) {
+    const query = new URLSearchParams({ query: `sandgate_${name}_duration_seconds_bucket`, start: "0", end: "9999999999" });
+    await until(name, async () => {
+      await call();
+      const found = await prometheus.get<Found>(`query_exemplars?${query}`);
+      return found.some(({ exemplars }) => exemplars.some(({ labels }) => labels.trace_id === traceId));
+    });
+  }
+  await api.delete(id);
 });
 
 test("every alert rule can be evaluated, and a lost worker is one", async () => {

@@ -1,6 +1,7 @@
 /** `npm start` whose supervisor is killed: nothing of it stays, and the next one goes on with what there was. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import { run } from "../../../systemd/base/run.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../../systemd/supervisor/processes.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
+import { OtlpReceiver } from "../../helpers/otlp.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { testInstance } from "../../helpers/prepare.ts";
 import { until } from "../../helpers/until.ts";
@@ -25,6 +27,8 @@ const { path: dataDir } = fixture(temporaryFolder("supervisor", 0o755));
 const instance = await testInstance(dataDir, {});
 const port = await testPort();
 const url = `http://127.0.0.1:${port}`;
+const receiver = await fixture(OtlpReceiver.start());
+const headerKey = randomBytes(12).toString("hex");
 const settings = {
   SANDGATE_USER: instance.config.user,
   SANDGATE_DATA_DIR: dataDir,
@@ -32,6 +36,9 @@ const settings = {
   SANDGATE_PORT: String(port),
   SANDGATE_METRICS_PORT: "0",
   SANDGATE_POOL_SIZE: "0",
+  OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+  OTEL_EXPORTER_OTLP_HEADERS: `authorization=${headerKey}`,
+  OTEL_BSP_SCHEDULE_DELAY: "100",
 };
 
 atEnd(async () => {
@@ -56,6 +63,12 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   const before = parts();
   assert.deepEqual(before.map(({ name }) => name).sort(), ["gateway", "nats", "worker"]);
   assert.equal((await containers("running")).length, 1);
+  await until("both parts send spans, with the key", () => {
+    const services = new Set(receiver.spans.map(({ resource }) => resource["service.name"]));
+    return services.size === 2 && receiver.headers.every(({ authorization }) => authorization === headerKey);
+  });
+  // Other processes of the same user could read it there.
+  for (const { name, process } of before) assert.ok(!readFileSync(`/proc/${process.pid}/environ`, "utf8").includes(headerKey), name);
   const { volume, volumeImage } = instance.paths;
   const device = mountAt(volume)?.device;
   assert.ok(device, "the volume is mounted");

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ConfigError, describeSettings, loadConfig, settings } from "../../../shared/config.ts";
+import { ConfigError, describeSettings, isSetting, loadConfig, settings } from "../../../shared/config.ts";
 
 const home = { HOME: "/home/somebody" };
 const refusal = (environment: Record<string, string>): string => {
@@ -62,6 +62,26 @@ test("what clients of the API have in their shells is no setting and no mistake"
   assert.ok(loadConfig({ ...home, SANDGATE_URL: "http://127.0.0.1:8080", SANDGATE_API_KEY: "sg_x" }));
 });
 
+test("settings of OpenTelemetry have the names that it gives them", () => {
+  const config = loadConfig({
+    ...home,
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20YTpi",
+    OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+    OTEL_TRACES_SAMPLER_ARG: "0.25",
+    OTEL_SDK_DISABLED: "not ours",
+  });
+  assert.deepEqual([config.otlpEndpoint, config.otelTracesSampler, config.otelTracesSamplerArg], ["http://127.0.0.1:4318", "parentbased_traceidratio", 0.25]);
+  assert.equal(loadConfig(home).otlpEndpoint, "");
+  for (const url of ["127.0.0.1:4318", "ftp://a", "http://user:word@a"])
+    assert.match(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: url }), /must be an http or https URL/);
+  for (const share of ["2", "-1", "half", "1.5", "."]) assert.match(refusal({ OTEL_TRACES_SAMPLER_ARG: share }), /must be a number from 0 to 1/);
+  assert.match(refusal({ OTEL_TRACES_SAMPLER: "sometimes" }), /must be always_on, /);
+  for (const headers of ["a b=1", "a=1%0a", "a=%E2%82%AC"]) assert.match(refusal({ OTEL_EXPORTER_OTLP_HEADERS: headers }), /must be a comma-separated list/);
+  assert.match(refusal({ OTEL_RESOURCE_ATTRIBUTES: "region" }), /must be a comma-separated list/);
+  assert.deepEqual(["OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_SDK_DISABLED", "SANDGATE_X", "PATH"].map(isSetting), [true, false, true, false]);
+});
+
 test("the settings of a process cannot be changed", () => {
   const config = loadConfig(home);
   assert.ok(Object.isFrozen(config));
@@ -71,7 +91,7 @@ test("the settings of a process cannot be changed", () => {
 test("every setting is described once, under a name of its own", () => {
   const described = describeSettings(home);
   assert.equal(new Set(described.map(({ name }) => name)).size, Object.keys(settings).length);
-  for (const { name, takes, about } of described) assert.ok(/^SANDGATE_[A-Z_]+$/.test(name) && takes && about, name);
+  for (const { name, takes, about } of described) assert.ok(/^(SANDGATE|OTEL)_[A-Z_]+$/.test(name) && takes && about, name);
 });
 
 test("a secret may be given as the path of a file that holds it, other settings may not", (t) => {

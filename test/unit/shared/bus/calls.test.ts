@@ -6,6 +6,8 @@ import { contract, verbsOf } from "../../../../shared/bus/contract/contract.ts";
 import type { Declared } from "../../../../shared/bus/contract/declared.ts";
 import { NoResponder } from "../../../../shared/bus/failures.ts";
 import { callSubject, peers } from "../../../../shared/bus/subjects.ts";
+import { currentTrace, inTrace, TraceContext } from "../../../../shared/util/trace-context.ts";
+import { pause } from "../../../../shared/waiting.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { startNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
@@ -48,6 +50,30 @@ test("a reply that is not as declared is an internal error that names no field",
   server.serve(callSubject("redeem", peers.gateway("odd")), async () => ({ account_id: 1 }));
   await server.connection.flush();
   await assert.rejects(ask(caller, "redeem", peers.gateway("odd"), { hash: "h" }), { code: "internal_error", message: "a message on the bus was not valid" });
+});
+
+test("what is asked and told is part of the trace of whoever asks, and everything else begins one", async () => {
+  const seen: (TraceContext | undefined)[] = [];
+  const note = (): void => void seen.push(currentTrace());
+  const traced = peers.gateway("traced");
+  const unused = { take: () => ({ moved_to: "g" }), reserve: () => ({ granted: true }), settle: () => ({}), takeover: () => ({ spent: [], pending: [] }) };
+  const others = { usage: () => ({ minutes: [] }), redeem: () => ({ account_id: "a", sandbox_id: "s", read_only: true }), adopt: () => undefined };
+  const held = async ({ ids }: { ids: string[] }) => {
+    await pause(1);
+    note();
+    return { ids };
+  };
+  answer(server, "gateway", traced, { ...unused, ...others, return: note, held });
+  await server.connection.flush();
+  const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const longest = `a=${"x".repeat(255)},b=${"y".repeat(252)}`;
+  const trace = new TraceContext("req_1", `00-${traceId}-00f067aa0ba902b7-01`, longest);
+  await inTrace(trace, () => ask(caller, "held", traced, { ids: [] }));
+  inTrace(trace, () => tell(caller, "return", traced, { key: "k", count: 1 }));
+  await until("it was told", () => seen.length === 2);
+  for (const one of seen) assert.deepEqual(one?.ids, { traceId, spanId: "00f067aa0ba902b7", flags: 1, state: longest });
+  await ask(caller, "held", traced, { ids: [] });
+  assert.notEqual(seen[2]?.ids.traceId, traceId);
 });
 
 test("a verb that an answerer does not know was certainly not carried out", async () => {
