@@ -1,8 +1,8 @@
 /** /run/user/UID, which the login manager creates if there is one, and the installation's own directory in it. */
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { connect } from "node:net";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { until } from "../../shared/waiting.ts";
 import { asAccount } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -31,13 +31,19 @@ export function runtimeDirectory(account: Account, administrator: Administrator)
   };
 }
 
-/** The directory that this installation uses as XDG_RUNTIME_DIR. */
+/**
+ * The directory that this installation uses as XDG_RUNTIME_DIR. Podman 4 tells crun nothing else of the session bus, so it is
+ * there as well. Without it, crun would ask the system's service manager for groups, which refuses.
+ */
 export function instanceDirectory({ account, runtimeDir }: Instance): Step {
+  const bus = join(runtimeDir, basename(sessionBusOf(account)));
+  const lacksBus = (): boolean => hasSystemd() && lstatSync(bus, { throwIfNoEntry: false }) === undefined;
   return {
     title: "Making the runtime directory of this installation",
-    lacks: async () => (existsSync(runtimeDir) ? undefined : runtimeDir),
+    lacks: async () => (existsSync(runtimeDir) && !lacksBus() ? undefined : runtimeDir),
     provide: async () => {
-      await run(asAccount(account, ["mkdir", "-m", "0700", runtimeDir]));
+      if (!existsSync(runtimeDir)) await run(asAccount(account, ["mkdir", "-m", "0700", runtimeDir]));
+      if (lacksBus()) await run(asAccount(account, ["ln", "-s", sessionBusOf(account), bus]));
     },
   };
 }
