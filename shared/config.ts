@@ -81,6 +81,11 @@ export function operatorSocketOf(dataDir: string): string {
   return join(dataDir, "gateway", "operator.sock");
 }
 
+/** A file that says, to the worker with this data directory, of when the backup is that its records were restored from. */
+export function restoredMarkOf(dataDir: string): string {
+  return join(dataDir, "worker", "restored");
+}
+
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 
 /** The HTTP proxies of this process, by the names of their variables. */

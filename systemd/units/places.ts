@@ -34,8 +34,10 @@ export interface Task {
 }
 
 /** The settings of the services, which are not in the environment of who installs. */
-export async function settingsOf(): Promise<NodeJS.ProcessEnv> {
-  const text = await readFile(settingsFile, "utf8").catch(() => "");
+export const settingsOf = async (): Promise<NodeJS.ProcessEnv> => parseSettings(await readFile(settingsFile, "utf8").catch(() => ""));
+
+/** What a file of settings says. */
+export function parseSettings(text: string): NodeJS.ProcessEnv {
   const pairs = [...text.matchAll(/^\s*(SANDGATE_\w+)=(.*)$/gm)];
   return Object.fromEntries(pairs.map(([, name, value = ""]) => [name, value.replace(/^"(.*)"$/, "$1")]));
 }
