@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { onAbort } from "../../shared/abort.ts";
 import { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { copyStream } from "../../shared/bus/stream-copies.ts";
 import { buckets, layerSubjects } from "../../shared/bus/subjects.ts";
@@ -49,6 +50,8 @@ export async function backup(dir: string, terminal: Terminal, signal: AbortSigna
     lock.release();
     throw error;
   });
+  // What is waited for then fails at once.
+  onAbort(signal, () => void connection.close());
   try {
     const source = { instance, isServices, connection, workerId: await workerHere(instance) };
     const target = await Target.make(dir, await archiveBytes(connection), signal);

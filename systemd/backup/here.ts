@@ -7,21 +7,22 @@ import { appDir } from "../../shared/programs.mjs";
 import { attempt } from "../../shared/util/attempt.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf, pathsOf } from "../base/instance.ts";
+import { takeSettings } from "../base/settings.ts";
 import { findAccounts } from "../setup/account.ts";
 import { natsUrlHere } from "../supervisor/nats.ts";
 import { settingsFile, settingsOf } from "../units/places.ts";
 
-export interface Here {
+interface Here {
   readonly config: Config;
   /** Whether it runs, or is to run, as services of systemd. */
   readonly isServices: boolean;
 }
 
 /** What the settings say: those of services, if these have the data directory that is meant, else those of the environment. */
-export async function settingsHere(): Promise<Here> {
-  const config = loadConfig();
-  if (!existsSync(settingsFile) || config.dataDir !== loadConfig({}).dataDir) return { config, isServices: false };
-  return { config: loadConfig(await settingsOf()), isServices: true };
+async function settingsHere(): Promise<Here> {
+  if (existsSync(settingsFile) && loadConfig().dataDir === loadConfig({}).dataDir) return { config: loadConfig(await settingsOf()), isServices: true };
+  takeSettings();
+  return { config: loadConfig(), isServices: false };
 }
 
 /** @throws {StartFailure} if there is none, or it belongs to somebody else */

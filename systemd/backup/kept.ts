@@ -3,6 +3,7 @@ import { basename, join, relative } from "node:path";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { openConnection } from "../../shared/bus/connect.ts";
 import { type Bucket, bucketStream, buckets, layerSubjects, peers, subjects } from "../../shared/bus/subjects.ts";
+import { settingsFileIn } from "../../shared/settings-file.ts";
 import { within } from "../../shared/waiting.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance, PartName } from "../base/instance.ts";
@@ -40,6 +41,8 @@ export const recordsName = "data/worker/lmdb/data.mdb";
 /** The folder of the records. */
 export const recordsDir = ({ paths }: Pick<Instance, "paths">): string => join(paths.data, "worker", "lmdb");
 export const homeName = "data/worker/worker-home";
+/** Those of `npm start`, where it has any in its data directory. */
+export const settingsName = "data/sandgate.env";
 /** Where the settings of services are in a backup. */
 export const settingsPrefix = "settings/";
 
@@ -54,6 +57,7 @@ export function keptFiles(instance: Instance, workerId: string | undefined): Kep
     named(join(paths.data, "worker", basename(homeName)), { isWorkers: true }),
   ];
   return [
+    named(settingsFileIn(paths.data)),
     named(paths.apiKey),
     named(paths.natsMembers),
     named(secrets.gateway, { reader: "gateway" }),

@@ -11,8 +11,7 @@ import { trustedPath } from "../base/trusted-path.mjs";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { runningParts } from "../supervisor/leftovers.ts";
 import { parseSettings, settingsDir, settingsFile } from "../units/places.ts";
-import { settingsHere } from "./here.ts";
-import { settingsPrefix } from "./kept.ts";
+import { settingsName, settingsPrefix } from "./kept.ts";
 import type { Manifest } from "./manifest.ts";
 
 /** A folder that is made under another name, and what it takes the place of. */
@@ -31,11 +30,11 @@ export interface Place {
   release(): void;
 }
 
-const services = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@1.service"];
+const services = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@*.service"];
 
 /** @throws {StartFailure} if there is an installation with data and it is not to be replaced, or one that runs */
 export async function placeFor(dir: string, manifest: Manifest, replace: boolean): Promise<Place> {
-  const config = manifest.services ? loadConfig(await settingsIn(dir)) : (await settingsHere()).config;
+  const config = await configOf(dir, manifest);
   if (manifest.services && process.getuid?.() !== 0) throw new StartFailure("This backup is of services of systemd, which only root can restore; use sudo.");
   const { data, supervisor, volume } = pathsOf(config);
   const parent = trustedPath(dirname(data), { make: 0o755 });
@@ -57,8 +56,11 @@ export async function placeFor(dir: string, manifest: Manifest, replace: boolean
 
 const hasData = (dir: string): boolean => ["api-key", "nats/jetstream", "worker", basename(settingsFile)].some((name) => existsSync(join(dir, name)));
 
-async function settingsIn(dir: string): Promise<NodeJS.ProcessEnv> {
-  return parseSettings(await readFile(join(dir, settingsPrefix, basename(settingsFile)), "utf8").catch(() => ""));
+/** What the settings in the backup say; without services, what the environment says takes precedence, as at a start. */
+async function configOf(dir: string, { services: isServices }: Manifest): Promise<Config> {
+  const textOf = (name: string): Promise<string> => readFile(join(dir, name), "utf8").catch(() => "");
+  if (isServices) return loadConfig(parseSettings(await textOf(settingsPrefix + basename(settingsFile))));
+  return loadConfig({ ...parseSettings(await textOf(settingsName)), ...process.env });
 }
 
 async function refuseRunning(manifest: Manifest, { supervisor, volume }: { readonly supervisor: string; readonly volume: string }): Promise<void> {

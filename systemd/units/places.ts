@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
+import { settingsLines } from "../../shared/settings-file.ts";
 import type { Progress } from "../base/terminal.ts";
 
 /** The folders that the units name. */
@@ -36,8 +37,7 @@ export interface Task {
 /** The settings of the services, which are not in the environment of who installs. */
 export const settingsOf = async (): Promise<NodeJS.ProcessEnv> => parseSettings(await readFile(settingsFile, "utf8").catch(() => ""));
 
-/** What a file of settings says. */
+/** What a file of settings says; services may be given other variables in it as well. */
 export function parseSettings(text: string): NodeJS.ProcessEnv {
-  const pairs = [...text.matchAll(/^\s*(SANDGATE_\w+)=(.*)$/gm)];
-  return Object.fromEntries(pairs.map(([, name, value = ""]) => [name, value.replace(/^"(.*)"$/, "$1")]));
+  return Object.fromEntries(settingsLines(text).flatMap(({ name, value }) => (name?.startsWith("SANDGATE_") ? [[name, value]] : [])));
 }

@@ -18,11 +18,13 @@ interface Backup {
 }
 
 const folder = fixture(temporaryFolder("backups")).path;
-// Hashing a password takes most of the time of a log-in.
-const npm = await fixture(NpmStart.prepare("backup", { SANDGATE_TEST_PASSWORD_COST: "8" }));
+const npm = await fixture(NpmStart.prepare("backup"));
 const command = fixture(new AdminCommand({ url: npm.url, apiKey: "none" }));
 const admin = (...args: string[]): Promise<Outcome> => command.runWith(npm.settings, ...args);
 const { data } = npm.instance.paths;
+// Hashing a password takes most of the time of a log-in.
+const settings = "# of this installation\nSANDGATE_TEST_PASSWORD_COST=8\n";
+writeFileSync(join(data, "sandgate.env"), settings, { mode: 0o600 });
 let supervisor = await npm.start();
 const operator = (): Sandgate => new Sandgate({ baseUrl: npm.url, apiKey: npm.apiKey });
 const visitor = new Visitor(npm.url);
@@ -164,6 +166,7 @@ test("on a machine that has lost everything, all that was acknowledged before th
   assert.deepEqual([result.data_dir, result.replaced, result.sandboxes_without_files], [data, [], 1]);
   assert.deepEqual(leftovers(), []);
 
+  assert.equal(readFileSync(join(data, "sandgate.env"), "utf8"), settings);
   supervisor = await npm.start();
   assert.equal(npm.apiKey, operatorsKey);
   const account = await operator().admin.accounts.get(made.account.id);
