@@ -159,7 +159,9 @@ test("a backup made while it runs is restored when all but the files of sandboxe
   await machine.shell('systemctl stop sandgate.target sandgate-setup.service; systemctl stop "user@$(id -u sandgate).service"');
   await assert.rejects(admin("restore", "/root/backup"), /There is an installation already: \/var\/lib\/sandgate, \/etc\/sandgate/);
   // Where there is no archive of packages, a start cannot make the image again.
-  await machine.shell("cd /var/lib/sandgate && mkdir /var/lib/kept && mv containers podman home /var/lib/kept && cd / && rm -r /var/lib/sandgate /etc/sandgate");
+  await machine.shell(
+    "cd /var/lib/sandgate && mkdir /var/lib/kept && mv containers podman home /var/lib/kept && cd / && rm -r /var/lib/sandgate /etc/sandgate",
+  );
   assert.match(await admin("restore", "/root/backup"), /is as it was at .*systemctl start/s);
   await machine.shell("cd /var/lib/sandgate && rm -rf containers podman home && mv /var/lib/kept/* . && rmdir /var/lib/kept");
   await machine.run("systemctl", "start", "sandgate-setup.service", "sandgate.target");
