@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment, Setting } from "./setting-kinds.ts";
 import { table } from "./settings.ts";
+import { nearest } from "./util/nearest.ts";
 
-type Named<S> = S & { /** Of the variable. */ readonly name: string };
+export type Named<S> = S & { /** Of the variable. */ readonly name: string };
 
 /** The settings with the names of their variables. */
 export const settings = Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, { ...setting, name: variableOf(key, setting) }])) as {
@@ -33,14 +34,18 @@ export const clientVariables: ReadonlySet<string> = new Set(["SANDGATE_URL", "SA
  * @throws {ConfigError} when the value of a setting is invalid, or an unknown `SANDGATE_*` name is set.
  */
 export function loadConfig(environment: Environment = process.env): Config {
-  for (const name of Object.keys(environment)) {
-    if (name.startsWith("SANDGATE_") && !variables.has(name) && !clientVariables.has(name)) {
-      throw new ConfigError(`${name} is not a setting of Sandgate; npm start -- --help lists them`);
-    }
-  }
+  for (const name of Object.keys(environment)) if (name.startsWith("SANDGATE_") && !clientVariables.has(name)) refuseUnknown(name);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting as Named<Setting<unknown>>, environment)]);
   const config = Object.fromEntries(entries) as Config;
   return Object.freeze({ ...config, storageDir: config.storageDir || join(config.dataDir, "containers") });
+}
+
+/** @throws {ConfigError} for what is no setting's name, with the setting that may have been meant */
+export function refuseUnknown(name: string): void {
+  const known = Object.values(settings).flatMap(namesOf);
+  if (known.includes(name)) return;
+  const meant = nearest(name, known);
+  throw new ConfigError(`${name} is not a setting of Sandgate${meant ? `; did you mean ${meant}?` : ";"} npm start -- --help lists them`);
 }
 
 /**
@@ -86,6 +91,11 @@ export function operatorSocketOf(dataDir: string): string {
   return join(dataDir, "gateway", "operator.sock");
 }
 
+/** A file that says, to the worker with this data directory, of when the backup is that its records were restored from. */
+export function restoredMarkOf(dataDir: string): string {
+  return join(dataDir, "worker", "restored");
+}
+
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 
 /** The HTTP proxies of this process, by the names of their variables. */
@@ -100,8 +110,11 @@ function variableOf(key: string, { variable }: Pick<Setting<unknown>, "variable"
   return variable ?? `SANDGATE_${key.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
+/** The environment of this process, to be changed by who reads further settings. */
+export const processEnvironment = (): NodeJS.ProcessEnv => process.env;
+
 /** The variables that can provide a setting. */
-function namesOf({ name, secret }: Named<Pick<Setting<unknown>, "secret">>): string[] {
+export function namesOf({ name, secret }: Named<Pick<Setting<unknown>, "secret">>): string[] {
   return secret ? [name, fileVariable(name)] : [name];
 }
 
@@ -122,7 +135,8 @@ function readSecret({ name }: Named<object>, environment: Environment): string |
   }
 }
 
-function readSetting<T>(setting: Named<Setting<T>>, environment: Environment): T {
+/** The value of one setting. @throws {ConfigError} if it is invalid */
+export function readSetting<T>(setting: Named<Setting<T>>, environment: Environment): T {
   const value = (setting.secret ? readSecret(setting, environment) : undefined) ?? environment[setting.name];
   if (value === undefined || value === "") {
     return typeof setting.fallback === "function" ? (setting.fallback as (e: Environment) => T)(environment) : setting.fallback;

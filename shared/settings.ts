@@ -1,6 +1,6 @@
 /** The table of settings, by their names in the code: `dataDir` is the variable `SANDGATE_DATA_DIR`. */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import {
   choice,
   type Environment,
@@ -52,6 +52,11 @@ const dataHome = (environment: Environment): string =>
 /** The settings. Sizes are in bytes (`Bytes`), times in milliseconds (`Ms`). */
 export const table = {
   dataDir: text(dataHome, "The directory of everything that must survive a restart."),
+  config: {
+    ...text("", "A file with settings, one NAME=value in a line; sandgate.env in the data directory when empty. The environment takes precedence over it."),
+    takes: "the absolute path of a file",
+    parse: (value: string) => (isAbsolute(value) && !value.includes("\0") ? value : undefined),
+  },
   storageDir: text("", "Podman's image and container storage; inside the data directory when empty."),
   runtimeDir: text((environment) => join(environment.XDG_RUNTIME_DIR ?? "/tmp", "sandgate"), "Short-lived files of the worker, preferably in memory."),
   volume: text(

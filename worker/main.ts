@@ -19,6 +19,7 @@ import { armFaults } from "./faults.ts";
 import { workerHome, workerIdentity } from "./identity.ts";
 import { Phase } from "./phase.ts";
 import { describeWorker } from "./presence.ts";
+import { forgetRestored } from "./restored.ts";
 import { HostUnfit } from "./runtime/host/host.ts";
 import { probeHost } from "./runtime/host/probe.ts";
 import { untilAbandonedEnd } from "./runtime/podman/abandoned.ts";
@@ -112,6 +113,7 @@ async function takeUp(context: WorkerContext): Promise<void> {
   context.settled();
   await roots.removeStrays((id) => sandboxes.knows(id));
   await reconcileSnapshots(context);
+  forgetRestored(context.config);
 }
 
 main().catch((error: unknown) => {

@@ -7,8 +7,16 @@ import type { CallRoute } from "./route.ts";
 /** URL parameters that hold credentials. */
 const secretParameters = new Set(["api_key", "token"]);
 
+/** What is known of a call when it begins. */
+interface Begun {
+  readonly route: CallRoute;
+  readonly caller: Caller | undefined;
+  /** The client's. */
+  readonly address: string;
+}
+
 /** Logs one line for a finished call. */
-export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+export function audit(log: Logger, exchange: Exchange, { route, caller, address }: Begun): void {
   const target = exchange.params[0] ?? exchange.audited?.target;
   log.info(
     {
@@ -16,6 +24,7 @@ export function audit(log: Logger, exchange: Exchange, route: CallRoute, caller:
       action: `${route.method} ${route.path}`,
       account: caller?.account.id ?? exchange.audited?.account,
       by: caller?.label,
+      address,
       ...(target ? { target } : {}),
       ...(exchange.audited?.made ? { made: exchange.audited.made } : {}),
       status: exchange.status,

@@ -126,6 +126,9 @@ export const storeCalls = {
   get: (stream: string) => `DIRECT.GET.${stream}`,
   /** The last message of a subject. */
   getLast: (stream: string, subject: string) => `DIRECT.GET.${stream}.${subject}`,
+  /** A copy of a whole stream, and a stream made from one. */
+  snapshot: (stream: string) => `STREAM.SNAPSHOT.${stream}`,
+  restore: (stream: string) => `STREAM.RESTORE.${stream}`,
 } as const;
 
 /** What a worker puts in front of everything that it asks of the storage: see `shared/bus/permissions.ts`. */

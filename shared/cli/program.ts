@@ -1,6 +1,7 @@
 /** All commands. */
 import { Command } from "commander";
 import { addAccountCommands } from "./admin/accounts.ts";
+import { addBackupCommands } from "./admin/backup.ts";
 import { addImageCommands } from "./admin/images.ts";
 import { addKeyCommands } from "./admin/keys.ts";
 import { addMemberCommands } from "./admin/members.ts";
@@ -37,7 +38,10 @@ function addAdmin(all: Command): void {
     .option("--json", "print the API's JSON")
     .option("--url <url>", "the gateway (default: SANDGATE_URL, else the one on this machine)")
     .option("--key-file <file>", "a file with an operator's API key (default: SANDGATE_API_KEY, else the key of this machine's installation)")
-    .option("-y, --yes", "do not ask; required by suspend, revoke, forget, delete, password, delete-account, images rm and members rm without a terminal")
+    .option(
+      "-y, --yes",
+      "do not ask; required by suspend, revoke, forget, delete, password, delete-account, images rm, members rm and restore --replace without a terminal",
+    )
     .addHelpText("after", adminHelp);
   addAccountCommands(admin);
   addKeyCommands(admin);
@@ -45,6 +49,7 @@ function addAdmin(all: Command): void {
   addMemberCommands(admin);
   addSandboxCommands(admin);
   addImageCommands(admin);
+  addBackupCommands(admin);
 }
 
 const intro = "Sandboxes from the command line: isolated Linux environments on a Sandgate server.";

@@ -35,7 +35,7 @@ export function helpText(): string {
     "  --setup-only  prepare the machine (packages, user, default image) and exit",
     "  -h, --help    show this text",
     "",
-    "Settings are environment variables:",
+    "Settings are environment variables, or lines NAME=value in sandgate.env in the data directory:",
     "",
     ...alignColumns(settings),
   ].join("\n");

@@ -4,6 +4,7 @@ import { StartFailure } from "../base/failure.ts";
 import { type Instance, pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
+import { takeSettings } from "../base/settings.ts";
 import { Terminal } from "../base/terminal.ts";
 import { UntrustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
@@ -86,6 +87,7 @@ try {
   const request = parseRequest(process.argv.slice(2));
   if (request === "help") console.log(helpText());
   else {
+    takeSettings();
     const config = loadConfig();
     forgetSecrets();
     await main(request, config, terminal, stop);

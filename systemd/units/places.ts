@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isSetting } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
+import { settingsLines } from "../../shared/settings-file.ts";
 import type { Progress } from "../base/terminal.ts";
 
 /** The folders that the units name. */
@@ -39,8 +40,9 @@ export interface Task {
 }
 
 /** The settings of the services, which are not in the environment of who installs. */
-export async function settingsOf(): Promise<NodeJS.ProcessEnv> {
-  const text = await readFile(settingsFile, "utf8").catch(() => "");
-  const pairs = [...text.matchAll(/^\s*(\w+)=(.*)$/gm)].filter(([, name = ""]) => isSetting(name));
-  return Object.fromEntries(pairs.map(([, name, value = ""]) => [name, value.replace(/^"(.*)"$/, "$1")]));
+export const settingsOf = async (): Promise<NodeJS.ProcessEnv> => parseSettings(await readFile(settingsFile, "utf8").catch(() => ""));
+
+/** What a file of settings says; services may be given other variables in it as well. */
+export function parseSettings(text: string): NodeJS.ProcessEnv {
+  return Object.fromEntries(settingsLines(text).flatMap(({ name, value }) => (name && isSetting(name) ? [[name, value]] : [])));
 }

@@ -52,12 +52,16 @@ export async function preparedImageId(): Promise<string | undefined> {
 
 /** An installation with a data directory of its own that shares the image store of this machine, and what is meant by "default". */
 export async function testInstance(dataDir: string, settings: Readonly<Record<string, string>>): Promise<Instance> {
-  const { storageDir } = loadConfig();
-  const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
+  const config: Config = loadConfig({ ...process.env, SANDGATE_STORAGE_DIR: loadConfig().storageDir, ...settings, SANDGATE_DATA_DIR: dataDir });
   const instance = withPreparedApp(instanceOf(config, await findAccounts(config)));
   for (const step of [dataDirectories(instance), podmanConfiguration(instance)]) await step.provide({ say: () => {} });
-  if (config.storageDir === storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, instance.paths.defaultImage);
+  await borrowDefaultImage(instance);
   return instance;
+}
+
+/** Tells an installation with the image store of this machine what "default" means there, so that its start builds no other image. */
+export async function borrowDefaultImage({ config, paths }: Instance): Promise<void> {
+  if (config.storageDir === loadConfig().storageDir) copyFileSync((await preparedInstance()).paths.defaultImage, paths.defaultImage);
 }
 
 /** Lets an installation with a store of its own read the images of the shared one, without a copy of them. */

@@ -16,7 +16,7 @@ import { testPort } from "./ports.ts";
 import { borrowImages, preparedExecServer, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 import { until } from "./until.ts";
-import { TestVolume } from "./volume.ts";
+import { TestVolume, unmountInPodman } from "./volume.ts";
 
 export interface StackOptions {
   readonly name: string;
@@ -97,12 +97,6 @@ export class Stack implements AsyncDisposable {
     return lists.flat().map(({ Id, State, Labels, Pid }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running", pid: Pid }));
   }
 
-  /** What a worker that was killed has left mounted in Podman's namespace. */
-  async #unmount(workerId: string): Promise<void> {
-    const script = `awk -v id="/$1/" 'index($5 "/", id) { print $5 }' /proc/self/mountinfo | tac | xargs --no-run-if-empty umount --lazy --quiet || true`;
-    await run(inPodmanNamespace(this.instance, ["sh", "-c", script, "sh", workerId]), { env: accountEnvironment(this.instance), cwd: "/" });
-  }
-
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */
   async ready(url = this.url): Promise<void> {
     const gateway = this.gateways[this.urls.indexOf(url)] as TestProcess;
@@ -119,7 +113,7 @@ export class Stack implements AsyncDisposable {
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
     const labels = this.#workerIds.flatMap((id) => [`sandgate.worker=${id}`, `sandgate.holder=${id}`]);
     for (const label of labels) await this.podman("rm", "--force", "--time", "0", "--filter", `label=${label}`);
-    for (const id of this.#workerIds) await this.#unmount(id);
+    for (const id of this.#workerIds) await unmountInPodman(this.instance, id);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     await until("nothing runs in the groups of its sandboxes", () => {
       for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);

@@ -1,7 +1,9 @@
 /** The volume of a test's worker, made and mounted as the set-up does it. */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
+import { run } from "../../systemd/base/run.ts";
 import { Terminal } from "../../systemd/base/terminal.ts";
 import { serveWorker } from "../../systemd/helper/connect.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
@@ -73,6 +75,12 @@ export async function releaseVolume({ volume, volumeImage }: Paths): Promise<voi
   await unmount(volume);
   rmSync(volume, { recursive: true, force: true });
   await until(`the loop device of ${volumeImage} is free`, () => !loopFiles().some((file) => dirname(file) === dirname(volumeImage)));
+}
+
+/** Unmounts what a worker that has ended left mounted in Podman's namespace. */
+export async function unmountInPodman(instance: Instance, workerId: string): Promise<void> {
+  const script = `awk -v id="/$1/" 'index($5 "/", id) { print $5 }' /proc/self/mountinfo | tac | xargs --no-run-if-empty umount --lazy --quiet || true`;
+  await run(inPodmanNamespace(instance, ["sh", "-c", script, "sh", workerId]), { env: accountEnvironment(instance), cwd: "/" });
 }
 
 /** Removes it as well. */

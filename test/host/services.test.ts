@@ -151,6 +151,26 @@ test("after a power cut, everything is back with its files", async () => {
   assert.equal(await until("the sandbox answers", () => client.output(id, "cat /root/kept"), 60_000), "kept\n");
 });
 
+test("a backup made while it runs is restored when all but the files of sandboxes is lost", async () => {
+  const admin = (...args: string[]): Promise<string> => machine.run("sandgate-admin", ...args);
+  const key = await machine.run("cat", "/var/lib/sandgate/api-key");
+  await admin("backup", "/root/backup");
+  await assert.rejects(admin("restore", "/root/backup"), /Stop everything first/);
+  await machine.shell('systemctl stop sandgate.target sandgate-setup.service; systemctl stop "user@$(id -u sandgate).service"');
+  await assert.rejects(admin("restore", "/root/backup"), /There is an installation already: \/var\/lib\/sandgate, \/etc\/sandgate/);
+  // Where there is no archive of packages, a start cannot make the image again.
+  await machine.shell(
+    "cd /var/lib/sandgate && mkdir /var/lib/kept && mv containers podman home /var/lib/kept && cd / && rm -r /var/lib/sandgate /etc/sandgate",
+  );
+  assert.match(await admin("restore", "/root/backup"), /is as it was at .*systemctl start/s);
+  await machine.shell("cd /var/lib/sandgate && rm -rf containers podman home && mv /var/lib/kept/* . && rmdir /var/lib/kept");
+  await machine.run("systemctl", "start", "sandgate-setup.service", "sandgate.target");
+  assert.equal(await machine.run("cat", "/var/lib/sandgate/api-key"), key);
+  assert.match(await machine.run("cat", "/etc/sandgate/sandgate.env"), new RegExp(`SANDGATE_VOLUME=${volumeDir}`));
+  assert.equal(await until("the sandbox answers", () => client.output(id, "cat /root/kept"), 90_000), "kept\n");
+  assert.equal(await machine.shell("ls -d /var/lib/sandgate?* /etc/sandgate?* 2> /dev/null || true"), "");
+});
+
 test("no unit fails, and those that face others have nearly all the walls that systemd knows", async () => {
   assert.equal(await machine.shell("systemctl list-units --state=failed --no-legend 'sandgate*'"), "");
   for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) {

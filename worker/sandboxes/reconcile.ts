@@ -5,6 +5,7 @@ import { backoffMs, retry } from "../../shared/waiting.ts";
 import type { WorkerContext } from "../context.ts";
 import { discardLeftovers } from "../files/upload.ts";
 import { endedByRestart } from "../log/execution-log.ts";
+import { restoredFrom } from "../restored.ts";
 import type { ListedContainer } from "../runtime/podman/containers.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { LiveSandbox } from "./registry.ts";
@@ -41,10 +42,15 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");
   } catch (error) {
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");
-    await sandboxes
-      .note(sandbox, "lost", { error: "the sandbox was lost when its worker restarted" })
-      .catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
+    await sandboxes.note(sandbox, "lost", { error: lossOf(context) }).catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
   }
+}
+
+function lossOf({ config }: WorkerContext): string {
+  const backup = restoredFrom(config);
+  return backup === undefined
+    ? "the sandbox was lost when its worker restarted"
+    : `the files of the sandbox were lost: its worker was restored from a backup of ${backup}, which does not have them`;
 }
 
 /** Finishes a deletion, or undoes a creation that was never acknowledged. */

@@ -1,6 +1,7 @@
 /** Makes snapshot records, layers, the directory and frozen sandboxes agree after a start. */
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerContext } from "../context.ts";
+import { restoredFrom } from "../restored.ts";
 
 /** Thaws sandboxes that the previous process had frozen when it died. Must run before the sandboxes are reconciled. */
 export async function thawSources({ sandboxes, snapshots, podman, oci, log }: WorkerContext): Promise<void> {
@@ -17,9 +18,19 @@ export async function thawSources({ sandboxes, snapshots, podman, oci, log }: Wo
 /** Drops incomplete snapshots, finishes deletions, updates the directory, and resumes archiving. */
 export async function reconcileSnapshots(context: WorkerContext): Promise<void> {
   for (const record of [...context.snapshots.all()]) await settle(context, record);
+  if (restoredFrom(context.config) !== undefined) await removeLost(context);
   await context.snapshots.withdrawUnknown();
   await context.collectLayers();
   for (const record of context.snapshots.all()) if (record.archived === "pending") context.replicator.add(record);
+}
+
+/** A snapshot whose files were not in the backup, and are not here either, can never be restored. */
+async function removeLost({ snapshots, layers, log }: WorkerContext): Promise<void> {
+  for (const { id, status, archived, manifest } of [...snapshots.all()]) {
+    if (status !== "ready" || archived === "done" || manifest.layers.every((layer) => layers.has(layer.id))) continue;
+    log.warn({ event: "snapshot_lost", snapshot: id }, "a snapshot is removed: its files were not in the object store when the backup was made");
+    await snapshots.remove(id);
+  }
 }
 
 async function settle({ snapshots, log }: WorkerContext, record: SnapshotEntry): Promise<void> {

@@ -6,7 +6,7 @@ import type { Logger } from "../../shared/util/log.ts";
 import type { LogLimits } from "../log/execution-log.ts";
 import { LogJournal } from "../log/journal.ts";
 import { run } from "../runtime/process/run.ts";
-import { Store } from "./store.ts";
+import { dataFile, Store } from "./store.ts";
 
 const checkTimeoutMs = 60_000;
 const checkProgram = programFile("worker/store/check.ts");
@@ -32,7 +32,7 @@ export interface OpenedStore {
 export async function openStore(dir: string, log: Logger, logLimits: LogLimits, journalDir: string): Promise<OpenedStore> {
   const mark = `${dir}.opening`;
   // A start that did not complete may have been killed by a damaged file.
-  const isSuspect = existsSync(mark) || !looksWhole(join(dir, "data.mdb"));
+  const isSuspect = existsSync(mark) || !looksWhole(join(dir, dataFile));
   const isBroken = isSuspect && existsSync(dir) && !(await canBeRead(dir, log));
   // Also when an earlier start was cut short before it had rebuilt the records.
   const isLost = isBroken || (existsSync(mark) && readFileSync(mark, "utf8") === lost);

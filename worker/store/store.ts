@@ -13,7 +13,9 @@ type SampleKey = [sandboxId: string, atMs: number];
 
 const { errno } = constants;
 /** More than are used. */
-const databasesMax = 16;
+export const databasesMax = 16;
+/** LMDB's own name for the file in the folder of the records. */
+export const dataFile = "data.mdb";
 /** Samples removed in one transaction. */
 const stepSamples = 500;
 const unlimited: LogOptions = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };

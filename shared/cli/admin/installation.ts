@@ -3,9 +3,14 @@ import { lstatSync, type Stats } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { loadConfig, operatorKeyFileOf, operatorSocketOf } from "../../config.ts";
+import { settingsFileOf, takeSettingsFile } from "../../settings-file.ts";
 import { CliError, messageOf } from "../failures.ts";
 
-const dataDir = (): string => resolve(loadConfig().dataDir);
+/** As the settings say, those of a file included that the environment names. */
+function dataDir(): string {
+  if (settingsFileOf().isRequired) takeSettingsFile();
+  return resolve(loadConfig().dataDir);
+}
 
 /** The API key that the local installation stores. @throws {CliError} if there is none, or it is not readable */
 export const ownKey = (): Promise<string> => readKey(operatorKeyFileOf(dataDir()));

@@ -69,6 +69,7 @@ describe("logs", () => {
     assert.match(made.target, /^key_/);
     assert.match(made.account, /^acct_/);
     assert.equal(made.by, "browser");
+    assert.match(made.address, /^198\.18\.\d+\.\d+$/, "the client's address, as the proxy says it");
     const signed = lines.map((line) => JSON.parse(line)).find(({ action, result }) => action === "POST /v1/auth/signup" && result === "ok");
     assert.equal(signed.account, signed.target);
   });
