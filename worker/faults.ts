@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 
 export const faultPoints = [
+  "execute.sent",
   "execute.started",
   "execute.ended",
   "upload.received",

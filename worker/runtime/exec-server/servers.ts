@@ -5,6 +5,7 @@
  */
 import { closeSync, openSync } from "node:fs";
 import { openMessageSockets, sendMessage } from "../../../shared/util/libc.ts";
+import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
@@ -14,8 +15,11 @@ import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports } from "./keeper.ts";
 import { messageOf } from "./message.ts";
 
-/** How long a server may take to take a command. */
-const patienceMs = 5_000;
+/**
+ * How long a server may take to take a command: five seconds. Counted in steps, because all the time for which this process itself
+ * stood still is one step: what the server has said meanwhile is read before the next.
+ */
+const patience = { steps: 10, stepMs: 500 };
 /** Pause after a server was lost, for the sandbox may go on ending it. */
 const restMs = 1_000;
 
@@ -99,9 +103,11 @@ export class ExecServers {
       return undefined;
     }
     // Nobody has the pipe any more once the server is gone, and what it has not taken is lost.
-    const timer = setTimeout(() => this.#giveUp(server), patienceMs);
+    let steps = 0;
+    const timer = setInterval(() => ++steps === patience.steps && this.#giveUp(server), patience.stepMs);
+    faultPoint("execute.sent");
     const kept = await reports.kept(spec, container);
-    clearTimeout(timer);
+    clearInterval(timer);
     if (!kept) {
       this.#lose(server);
       return undefined;
