@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
+import { LayerCollector } from "../../gateway/fleet/layers.ts";
 import { type Bucket, bucketStream, buckets, layerSubjects } from "../../shared/bus/subjects.ts";
 import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
 import { parseMounts } from "../../shared/util/mounts.ts";
@@ -47,6 +48,7 @@ export async function inventoryOf(stack: Stack): Promise<Inventory> {
 
 /** Notes what has been added, once what ends by itself has done so, with the name of what it belongs to. */
 export async function findLeftovers(stack: Stack, before: Inventory, { models, history }: Workload): Promise<void> {
+  await sweepLayers(stack);
   let left: { kind: string; item: string }[] = [];
   await until(
     "nothing is left",
@@ -59,6 +61,12 @@ export async function findLeftovers(stack: Stack, before: Inventory, { models, h
   ).catch(() => {});
   const all = [...models.sandboxes, ...models.snapshots];
   for (const { kind, item } of left) history.find(all.find(({ id }) => id !== undefined && item.includes(id))?.name ?? kind, `left among the ${kind}: ${item}`);
+}
+
+/** What one of the gateways does every hour. */
+async function sweepLayers({ natsUrl }: Stack): Promise<void> {
+  await using bus = await connectBus(natsUrl, "test-sweep");
+  await (await LayerCollector.open(bus)).sweep(async () => []);
 }
 
 /** Resident bytes of each part. */
@@ -119,7 +127,10 @@ async function storedIn({ natsUrl }: Stack): Promise<Record<string, string[]>> {
   await using bus = await connectBus(natsUrl, "test-inventory");
   const jsm = await jetstreamManager(bus.connection);
   const consumers: string[] = [];
-  for await (const { config, state } of jsm.streams.list()) consumers.push(...Array.from({ length: state.consumer_count }, () => config.name));
+  // Others end by themselves when nobody has used them for minutes.
+  for await (const { config } of jsm.streams.list()) {
+    for await (const consumer of jsm.consumers.list(config.name)) if (!consumer.config.inactive_threshold) consumers.push(`${config.name} ${consumer.name}`);
+  }
   const subjectsIn = async (stream: string): Promise<string[]> =>
     Object.keys((await jsm.streams.info(stream, { subjects_filter: ">" }).catch(() => undefined))?.state.subjects ?? {});
   // A deleted entry leaves a message that says so.
