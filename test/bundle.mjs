@@ -1,18 +1,22 @@
 /**
  * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
- * and starts the run. Arguments are parts of file names; without any, all run but those on machines of their own.
+ * and starts the run. Arguments are parts of file names; without any, all run but those on machines of their own and those
+ * that cause faults for minutes. For the latter are `--seed` and `--rounds`.
  */
+import { randomInt } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { build, stop } from "esbuild";
 import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
-const wanted = process.argv.slice(2);
-const sources = globSync("test/{unit,e2e,host}/**/*.test.ts")
-  .filter((file) => (wanted.length === 0 ? !file.startsWith("test/host/") : wanted.some((part) => file.includes(part))))
+const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options: { seed: { type: "string" }, rounds: { type: "string" } } });
+process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
+const sources = globSync("test/{unit,e2e,host,faults}/**/*.test.ts")
+  .filter((file) => (wanted.length === 0 ? !/^test\/(host|faults)\//.test(file) : wanted.some((part) => file.includes(part))))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 
@@ -43,6 +47,13 @@ await stop();
 
 const { runTests } = await tsImport("./run.ts", import.meta.url);
 await runTests(folder, sources);
+
+function numberOf(option) {
+  const { [option]: text } = values;
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new Error(`--${option} takes a whole number`);
+  return Number(text);
+}
 
 /** Sources find other files from where they stand, not from where their bundle does. */
 function withOwnLocation({ path }) {

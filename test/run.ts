@@ -23,6 +23,8 @@ const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
 const testTimeoutMs = 600_000;
+/** Causing faults takes as long as there are rounds. */
+const faultsTimeoutMs = 7_200_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
@@ -73,8 +75,10 @@ function tellSlowest(): void {
 
 /** Fork bombs and the like: without a pids controller in the kernel, they slow down the installation that others share. Unit tests do not need it. */
 function isGreedy(file: string): boolean {
-  return file.includes("/limits/resources") || file.includes("/walls/cpu");
+  return causesFaults(file) || file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
+
+const causesFaults = (file: string): boolean => file.startsWith("test/faults/");
 
 /** The longest files, which start early, so that none of them still runs alone at the end. */
 function isLong(file: string): boolean {
@@ -101,7 +105,7 @@ async function runFiles(bundles: string, paths: readonly string[], concurrency: 
   const tests = run({
     files: paths.map((path) => join(bundles, path.replace(/\.ts$/, ".js"))),
     concurrency,
-    timeout: testTimeoutMs,
+    timeout: paths.some(causesFaults) ? faultsTimeoutMs : testTimeoutMs,
     signal: interrupted.signal,
   });
   tests.on("test:fail", (test) => {

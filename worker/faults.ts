@@ -1,8 +1,13 @@
-/** Lets tests kill the process at a named point, to see what a crash there leaves behind. Off unless configured. */
+/** Lets tests kill or stop the process at a named point, to see what a crash or a standstill there leaves behind. Off unless configured. */
 
 import { existsSync, readFileSync } from "node:fs";
 
 export const faultPoints = [
+  "execute.sent",
+  "execute.started",
+  "execute.ended",
+  "upload.received",
+  "upload.placed",
   "snapshot.begun",
   "snapshot.frozen",
   "snapshot.copied",
@@ -11,7 +16,9 @@ export const faultPoints = [
   "snapshot.published",
   "create.mounted",
   "create.started",
+  "remove.marked",
   "remove.container",
+  "remove.files",
   "delete.marked",
   "delete.withdrawn",
 ] as const;
@@ -19,12 +26,17 @@ export type FaultPoint = (typeof faultPoints)[number];
 
 let file = "";
 
-/** From now on, the process dies at whichever point this file names when it gets there. */
+/**
+ * From now on, the process dies at whichever point this file names when it gets there. After the point may come, behind a space,
+ * another signal than SIGKILL.
+ */
 export function armFaults(path: string): void {
   file = path;
 }
 
-/** A point at which a test may kill the process, as `kill -9` would. */
+/** A point at which a test may kill the process, as `kill -9` would, or stop it. */
 export function faultPoint(point: FaultPoint): void {
-  if (file && existsSync(file) && readFileSync(file, "utf8") === point) process.kill(process.pid, "SIGKILL");
+  if (!file || !existsSync(file)) return;
+  const [named, signal = "SIGKILL"] = readFileSync(file, "utf8").split(" ");
+  if (named === point) process.kill(process.pid, signal);
 }

@@ -60,7 +60,9 @@ class Form {
     }
   }
 
-  #takeField(name: string, value: string, isTruncated: boolean, encoding: string): void {
+  /** @param name undefined for a part that has none, whatever the parser's types say; the same holds for files */
+  #takeField(name: string | undefined, value: string, isTruncated: boolean, encoding: string): void {
+    if (name === undefined) return this.#fail(nameless());
     if (name === "file") return this.#fail(invalid('the field file must have a filename, as in filename="data.csv"'));
     if (name !== "path" && name !== "mode") return this.#fail(invalid(`Unknown field: ${name.slice(0, 100)}`));
     if (Object.hasOwn(this.fields, name)) return this.#fail(invalid(`the field ${name} must come only once`));
@@ -69,7 +71,7 @@ class Form {
     this.fields[name] = value;
   }
 
-  #takeFile(name: string, stream: BusboyFileStream, encoding: string): void {
+  #takeFile(name: string | undefined, stream: BusboyFileStream, encoding: string): void {
     stream.on("error", () => {});
     const fault = this.#faultOfFile(name, encoding);
     if (fault) {
@@ -80,7 +82,8 @@ class Form {
     this.found.resolve(stream);
   }
 
-  #faultOfFile(name: string, encoding: string): SandgateError | undefined {
+  #faultOfFile(name: string | undefined, encoding: string): SandgateError | undefined {
+    if (name === undefined) return nameless();
     if (name === "path" || name === "mode") return invalid(`the field ${name} must be text, without a filename`);
     if (name !== "file") return invalid(`Unknown field: ${name.slice(0, 100)}`);
     if (this.#file) return invalid("the field file must come only once: upload one file with each call");
@@ -96,6 +99,7 @@ class Form {
   }
 }
 
+const nameless = (): SandgateError => invalid('each part of the form must have a name, as in name="path"');
 const notEncoded = (name: string): SandgateError => invalid(`the field ${name} must be sent as it is, without a Content-Transfer-Encoding`);
 
 function parserFor(contentType: string): BusboyInstance {

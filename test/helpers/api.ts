@@ -39,12 +39,19 @@ export class Api {
   }
 
   /** Makes any call. A plain object becomes a JSON body, and a JSON answer is parsed. */
-  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
+  async call<T = Record<string, unknown>>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    signal?: AbortSignal,
+  ): Promise<Answer<T>> {
     const response = await this.raw(
       method,
       path,
       body === undefined ? undefined : JSON.stringify(body),
       body === undefined ? headers : { "content-type": "application/json", ...headers },
+      signal,
     );
     const text = await response.text();
     return {

@@ -28,6 +28,8 @@ export interface StackOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
   readonly workersDir?: string;
+  /** Whether the privileged helper is a process of its own for each connection of a worker, as with systemd, and not this one. */
+  readonly helperProcess?: boolean;
 }
 
 /** An image that the settings allow but that does not exist. */
@@ -128,7 +130,8 @@ export class Stack implements AsyncDisposable {
 }
 
 /** Starts an installation and resolves when it is ready. */
-export async function startStack({ name, workers = 1, gateways = 1, settings = {}, environment = {}, workersDir }: StackOptions): Promise<Stack> {
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, workersDir } = options;
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
   if (workersDir !== undefined) borrowImages(instance);
@@ -170,7 +173,8 @@ export async function startStack({ name, workers = 1, gateways = 1, settings = {
   };
   // The worker's own folder may be on a file system of a test, to be filled; a volume elsewhere would keep sandboxes from doing so.
   const volumes = workersDir === undefined ? await TestVolume.makeAll(instance, dataDir, workerIds) : [];
-  const stack = new Stack({
+  if (options.helperProcess) await Promise.all(volumes.map((volume, index) => volume.listen(() => stack.workers[index]?.pid ?? 0)));
+  const stack: Stack = new Stack({
     dataDir,
     instance,
     apiKey,

@@ -1,11 +1,12 @@
 /** The volume of a test's worker, made and mounted as the set-up does it. */
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
 import { Terminal } from "../../systemd/base/terminal.ts";
-import { serveWorker } from "../../systemd/helper/connect.ts";
+import { helperCommand, relay, serveWorker } from "../../systemd/helper/connect.ts";
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { prepareVolume } from "../../systemd/setup/volume.ts";
 import { volumeSettings } from "../../systemd/supervisor/node-parts.ts";
@@ -18,6 +19,7 @@ export class TestVolume implements AsyncDisposable {
   readonly found: Volume | NoVolume;
   readonly #paths: Instance["paths"];
   readonly #account: Instance["account"];
+  #socket: { readonly path: string; readonly server: Server } | undefined;
 
   private constructor(found: Volume | NoVolume, { paths, account }: Pick<Instance, "paths" | "account">) {
     this.found = found;
@@ -51,19 +53,39 @@ export class TestVolume implements AsyncDisposable {
     }
   }
 
+  /**
+   * Has a helper that is a process of its own serve every connection to a socket, as systemd does it.
+   *
+   * @param pidOf tells the process id of the worker
+   */
+  async listen(pidOf: () => number): Promise<void> {
+    const { found } = this;
+    if (!isVolume(found)) return;
+    const path = join(dirname(this.#paths.volume), "helper.sock");
+    const account = this.#account;
+    const server = createServer((connection) => relay(connection, helperCommand({ volume: found, worker: { pid: pidOf(), account } }, this.#paths)));
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    chownSync(path, account.uid, account.gid);
+    chmodSync(path, 0o600);
+    this.#socket = { path, server };
+  }
+
   /** What the worker is started with. */
   get settings(): Record<string, string> {
-    return volumeSettings(this.found);
+    return volumeSettings(this.found, this.#socket?.path);
   }
 
   get serve(): Pick<PartSpec, "serve"> {
     const { found } = this;
     const account = this.#account;
-    return isVolume(found) ? { serve: (connection, pid) => serveWorker(connection, { volume: found, worker: { pid, account } }, this.#paths) } : {};
+    return isVolume(found) && !this.#socket
+      ? { serve: (connection, pid) => serveWorker(connection, { volume: found, worker: { pid, account } }, this.#paths) }
+      : {};
   }
 
   /** After everything that uses it has been stopped. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket?.server.close();
     await freeVolume(this.#paths);
   }
 }

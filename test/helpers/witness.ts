@@ -17,6 +17,8 @@ export class Witness {
     this.#api = api;
     this.#sandbox = sandbox;
     this.#running = running;
+    // Its failure is told by `end`.
+    running.catch(() => {});
     this.#processes = [stack.nats, ...stack.workers, ...stack.gateways].map((process) => ({ process, readyLine: process.readyLine as string }));
   }
 

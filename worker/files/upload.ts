@@ -7,6 +7,7 @@ import { messageChecker } from "../../shared/bus/messages.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { UploadTarget } from "../../shared/schemas/files.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
+import { faultPoint } from "../faults.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -71,9 +72,11 @@ export async function takeUpload(job: UploadJob): Promise<UploadDone> {
   try {
     const { end, size } = await writeTemporary(job, temporary);
     target = end.path;
+    faultPoint("upload.received");
     if (end.archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.stream.signal) };
     if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`, { reason: "is_directory" });
     await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `${name}.whole`], target);
+    faultPoint("upload.placed");
     return { size };
   } catch (error) {
     await runTool(job.oci, job.container, discard, [temporary], temporary).catch(() => {});

@@ -8,6 +8,7 @@ import { startSpan, step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { Execution } from "../exec/execution.ts";
+import { faultPoint } from "../faults.ts";
 import { type End, entryOf } from "../log/entry.ts";
 import { refuseUnlessServing } from "../phase.ts";
 import type { RunningCommand, Started } from "../runtime/container/command.ts";
@@ -29,10 +30,12 @@ export async function execute(context: WorkerContext, call: Request<"execute">):
   try {
     const command = await step("command.start", () => startCommand(context, sandbox, call));
     started();
+    faultPoint("execute.started");
     const ended = context.counters.runs.start();
     const logged = logExecution(context, call, execution);
     inBackground(log, "the end of a command was not told", async () => {
       const end = await followed(execution, command, call);
+      faultPoint("execute.ended");
       ended();
       sandbox.activities.delete(execution);
       void logExecution(context, call, execution, end);

@@ -177,9 +177,11 @@ export class SandboxLifecycle {
   /** Can be repeated when it was not finished. */
   async #delete(sandbox: LiveSandbox): Promise<void> {
     await this.#sandboxes.apply(sandbox, "delete");
+    faultPoint("remove.marked");
     this.endActivities(sandbox, new SandgateError("not_found", "the sandbox was deleted", { reason: "no_such_sandbox" }));
     await this.removeContainer(sandbox.record.id);
     sandbox.container = undefined;
+    faultPoint("remove.files");
     await this.#sandboxes.remove(sandbox);
   }
 

@@ -244,6 +244,8 @@ for (const [what, body, message] of [
   ["a second path after the file", pathPart + filePart + part('name="path"', "/root/other"), "the field path must come only once"],
   ["two modes", pathPart + part('name="mode"', "644") + part('name="mode"', "755") + filePart, "the field mode must come only once"],
   ["a field that nobody knows", pathPart + part('name="owner"', "root") + filePart, "Unknown field: owner"],
+  ["a field without a name", pathPart + part("") + filePart, /^each part of the form must have a name/],
+  ["a file without a name", pathPart + part('filename="f"'), /^each part of the form must have a name/],
   ["a file under another name", pathPart + part('name="upload"; filename="f"') + filePart, "Unknown field: upload"],
   ["a path that is a file", part('name="path"; filename="f"', "/root/strict") + filePart, /^the field path must be text/],
   ["a file that is text", pathPart + part('name="file"'), /^the field file must have a filename/],

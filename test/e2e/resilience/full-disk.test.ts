@@ -8,13 +8,13 @@ import { until } from "../../helpers/until.ts";
 
 const disk = await fixture(SmallDisk.open({ name: "full", freeMiB: 200, freeInodes: 12_000, settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
 const calls = new SnapshotCalls(disk.api);
-afterEach(() => disk.empty());
+afterEach(() => disk.files.empty());
 
 async function statusOf(id: string): Promise<number> {
   return (await disk.api.call("GET", `/v1/sandboxes/${id}`)).status;
 }
 
-for (const [what, fill] of Object.entries({ block: () => disk.fill(), inode: () => disk.fillInodes() })) {
+for (const [what, fill] of Object.entries({ block: () => disk.files.fill(), inode: () => disk.files.fillInodes() })) {
   test(`sandboxes and snapshots are deleted on a disk without a free ${what}`, async () => {
     const { api } = disk;
     const sandbox = await api.create();
@@ -33,7 +33,7 @@ for (const [what, fill] of Object.entries({ block: () => disk.fill(), inode: () 
     assert.deepEqual([await statusOf(sandbox), await statusOf(restored)], [404, 404]);
     assert.deepEqual((await calls.list()).data, []);
     await until("the containers are gone", async () => (await disk.stack.containers()).length === 0);
-    await disk.empty();
+    await disk.files.empty();
     const wanted = { image: "default" };
     const usable = await until("there is room again", async () => {
       const { status, body } = await api.call<{ id: string }>("POST", "/v1/sandboxes/create", wanted);

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { commandLineOf, environmentOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { commandLineOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { hostState } from "../../helpers/host-state.ts";
+import { podmanService } from "../../helpers/part-processes.ts";
 import {
   answers,
   assertAgreement,
@@ -29,18 +30,7 @@ export function workerTests(stack: Stack): void {
     await stack.ready();
   }
 
-  /** Processes with these words on their command line. */
-  function processesWith(words: string): { pid: number; argv: string[] }[] {
-    return processIds().flatMap((pid) => {
-      const argv = commandLineOf(pid);
-      return argv.includes(words) ? [{ pid, argv }] : [];
-    });
-  }
-
-  /** Podman's service of the worker with this folder, while it runs. */
-  const service = (): number | undefined =>
-    processesWith("service").find(({ argv, pid }) => /(^|\/)podman$/.test(argv[0] ?? "") && environmentOf(pid).some((entry) => entry.includes(stack.dataDir)))
-      ?.pid;
+  const service = (): number | undefined => podmanService(stack);
 
   /** Monitors that Podman started for containers that it does not know. */
   async function strays(): Promise<string[]> {

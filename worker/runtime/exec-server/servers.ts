@@ -8,6 +8,7 @@ import { closeSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { acceptConnection, listenForMessages, sendMessage } from "../../../shared/util/libc.ts";
 import { until } from "../../../shared/waiting.ts";
+import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
@@ -18,8 +19,11 @@ import { type Kept, Reports } from "./keeper.ts";
 import { workerSocket } from "./meeting-places.ts";
 import { messageOf } from "./message.ts";
 
-/** How long a server may take to take a command. */
-const patienceMs = 5_000;
+/**
+ * How long a server may take to take a command: five seconds. Counted in steps, because all the time for which this process itself
+ * stood still is one step: what the server has said meanwhile is read before the next.
+ */
+const patience = { steps: 10, stepMs: 500 };
 /** Pause after a server was lost, for the sandbox may go on ending it. */
 const restMs = 1_000;
 /** What the kernel calls a server. Keepers have another name. */
@@ -76,7 +80,7 @@ class Server {
   }
 
   async #started(listener: number, start: StartServer): Promise<number | undefined> {
-    return (await start(this.container)) ? this.#accepted(listener, { timeoutMs: patienceMs, pollMs: acceptPollMs }) : undefined;
+    return (await start(this.container)) ? this.#accepted(listener, { timeoutMs: patience.steps * patience.stepMs, pollMs: acceptPollMs }) : undefined;
   }
 
   async #accepted(listener: number, polling: Parameters<typeof until>[1]): Promise<number | undefined> {
@@ -152,9 +156,11 @@ export class ExecServers {
       return undefined;
     }
     // Nobody has the pipe any more once the server is gone, and what it has not taken is lost.
-    const timer = setTimeout(() => this.#giveUp(server), patienceMs);
+    let steps = 0;
+    const timer = setInterval(() => ++steps === patience.steps && this.#giveUp(server), patience.stepMs);
+    faultPoint("execute.sent");
     const kept = await reports.kept(spec, container);
-    clearTimeout(timer);
+    clearInterval(timer);
     if (!kept) {
       this.#lose(server);
       return undefined;

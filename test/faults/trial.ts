@@ -1,0 +1,76 @@
+/** Clients work while faults are caused; at the end, what they were told is compared with what there is. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Api } from "../helpers/api.ts";
+import type { Stack } from "../helpers/stack.ts";
+import { until } from "../helpers/until.ts";
+import type { Fault } from "./adversary.ts";
+import { Checker } from "./checker.ts";
+import type { Client } from "./client.ts";
+import { assertMemoryAsBefore, assertNoRecords, findLeftovers, inventoryOf, memoryOf } from "./inventory.ts";
+import { plan, randomFor, shuffled } from "./plan.ts";
+import { assertNoFindings, printTable } from "./report.ts";
+import { Workload } from "./workload.ts";
+
+const clients = 4;
+const pauseMsMax = 1_000;
+const readyMsMax = 90_000;
+
+interface Trial {
+  readonly title: string;
+  /** Each is caused once, in random order; or as often as the run was asked for. @param client makes the calls of faults */
+  readonly faults: (client: Client) => readonly Fault[];
+}
+
+export async function endure(stack: Stack, { title, faults }: Trial): Promise<void> {
+  const api = new Api(stack);
+  await api.delete(await api.create());
+  const before = await inventoryOf(stack);
+  const memory = memoryOf(stack);
+  const workload = await Workload.open(stack);
+  const { history } = workload;
+  workload.begin(clients);
+  try {
+    await causeAll(stack, workload, chosen(title, faults(workload.client("adversary"))));
+    await workload.end();
+    await allReady(stack);
+    const checker = new Checker(api, workload);
+    await checker.check();
+    await checker.clear();
+    await findLeftovers(stack, before, workload);
+  } finally {
+    await workload.end();
+    printTable(title, history);
+  }
+  assertNoFindings(history);
+  assertMemoryAsBefore(stack, memory);
+  await Promise.all(stack.workers.map((worker) => worker.stop()));
+  await assertNoRecords(stack);
+}
+
+/** All of them, or as many as the run was asked for. */
+function chosen(title: string, all: readonly Fault[]): Fault[] {
+  const random = randomFor(title);
+  const rounds = plan.rounds ?? all.length;
+  const chosen: Fault[] = [];
+  while (chosen.length < rounds) chosen.push(...shuffled(random, all));
+  return chosen.slice(0, rounds);
+}
+
+async function causeAll(stack: Stack, { history }: Workload, faults: readonly Fault[]): Promise<void> {
+  for (const [index, fault] of faults.entries()) {
+    const { name, cause } = fault;
+    // Its own numbers, so that one fault can be left out without changing the others.
+    const random = randomFor(`${index} ${name}`);
+    console.log(`${(history.nowMs / 1_000).toFixed(1)} s: ${name}`);
+    await history.during(fault, async () => {
+      await cause(random);
+      await allReady(stack);
+    });
+    await sleep(random() * pauseMsMax);
+  }
+}
+
+/** Resolves when every gateway says that calls can be carried out. */
+async function allReady({ urls }: Stack): Promise<void> {
+  for (const url of urls) await until(`${url} is ready`, async () => (await fetch(`${url}/readyz`)).ok, readyMsMax);
+}
