@@ -113,8 +113,7 @@ test("a restore is refused while Sandgate runs, and over an installation with da
   const running = await admin("restore", whole.dir, "--replace", "--yes");
   assert.equal(running.exitCode, 1);
   assert.match(running.stderr, /Stop it first/);
-  signalProcess(supervisor, "SIGTERM");
-  await until("everything has stopped", () => !isRunning(supervisor), startMs);
+  await stop();
   const stopped = await admin("backup", join(folder, "of-stopped"));
   assert.match(stopped.stderr, /does not answer|has been started/);
   const present = await admin("restore", whole.dir);
@@ -186,18 +185,46 @@ test("on a machine that has lost everything, all that was acknowledged before th
   assert.equal((await visitor.logIn()).status, 200);
 });
 
-test("with --replace, the present installation is moved aside and can be had again", async () => {
-  const later = await made.client.sandboxes.create({ image: "default", name: "later" });
+async function stop(): Promise<void> {
   signalProcess(supervisor, "SIGTERM");
   await until("everything has stopped", () => !isRunning(supervisor), startMs);
-  const { exitCode, stdout, stderr } = await admin("restore", "--json", "--replace", "--yes", whole.dir);
+}
+
+/** Restores a backup in place of the present installation. @returns where that is now */
+async function replaceBy({ dir }: Backup): Promise<string> {
+  const { exitCode, stdout, stderr } = await admin("restore", "--json", "--replace", "--yes", dir);
   assert.equal(exitCode, 0, stderr);
-  const [aside = ""] = (JSON.parse(stdout) as { replaced: string[] }).replaced;
+  return (JSON.parse(stdout) as { replaced: string[] }).replaced[0] ?? "";
+}
+
+test("with --replace, the present installation is moved aside and can be had again", async () => {
+  const later = await made.client.sandboxes.create({ image: "default", name: "later" });
+  await stop();
+  const aside = await replaceBy(whole);
   assert.match(basename(aside), new RegExp(`^${basename(data)}\\.replaced-`));
   try {
     assert.ok(existsSync(join(aside, "worker/lmdb/data.mdb")) && existsSync(join(aside, "volume.img")));
     supervisor = await npm.start();
     await assert.rejects(made.client.sandboxes.get(later.id), /not found/i);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+});
+
+test("a snapshot whose files only its worker has is named by the backup, and gone after a restore", async () => {
+  await stop();
+  appendFileSync(join(data, "sandgate.env"), "SANDGATE_SNAPSHOT_ARCHIVE=false\n");
+  supervisor = await npm.start();
+  const { client } = made;
+  const local = await (await client.sandboxes.create({ image: "default" })).snapshot();
+  const backup = await backUp();
+  assert.deepEqual(backup.snapshots_without_files, [local.id]);
+  await stop();
+  const aside = await replaceBy(backup);
+  try {
+    supervisor = await npm.start();
+    await assert.rejects(client.snapshots.get(local.id), /not found/i);
+    assert.equal((await client.snapshots.get(made.snapshot.id)).id, made.snapshot.id);
   } finally {
     rmSync(aside, { recursive: true, force: true });
   }
