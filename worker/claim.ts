@@ -90,11 +90,14 @@ export class Claim {
     const doubts = this.#doubts;
     const { workerId } = this.#claimant;
     const found = await this.#bucket.read(workerId);
-    const lost = found && lossOf(workerId, this.#claimed, found);
+    const isFormer = found !== undefined && isEarlier(found, this.#claimed);
+    const lost = found && !isFormer ? lossOf(workerId, this.#claimed, found) : undefined;
     if (lost !== undefined) {
       this.#onLost(lost);
       throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost) });
     }
+    // The storage was restored from a backup: what it says of this machine is older than this process.
+    if (isFormer) await this.#bucket.change(workerId, (now) => (isEarlier(now, this.#claimed) ? this.#claimed : now));
     // The storage has lost it, as it has lost the entries, which are written again as well.
     if (!found && !(await this.#bucket.create(workerId, this.#claimed))) throw new SandgateError("unavailable", "the worker's id is being claimed");
     this.#settled = Math.max(this.#settled, doubts);
@@ -108,6 +111,9 @@ function nextClaim({ workerId, home, peer }: Claimant, found: WorkerClaim | unde
   if (!isOwn && found.forgotten_at_ms === undefined) throw new ClaimRefused(isAnothers(workerId, home, found));
   return { home: home.id, epoch: (found?.epoch ?? 0) + 1, peer, claimed_at_ms: Date.now() };
 }
+
+/** Whether a claim is one of the same machine from before this process's, which only a storage that was set back still has. */
+const isEarlier = (found: WorkerClaim, own: WorkerClaim): boolean => found.forgotten_at_ms === undefined && found.home === own.home && found.epoch < own.epoch;
 
 /** Why a claim is lost; undefined if it is not. */
 function lossOf(workerId: string, own: WorkerClaim, found: WorkerClaim): string | undefined {

@@ -57,6 +57,20 @@ test("each start on the same machine raises the epoch, and the process before it
   assert.equal((await bucket.read("w1"))?.home, "a");
 });
 
+test("a claim from before, as a restored backup has it, takes nothing from the process that is there", async () => {
+  await take("a");
+  const former = await bucket.read("w1");
+  assert.ok(former);
+  const bus = await nats.connect();
+  const second = await take("a", bus);
+  await bucket.change("w1", () => former);
+  const stop = second.watch(quiet, assert.fail);
+  await until("its own claim is there again", async () => (await bucket.read("w1"))?.epoch === 2);
+  stop();
+  await second.sure();
+  assert.equal((await take("a")).epoch, 3);
+});
+
 test("two processes that start at the same time get different epochs", async () => {
   const taken = await Promise.all(Array.from({ length: 5 }, () => take("a")));
   assert.deepEqual(taken.map(({ epoch }) => epoch).sort(), [1, 2, 3, 4, 5]);
