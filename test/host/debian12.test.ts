@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
-import { Machine, volumeDir } from "./machine.ts";
+import { Machine, programDir, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("debian12", undefined, "bookworm"));
 const client = new Client(
@@ -52,7 +52,7 @@ test("after a power cut, the sandbox is back with its files", async () => {
 });
 
 test("a purge leaves nothing", async () => {
-  await machine.run("/usr/lib/sandgate/systemd/install", "--remove", "--purge");
+  await machine.run(`${programDir}/systemd/install`, "--remove", "--purge");
   const left = "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/systemd/system/sandgate* 2> /dev/null || true";
   assert.equal(await machine.shell(`${left}; getent passwd | grep sandgate || true`), "");
 });
