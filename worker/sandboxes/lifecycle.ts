@@ -233,8 +233,8 @@ export class SandboxLifecycle {
     if (firstId > 0) for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
     const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
-    // A group that Podman has made has all limits but this one.
-    if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
+    // What a group that Podman has made does not limit.
+    if (inspected.group instanceof GroupV2) inspected.group.complete(memoryMiB);
     const [group] = await Promise.all([
       this.#host.groups?.join(sandboxId, inspected, limits),
       network === "outbound" ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
