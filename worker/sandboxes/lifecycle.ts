@@ -13,7 +13,7 @@ import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
-import type { Host } from "../runtime/host/host.ts";
+import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
@@ -236,7 +236,7 @@ export class SandboxLifecycle {
     // What a group that Podman has made does not limit.
     if (inspected.group instanceof GroupV2) inspected.group.complete(memoryMiB);
     const [group] = await Promise.all([
-      this.#host.groups?.join(sandboxId, inspected, limits),
+      groupMaker(this.#host, isolation)?.join(sandboxId, inspected, limits),
       network === "outbound" ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
       firstId > 0 ? boundUser(inspected.initPid) : undefined,
     ]);
