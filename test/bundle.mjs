@@ -11,8 +11,8 @@ import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
 const wanted = process.argv.slice(2);
-const sources = globSync("test/{unit,e2e,host}/**/*.test.ts")
-  .filter((file) => (wanted.length === 0 ? !file.startsWith("test/host/") : wanted.some((part) => file.includes(part))))
+const sources = globSync("test/{unit,e2e,host,vm}/**/*.test.ts")
+  .filter((file) => (wanted.length === 0 ? !/^test\/(host|vm)\//.test(file) : wanted.some((part) => file.includes(part))))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 

@@ -23,6 +23,8 @@ const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
 const testTimeoutMs = 600_000;
+/** An emulated machine takes minutes to boot, and one more for much that takes seconds elsewhere. */
+const machineTimeoutMs = 5_400_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
@@ -101,7 +103,7 @@ async function runFiles(bundles: string, paths: readonly string[], concurrency: 
   const tests = run({
     files: paths.map((path) => join(bundles, path.replace(/\.ts$/, ".js"))),
     concurrency,
-    timeout: testTimeoutMs,
+    timeout: paths.some((path) => path.startsWith("test/vm/")) ? machineTimeoutMs : testTimeoutMs,
     signal: interrupted.signal,
   });
   tests.on("test:fail", (test) => {
