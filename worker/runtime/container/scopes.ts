@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { until } from "../../../shared/waiting.ts";
-import { hostUserId } from "../process/proc.ts";
+import { hostUserId, monitorOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { type GroupLimits, GroupV2, type SandboxGroup } from "./groups.ts";
 
@@ -40,7 +40,8 @@ export class Scopes {
   }
 
   /**
-   * Makes a group for a sandbox from its processes; it goes with the last of them. A sandbox that has one keeps it.
+   * Makes a group for a sandbox from its processes; it goes with the last of them. A sandbox that has one keeps it. Its monitor,
+   * which outlives them for a moment, keeps the group until it was read that the kernel killed them.
    *
    * @throws {SandgateError} `internal_error` when a process could not be limited
    */
@@ -48,9 +49,10 @@ export class Scopes {
     // A sandbox that was started again gets another, since processes of the former may not be gone.
     const unit = `${prefix}${name}-${initPid}.scope`;
     const group = new GroupV2(join(this.#dir, unit), true);
-    const outside = (): number[] => pids.filter((pid) => !isIn(pid, unit));
+    const members = [...pids, ...monitorOf(initPid)];
+    const outside = (): number[] => members.filter((pid) => !isIn(pid, unit));
     if (outside().length > 0) {
-      const properties = propertiesOf(pids, limits);
+      const properties = propertiesOf(members, limits);
       const { stderr } = await call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", String(properties.length), ...properties.flat(), "0");
       if (!(await until(() => outside().length === 0, { timeoutMs: callTimeoutMs, pollMs })))
         throw new SandgateError("internal_error", "the sandbox could not be limited", { cause: new Error(stderr.trim()) });
