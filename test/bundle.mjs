@@ -15,8 +15,8 @@ import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
 const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options: { seed: { type: "string" }, rounds: { type: "string" } } });
 process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
-const sources = globSync("test/{unit,e2e,host,faults}/**/*.test.ts")
-  .filter((file) => (wanted.length === 0 ? !/^test\/(host|faults)\//.test(file) : wanted.some((part) => file.includes(part))))
+const sources = globSync("test/{unit,e2e,host,vm,faults}/**/*.test.ts")
+  .filter((file) => (wanted.length === 0 ? !/^test\/(host|vm|faults)\//.test(file) : wanted.some((part) => file.includes(part))))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 

@@ -25,6 +25,8 @@ const unitFilesAtOnce = 2;
 const testTimeoutMs = 600_000;
 /** Causing faults takes as long as there are rounds. */
 const faultsTimeoutMs = 7_200_000;
+/** An emulated machine takes minutes to boot, and one more for much that takes seconds elsewhere. */
+const machineTimeoutMs = 5_400_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
@@ -98,6 +100,11 @@ function spread(paths: readonly string[]): string[] {
   return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
 }
 
+function timeoutMsOf(paths: readonly string[]): number {
+  if (paths.some(causesFaults)) return faultsTimeoutMs;
+  return paths.some((path) => path.startsWith("test/vm/")) ? machineTimeoutMs : testTimeoutMs;
+}
+
 /** Runs test files and reports on them. @returns whether a test failed */
 async function runFiles(bundles: string, paths: readonly string[], concurrency: number, told: Writable): Promise<boolean> {
   if (paths.length === 0) return false;
@@ -105,7 +112,7 @@ async function runFiles(bundles: string, paths: readonly string[], concurrency: 
   const tests = run({
     files: paths.map((path) => join(bundles, path.replace(/\.ts$/, ".js"))),
     concurrency,
-    timeout: paths.some(causesFaults) ? faultsTimeoutMs : testTimeoutMs,
+    timeout: timeoutMsOf(paths),
     signal: interrupted.signal,
   });
   tests.on("test:fail", (test) => {

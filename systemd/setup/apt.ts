@@ -63,17 +63,27 @@ trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
 mkdir "$dir/lists" "$dir/cache"
 echo "$1" > "$dir/sources.list"
-shift
+suite=$2
+shift 2
 in_archive() {
   apt-get ${patience.join(" ")} -o Dir::Etc::SourceList="$dir/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-    -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" "$@"
+    -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Default-Release="$suite" "$@"
 }
 in_archive update
 in_archive install -y --no-install-recommends "$@"`;
 
-/** Installs packages from one archive that is none of this machine's sources, and does not become one. */
-export async function aptInstallFrom(administrator: Administrator, archive: Archive, packages: readonly string[], progress: Progress): Promise<void> {
-  const argv = ["sh", "-c", installFromScript, "sh", sourceLine(archive), ...packages];
+/**
+ * Installs packages from archives that need not be this machine's sources, and do not become them.
+ *
+ * @param archives the preferred one, then others for what its packages need
+ */
+export async function aptInstallFrom(
+  administrator: Administrator,
+  archives: readonly [Archive, ...Archive[]],
+  packages: readonly string[],
+  progress: Progress,
+): Promise<void> {
+  const argv = ["sh", "-c", installFromScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite, ...packages];
   await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
 }
 

@@ -25,6 +25,8 @@ const recipe = createHash("sha256")
 export interface ImageStep extends Step {
   /** Whether an image exists, possibly from an earlier version of the product. */
   isUsable(): Promise<boolean>;
+  /** Whether the step will build it, rather than pull it or take the one that the operator has provided. */
+  isToBeBuilt(): Promise<boolean>;
 }
 
 /**
@@ -36,15 +38,17 @@ export function defaultImage(instance: Instance, builder: Builder): ImageStep {
   const isBuilt = isBuiltHere(instance);
   const isOurs = image === settings.defaultImage.fallback;
   const isOperators = isBuilt && !isOurs;
+  const lacks = async (): Promise<string | undefined> => {
+    const id = await defaultImageId(instance);
+    const made = id === undefined ? undefined : await recipeOf(instance, id);
+    if (made === undefined) return image;
+    if (isOperators && (await idOf(instance, image)) !== id) return `${image} as it is now`;
+    return isOurs && made !== recipe ? `${image} of this version` : undefined;
+  };
   return {
     title: isBuilt ? "Building the default image" : "Pulling the default image",
-    lacks: async () => {
-      const id = await defaultImageId(instance);
-      const made = id === undefined ? undefined : await recipeOf(instance, id);
-      if (made === undefined) return image;
-      if (isOperators && (await idOf(instance, image)) !== id) return `${image} as it is now`;
-      return isOurs && made !== recipe ? `${image} of this version` : undefined;
-    },
+    lacks,
+    isToBeBuilt: async () => isBuilt && (await lacks()) !== undefined && !(isOperators && (await exists(instance, image))),
     isUsable: async () => {
       const id = await defaultImageId(instance);
       return id !== undefined && exists(instance, id);
@@ -59,7 +63,7 @@ export function defaultImage(instance: Instance, builder: Builder): ImageStep {
 }
 
 /** Whether the default image is built on this machine rather than pulled from a registry. */
-export function isBuiltHere({ config }: Instance): boolean {
+function isBuiltHere({ config }: Instance): boolean {
   return config.defaultImage.startsWith(`${localRegistry}/`);
 }
 

@@ -26,7 +26,7 @@ export function gvisorPackage(config: Config, administrator: Administrator): Ste
       const archive = archives.find((one) => one.suite === suite && suite === newer.from);
       if (!archive)
         throw new StartFailure(`This distribution has no ${runsc} of 2024 or later. Please install gVisor: https://gvisor.dev/docs/user_guide/install`);
-      await aptInstallFrom(administrator, { ...archive, suite: newer.suite }, [runsc], progress);
+      await aptInstallFrom(administrator, [{ ...archive, suite: newer.suite }], [runsc], progress);
     },
   };
 }

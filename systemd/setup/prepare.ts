@@ -11,7 +11,7 @@ import { findAccounts, serviceAccounts } from "./account.ts";
 import { type Administrator, createAdministrator } from "./administrator.ts";
 import { withReadableApp } from "./app-directory.ts";
 import { offerControlGroups } from "./control-groups.ts";
-import { defaultImage, isBuiltHere } from "./default-image.ts";
+import { defaultImage } from "./default-image.ts";
 import { deviceFiles } from "./devices.ts";
 import { checkReach, dataDirectories } from "./directories.ts";
 import { execServer } from "./exec-server.ts";
@@ -72,7 +72,7 @@ async function prepareAccount(account: Account, config: Config, administrator: A
 async function prepareImage(instance: Instance, administrator: Administrator, terminal: Terminal, signal: AbortSignal): Promise<void> {
   const image = defaultImage(instance, { administrator, signal });
   try {
-    if (isBuiltHere(instance) && (await image.lacks())) await ensure(imageBuildingPackages(administrator), terminal);
+    if (await image.isToBeBuilt()) await ensure(imageBuildingPackages(administrator), terminal);
     await ensure(image, terminal);
   } catch (error) {
     if (signal.aborted || !(await image.isUsable())) throw error;

@@ -23,7 +23,7 @@ export class Client {
   async text(path: string, body?: object): Promise<string> {
     const data = body ? ["--data", JSON.stringify(body)] : [];
     const headers = ["-H", `x-api-key: ${(await this.#key()).trim()}`, "-H", "content-type: application/json"];
-    return this.#run("curl", "-sS", "--max-time", "120", ...headers, ...data, `${this.#url}${path}`);
+    return this.#run("curl", "-sS", "--max-time", "600", ...headers, ...data, `${this.#url}${path}`);
   }
 
   /** The output of a command in a sandbox. @throws {Error} with the message of a refusal */

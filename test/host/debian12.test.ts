@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
-import { Machine, programDir, volumeDir } from "./machine.ts";
+import { programDir } from "./installed.ts";
+import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("debian12", undefined, "bookworm"));
 const client = new Client(

@@ -4,15 +4,15 @@ import { test } from "node:test";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
-import { Machine, programDir, volumeDir } from "./machine.ts";
+import { programDir } from "./installed.ts";
+import { Machine, volumeDir } from "./machine.ts";
 import { Network } from "./network.ts";
 
 const network = await fixture(Network.start());
 const [one, two, three] = await Promise.all(["one", "two", "three"].map((name, index) => fixture(Machine.start(name, { network, number: index + 1 }))));
 assert.ok(one && two && three);
 
-const key = (): Promise<string> => one.run("cat", "/var/lib/sandgate/api-key");
-const gateway = (number: number): Client => new Client((...argv) => network.run(...argv), `http://${Network.address(number)}:8080`, key);
+const gateway = (number: number): Client => new Client((...argv) => network.run(...argv), `http://${Network.address(number)}:8080`, one.key);
 const [first, further] = [gateway(1), gateway(3)];
 const volume = `SANDGATE_VOLUME=${volumeDir}`;
 const everywhere = "SANDGATE_HOST=0.0.0.0";

@@ -3,53 +3,29 @@
  * lack is the kernel's to give: controllers that this machine has in cgroup v1, loop devices, and a way to the internet.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
 import { parseMounts } from "../../shared/util/mounts.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
-import { CommandError, run } from "../../systemd/base/run.ts";
+import { run } from "../../systemd/base/run.ts";
 import { searchPath } from "../../systemd/base/search-path.mjs";
-import { Terminal } from "../../systemd/base/terminal.ts";
-import { createAdministrator } from "../../systemd/setup/administrator.ts";
-import { findImageSources } from "../../systemd/setup/apt-sources.ts";
-import { imageBuildingPackages, systemPackageNames } from "../../systemd/setup/packages.ts";
-import { ensure } from "../../systemd/setup/step.ts";
-import { waitForLock } from "../../systemd/supervisor/lock.ts";
-import { preparedExecServer, preparedImageId, preparedInstance } from "../helpers/prepare.ts";
+import { preparedImageId, preparedInstance } from "../helpers/prepare.ts";
 import { until } from "../helpers/until.ts";
+import { builtOnce, makeDebian, type Suite, servicePackages } from "./debian.ts";
+import { asWorker, cleanly, InstalledMachine, podmanDir, programDir } from "./installed.ts";
 import type { Place } from "./network.ts";
 
-/** Versions of Debian: 12 and 13. */
-const suites = ["bookworm", "trixie"] as const;
-type Suite = (typeof suites)[number];
-/** What a machine has: what Sandgate's set-up would install, because the machine reaches no archive, and what makes it one. */
-const packages = [...systemPackageNames, "systemd", "systemd-sysv", "dbus", "libpam-systemd", "procps", "sudo"].sort();
+const packages = [...servicePackages, "procps", "sudo"].sort();
 const volumeBytes = 4 * 1024 ** 3;
 const bootTimeoutMs = 60_000;
 
-/** Where programs of the machine find the program to install. */
-export const programDir = "/opt/sandgate";
 /** The operator's volume. */
 export const volumeDir = "/srv/volume";
 
-export class Machine implements AsyncDisposable {
+export class Machine extends InstalledMachine implements AsyncDisposable {
   readonly name: string;
   readonly #base: string;
   readonly #dir: string;
@@ -62,6 +38,7 @@ export class Machine implements AsyncDisposable {
   readonly #place: Place | undefined;
 
   private constructor(name: string, base: string, dir: string, group: string, place: Place | undefined) {
+    super();
     this.name = name;
     this.#place = place;
     this.#base = base;
@@ -93,14 +70,8 @@ export class Machine implements AsyncDisposable {
     }
   }
 
-  /** Runs a command in it as root. @returns its standard output @throws {CommandError} */
   run(...argv: string[]): Promise<string> {
-    return run(this.#inside(argv), { cwd: "/" });
-  }
-
-  /** The same for a line of shell. */
-  shell(script: string): Promise<string> {
-    return this.run("sh", "-euc", script);
+    return run([...["nsenter", "--target", String(this.#init), "--all"], ...cleanly(argv)], { cwd: "/" });
   }
 
   /** Runs a program of this machine on the network of the other. */
@@ -133,44 +104,23 @@ export class Machine implements AsyncDisposable {
     removeGroups(this.#group);
   }
 
-  /**
-   * Installs Sandgate as an administrator would who brings the default image along.
-   *
-   * @param settings lines for the settings file, beside those that the installation writes
-   */
-  async install(options: readonly string[], settings: readonly string[] = [], program = join(programDir, "systemd/install")): Promise<string> {
-    const command = [program, ...options];
-    // There is no archive of packages to build the default image from; what comes before it, the image needs.
-    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.message.includes("mmdebstrap");
-    const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
-    if (first !== undefined) return first;
-    await this.provideImage();
-    for (const line of settings) await this.run("sh", "-c", 'echo "$0" >> /etc/sandgate/sandgate.env', line);
-    return this.run(...command);
-  }
-
-  /** Copies a file of this machine to the other. @returns its path there */
-  give(file: string): string {
+  async give(file: string): Promise<string> {
     cpSync(file, join(this.#dir, "var/tmp", basename(file)));
     return join("/var/tmp", basename(file));
   }
 
-  /** Gives it the default image and the program that the set-up would make, for which it would need an archive of packages. */
-  async provideImage(): Promise<void> {
+  /** This machine's own default image. */
+  protected async provideDefaultImage(): Promise<void> {
     const instance = await preparedInstance();
-    const id = (await preparedImageId()) ?? "";
-    const shared = join(this.#dir, "var/tmp");
-    const save = inPodmanNamespace(instance, ["podman", "save", instance.config.defaultImage]);
-    await run(["sh", "-c", '"$@" > "$0"', join(shared, "image.tar"), ...save], { env: accountEnvironment(instance), cwd: "/" });
-    cpSync(preparedExecServer(), join(shared, "exec-server"));
+    const { defaultImage } = instance.config;
+    const archive = join(this.#dir, "var/tmp/image.tar");
+    const save = inPodmanNamespace(instance, ["podman", "save", defaultImage]);
+    await run(["sh", "-c", '"$@" > "$0"', archive, ...save], { env: accountEnvironment(instance), cwd: "/" });
     await this.shell(`
-      cd / && runtime=$(ls -d /run/user/"$(id -u sandgate)"/sg-*) podman=/var/lib/sandgate/podman
-      setpriv --reuid sandgate --regid sandgate --init-groups env -i HOME=/var/lib/sandgate/home PATH="$PATH" XDG_RUNTIME_DIR="$runtime" \\
-        CONTAINERS_STORAGE_CONF=$podman/storage.conf CONTAINERS_CONF=$podman/containers.conf podman load --quiet < /var/tmp/image.tar
-      install -o root -g sandgate -m 0640 /dev/null $podman/default-image
-      echo "${id} ${instance.config.defaultImage}" > $podman/default-image
-      install -m 0755 /var/tmp/exec-server $podman/${basename(preparedExecServer())}
-      rm /var/tmp/image.tar /var/tmp/exec-server`);
+      ${asWorker} podman load --quiet < /var/tmp/image.tar
+      install -o root -g sandgate -m 0640 /dev/null ${podmanDir}/default-image
+      echo "${await preparedImageId()} ${defaultImage}" > ${podmanDir}/default-image
+      rm /var/tmp/image.tar`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -178,10 +128,6 @@ export class Machine implements AsyncDisposable {
     const volume = join(this.#dir, "volume");
     if (parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).some(({ point }) => point === volume)) await run(["umount", volume]);
     rmSync(this.#dir, { recursive: true, force: true });
-  }
-
-  #inside(argv: readonly string[]): string[] {
-    return ["nsenter", "--target", String(this.#init), "--all", "env", "-i", `PATH=${searchPath}`, "HOME=/root", "LC_ALL=C.UTF-8", ...argv];
   }
 
   async #makeVolume(): Promise<void> {
@@ -209,41 +155,10 @@ function removeGroups(dir: string): void {
   rmdirSync(dir);
 }
 
-/** The root file system of all machines with a version of Debian, built when its recipe is new, by one process while others wait for it. */
-async function baseSystem(suite: Suite): Promise<string> {
-  const { paths } = await preparedInstance();
-  const folder = join(paths.data, "machines");
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
-  const lock = await waitForLock(`${folder}.lock`, new AbortController().signal);
-  try {
-    return await builtSystem(folder, suite);
-  } finally {
-    lock.release();
-  }
-}
-
-const recipeOf = (suite: Suite): string =>
-  createHash("sha256")
-    .update(JSON.stringify([suite, packages]))
-    .digest("hex")
-    .slice(0, 16);
-
-async function builtSystem(folder: string, suite: Suite): Promise<string> {
-  const { config } = await preparedInstance();
-  const base = join(folder, recipeOf(suite));
-  if (existsSync(base)) return base;
-  const current = suites.map(recipeOf);
-  for (const name of readdirSync(folder)) if (!current.includes(name)) rmSync(join(folder, name), { recursive: true, force: true });
-  await ensure(imageBuildingPackages(createAdministrator(new Terminal(process.stderr), new AbortController().signal)), new Terminal(process.stderr));
-  const [archive] = (await findImageSources(config)).archives;
-  const partial = `${base}.partial`;
-  await run(["mmdebstrap", "--quiet", "--variant=minbase", `--include=${packages.join(",")}`, suite, partial, archive?.uri ?? ""]);
-  // Sandgate's own is the only one.
-  rmSync(join(partial, "etc/systemd/system/multi-user.target.wants/nats-server.service"), { force: true });
-  // It reaches no archive. Without any in its list, it knows at once.
-  for (const name of ["sources.list", "sources.list.d"]) rmSync(join(partial, "etc/apt", name), { recursive: true, force: true });
-  // There are no modules to load.
-  await run(["systemctl", `--root=${partial}`, "mask", "systemd-modules-load.service"]).catch(() => undefined);
-  renameSync(partial, base);
-  return base;
-}
+/** The root file system of all machines with a version of Debian. */
+const baseSystem = (suite: Suite): Promise<string> =>
+  builtOnce(`machines-${suite}`, packages, async (partial) => {
+    await makeDebian(partial, packages, suite);
+    // There are no modules to load.
+    await run(["systemctl", `--root=${partial}`, "mask", "systemd-modules-load.service"]).catch(() => undefined);
+  });

@@ -1,30 +1,22 @@
 /** The Debian package: made from this checkout, unpacked, set up, put in place of itself, removed and purged by dpkg. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { appDir } from "../../shared/programs.mjs";
-import { run } from "../../systemd/base/run.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
+import { debianPackage } from "./installed.ts";
 import { Machine, volumeDir } from "./machine.ts";
 
-const made = run([join(appDir, "node_modules/.bin/node"), "systemd/package.mjs"], { cwd: appDir });
+const made = debianPackage();
 const machine = await fixture(Machine.start("package"));
-const file = machine.give((await made).trim().split("\n").at(-1) ?? "");
-const client = new Client(
-  (...argv) => machine.run(...argv),
-  "http://127.0.0.1:8080",
-  () => machine.run("cat", "/var/lib/sandgate/api-key"),
-);
-/** The machine reaches no archive to build an image from, nor to get what does so. */
-const unpack = (): Promise<string> => machine.run("dpkg", "--install", "--ignore-depends=mmdebstrap", file);
+const file = await machine.give(await made);
+const client = new Client((...argv) => machine.run(...argv), "http://127.0.0.1:8080", machine.key);
 const ticks = async (id: string): Promise<number> => Number(await client.output(id, "wc -l < /root/ticks"));
 
 let id = "";
 
 test("it asks the administrator to set the machine up, and does that with one command", async () => {
-  assert.match(await unpack(), /sudo sandgate-install/);
+  assert.match(await machine.unpack(file), /sudo sandgate-install/);
   assert.equal(await machine.shell("systemctl list-unit-files --no-legend 'sandgate*' || true"), "");
   assert.match(await machine.install([], [`SANDGATE_VOLUME=${volumeDir}`], "/usr/sbin/sandgate-install"), /Sandgate runs on http/);
   id = await client.create();
@@ -34,7 +26,7 @@ test("it asks the administrator to set the machine up, and does that with one co
 test("a newer one takes its place while sandboxes go on", async () => {
   const pid = (): Promise<string> => machine.run("systemctl", "show", "--property=MainPID", "--value", "sandgate-worker.service");
   const [before, former] = [await ticks(id), await pid()];
-  assert.match(await unpack(), /Sandgate runs on http/);
+  assert.match(await machine.unpack(file), /Sandgate runs on http/);
   assert.notEqual(await pid(), former);
   const seen = await until("the sandbox answers", () => ticks(id), 60_000);
   assert.ok(seen >= before);

@@ -6,7 +6,8 @@ import { appDir } from "../../shared/programs.mjs";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
-import { Machine, programDir, volumeDir } from "./machine.ts";
+import { programDir } from "./installed.ts";
+import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("services"));
 const url = "http://127.0.0.1:8080";
@@ -24,11 +25,7 @@ const isActive = (unit: string): Promise<boolean> =>
     () => false,
   );
 
-const client = new Client(
-  (...argv) => machine.run(...argv),
-  url,
-  () => machine.run("cat", "/var/lib/sandgate/api-key"),
-);
+const client = new Client((...argv) => machine.run(...argv), url, machine.key);
 const create = (): Promise<string> => client.create(() => machine.run("journalctl", "-t", "sandgate-worker", "-o", "cat", "-n", "5"));
 
 const ticks = async (id: string): Promise<number> => Number(await client.output(id, "wc -l < /root/ticks"));
@@ -123,7 +120,7 @@ test("a second gateway shares the port, and one of them is restarted while the o
 
 test("gateways that are restarted one after the other lose no call", async (context) => {
   await machine.shell("systemctl start sandgate-gateway@2.service");
-  const key = (await machine.run("cat", "/var/lib/sandgate/api-key")).trim();
+  const key = (await machine.key()).trim();
   let isOver = false;
   const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load.ts"), `${url}/v1/sandboxes/list`, key, String(calls)];
   const loaded = machine.onItsNetwork(...load).finally(() => {

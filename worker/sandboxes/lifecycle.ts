@@ -15,7 +15,7 @@ import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { MeetingPlaces } from "../runtime/exec-server/meeting-places.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
-import type { Host } from "../runtime/host/host.ts";
+import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
@@ -245,10 +245,10 @@ export class SandboxLifecycle {
     if (firstId > 0) for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
     const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
-    // A group that Podman has made has all limits but this one.
-    if (inspected.group instanceof GroupV2) inspected.group.slow(memoryMiB);
+    // What a group that Podman has made does not limit.
+    if (inspected.group instanceof GroupV2) inspected.group.complete(memoryMiB);
     const [group] = await Promise.all([
-      this.#host.groups?.join(sandboxId, inspected, limits),
+      groupMaker(this.#host, isolation)?.join(sandboxId, inspected, limits),
       network === "outbound" ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
       firstId > 0 ? boundUser(inspected.initPid) : undefined,
     ]);

@@ -152,17 +152,19 @@ export class GroupV2 implements SandboxGroup {
     const set = (name: string, value: string | number): void => writeFileSync(join(this.#dir, name), String(value));
     const bytes = memoryMiB * 1024 ** 2;
     set("memory.max", bytes);
-    if (isWritable(join(this.#dir, "memory.swap.max"))) set("memory.swap.max", 0);
     set("cpu.max", `${Math.round(cpus * periodMicros)} ${periodMicros}`);
     set("pids.max", processes);
-    this.slow(memoryMiB);
+    this.complete(memoryMiB);
     this.weigh(cpus, false);
   }
 
-  /** Has the kernel slow the sandbox down before it is out of memory; without effect where it cannot. */
-  slow(memoryMiB: number): void {
-    const file = join(this.#dir, "memory.high");
-    if (isWritable(file)) writeFileSync(file, String(Math.round(memoryMiB * (1 - slowedShare)) * 1024 ** 2));
+  /**
+   * Allows no swap, of which crun with systemd allows as much again as memory, and has the kernel slow the sandbox down before it is
+   * out of memory. Without effect where the kernel cannot.
+   */
+  complete(memoryMiB: number): void {
+    const values = { "memory.swap.max": 0, "memory.high": Math.round(memoryMiB * (1 - slowedShare)) * 1024 ** 2 };
+    for (const [name, value] of Object.entries(values)) if (isWritable(join(this.#dir, name))) writeFileSync(join(this.#dir, name), String(value));
   }
 
   usage(): GroupUsage {

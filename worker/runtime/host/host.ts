@@ -1,6 +1,8 @@
 /** What this host can do, as found out by `probeHost`. */
 import type { HostCheck } from "../../../shared/bus/heartbeat.ts";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { ControlGroups } from "../container/control-groups.ts";
+import type { Scopes } from "../container/scopes.ts";
 
 export interface Host {
   readonly runtime: "crun" | "runc";
@@ -31,12 +33,18 @@ export interface Host {
   readonly limits: { readonly memory: boolean; readonly cpu: boolean; readonly pids: boolean; readonly storage: boolean };
   /** Our own control groups where Podman has none to give; undefined where it has, or where we have none either. */
   readonly groups: ControlGroups | undefined;
+  /** For strong sandboxes, where Podman has groups to give; undefined where they are in ours, or cannot be limited. */
+  readonly scopes: Scopes | undefined;
   /** Whether it can run strong sandboxes. */
   readonly hasStrong: boolean;
   readonly nofileMax: number;
   readonly nprocShared: number;
   readonly checks: readonly HostCheck[];
 }
+
+/** What makes the groups of such sandboxes when it is not Podman. */
+export const groupMaker = ({ groups, scopes }: Pick<Host, "groups" | "scopes">, isolation: Isolation): ControlGroups | Scopes | undefined =>
+  groups ?? (isolation === "strong" ? scopes : undefined);
 
 /** The host cannot run sandboxes at all; the message says what is missing. */
 export class HostUnfit extends Error {

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
 import { ControlGroups } from "../container/control-groups.ts";
+import { Scopes } from "../container/scopes.ts";
 import { writeSeccompProfile } from "../container/seccomp.ts";
 import { cgroupVersion, delegatedControllers } from "./cgroups.ts";
 import { describe } from "./checks.ts";
@@ -44,7 +45,8 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
   if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
   const podmanRunDir = dirname(config.runtimeDir);
-  const strong = await probeStrong(config, initBinary, groups !== undefined && limits.memory && limits.cpu && limits.pids);
+  const scopes = groups ? undefined : await Scopes.open();
+  const strong = await probeStrong(config, initBinary, scopes !== undefined || (groups !== undefined && limits.memory && limits.cpu && limits.pids));
   const host = {
     runtime,
     podmanRunDir,
@@ -61,6 +63,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
     pageBytes,
     limits,
     groups,
+    scopes,
     hasStrong: strong.works,
     nofileMax: hardLimit("Max open files"),
     nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,

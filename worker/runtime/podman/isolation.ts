@@ -1,5 +1,6 @@
 /** What isolates a sandbox: capabilities, system calls, and limits on shared memory. */
-import type { Host } from "../host/host.ts";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
+import { groupMaker, type Host } from "../host/host.ts";
 import { oomScoreAdj } from "../process/priority.ts";
 import type { Mount, Rlimit } from "./spec-generator.ts";
 
@@ -39,7 +40,7 @@ export function ipcBounds(memoryMiB: number, pageBytes: number): Readonly<Record
 }
 
 /** The part of a container's specification that isolates a sandbox. */
-export function isolation(host: Host, memoryMiB: number) {
+export function isolation(host: Host, { isolation, memoryMiB }: { readonly isolation: Isolation; readonly memoryMiB: number }) {
   return {
     cap_drop: ["all"],
     cap_add: capabilities,
@@ -53,7 +54,7 @@ export function isolation(host: Host, memoryMiB: number) {
     r_limits: [limit("nice", 0), limit("rtprio", 0)],
     sysctl: host.ipc === "bounded" ? ipcBounds(memoryMiB, host.pageBytes) : {},
     // Only with a group from Podman is a sandbox's view of groups its own; with ours it would show that of the worker.
-    mounts: host.controlGroups === "v2" && !host.groups ? [] : [noControlGroups],
+    mounts: host.controlGroups === "v2" && !groupMaker(host, isolation) ? [] : [noControlGroups],
   };
 }
 

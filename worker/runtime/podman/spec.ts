@@ -6,7 +6,7 @@ import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { execServerPath, initPath, meetingPlace, reaperPath } from "../container/first-process.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
-import type { Host } from "../host/host.ts";
+import { groupMaker, type Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
@@ -45,7 +45,7 @@ interface On {
 /** Specifies an idle container, whose first process only waits. */
 export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles): SpecGenerator {
   const { host, config, workerId } = on;
-  const isolated = isolation(host, spec.memoryMiB);
+  const isolated = isolation(host, spec);
   const limited = limits(host, config, spec);
   return {
     name: containerName(spec.sandboxId),
@@ -116,12 +116,9 @@ function networkOf(network: string) {
   return { netns: { nsmode }, ...(options ? { network_options: { [nsmode]: options.split(",") } } : {}) };
 }
 
-function limits(
-  { limits, groups, controlGroups, nofileMax, nprocShared }: Host,
-  config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">,
-  spec: ContainerSpec,
-) {
-  const byPodman = groups === undefined;
+function limits(host: Host, config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">, spec: ContainerSpec) {
+  const { limits, controlGroups, nofileMax, nprocShared } = host;
+  const byPodman = groupMaker(host, spec.isolation) === undefined;
   const bytes = spec.memoryMiB * 1024 ** 2;
   return {
     // On cgroup v1, it has no groups without root.

@@ -1,7 +1,9 @@
 /** What Podman is told about the container of a sandbox. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Isolation } from "../../../../../shared/schemas/sandboxes.ts";
 import type { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
+import type { Scopes } from "../../../../../worker/runtime/container/scopes.ts";
 import { MeetingPlaces } from "../../../../../worker/runtime/exec-server/meeting-places.ts";
 import type { Host } from "../../../../../worker/runtime/host/host.ts";
 import { containerSpec } from "../../../../../worker/runtime/podman/spec.ts";
@@ -22,6 +24,7 @@ const host: Host = {
   pageBytes: 4_096,
   limits: { memory: true, cpu: true, pids: true, storage: false },
   groups: undefined,
+  scopes: undefined,
   hasStrong: true,
   nofileMax: 4_096,
   nprocShared: 2_000,
@@ -30,13 +33,9 @@ const host: Host = {
 const config = { sandboxNofile: 20_000, sandboxPidsMax: 256 };
 const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", "TWO=a=b"], working_dir: "/app", user: "1000:1000" };
 
-function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound") {
+function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound", isolation: Isolation = "standard") {
   const on = { host: { ...host, ...changes }, config, workerId: "wk_1", meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting") };
-  return containerSpec(
-    on,
-    { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation: "standard" },
-    { dir: "/roots/merged", base, range: undefined },
-  );
+  return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation }, { dir: "/roots/merged", base, range: undefined });
 }
 
 test("a container gets the image's variables that have a value, and none of the worker's", () => {
@@ -54,6 +53,14 @@ test("Podman limits what it has control groups for", () => {
 test("with groups of the worker's own, Podman makes and limits none", () => {
   const { resource_limits, cgroups_mode } = specOn({ groups: {} as ControlGroups });
   assert.deepEqual([resource_limits, cgroups_mode], [{}, "disabled"]);
+});
+
+test("with groups from the service manager, Podman makes none for strong sandboxes, and hides those of the host", () => {
+  const isMade = (isolation: Isolation): boolean => specOn({ scopes: {} as Scopes }, "none", isolation).cgroups_mode !== "disabled";
+  assert.deepEqual([isMade("standard"), isMade("strong")], [true, false]);
+  const { resource_limits, mounts } = specOn({ scopes: {} as Scopes }, "none", "strong");
+  assert.deepEqual(resource_limits, {});
+  assert.ok(mounts?.some(({ destination }) => destination === "/sys/fs/cgroup"));
 });
 
 test("without a limit for each sandbox's processes, all share one, and files never exceed what the host allows", () => {

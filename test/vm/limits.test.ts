@@ -1,0 +1,251 @@
+/** What only a kernel with cgroup v2 and its controllers shows: limits that it enforces in the groups that systemd delegates. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { run } from "../../systemd/base/run.ts";
+import { fixture } from "../helpers/fixture.ts";
+import { until } from "../helpers/until.ts";
+import { Client } from "../host/client.ts";
+import { VirtualMachine } from "./machine.ts";
+
+const machine = await fixture(VirtualMachine.start());
+const client = new Client((...argv) => run(argv, { cwd: "/" }), machine.url, machine.key);
+const mib = 1024 ** 2;
+const processesMax = 64;
+const memoryMiB = 128;
+const limits = ["memory", "cpu", "pids", "storage"];
+/** The machine is slow. */
+const patienceMs = 300_000;
+const settings = [`SANDGATE_SANDBOX_PIDS_MAX=${processesMax}`, "SANDGATE_HOST=0.0.0.0", "SANDGATE_POOL_SIZE=0"];
+
+interface Result {
+  readonly exit_code: number;
+  readonly stdout: string;
+  readonly error?: string;
+}
+const execute = (id: string, command: string, timeout = 120): Promise<Result> =>
+  client.call<Result>(`/v1/sandboxes/${id}/execute`, { command, timeout }) as Promise<Result>;
+const usable = async (id: string): Promise<void> => assert.equal(await client.output(id, "echo usable"), "usable\n");
+const property = (unit: string, name: string): Promise<string> => machine.run("systemctl", "show", `--property=${name}`, "--value", unit);
+
+/** A sandbox, and the folder of its group. */
+interface Limited {
+  readonly id: string;
+  readonly group: string;
+}
+
+async function create(options: { resources?: object; isolation?: string } = {}): Promise<string> {
+  // It may take longer than a call waits for a worker.
+  const body = { image: "default", wait_for_ready: false, ...options, resources: { memory: memoryMiB, storage: 1, ...options.resources } };
+  const { id, error } = await client.call<{ id: string }>("/v1/sandboxes/create", body);
+  assert.equal(error, undefined, JSON.stringify(error));
+  const shown = (): Promise<{ status: string }> => client.call<{ status: string }>(`/v1/sandboxes/${id}`);
+  const status = await until("it is made", () => shown().then((now) => now.status !== "creating" && now.status), patienceMs);
+  assert.equal(status, "running", await machine.shell("journalctl -t sandgate-worker -o cat -n 8"));
+  return id;
+}
+
+/** Makes a sandbox, and finds its group by a process in it. */
+async function make(resources: object = {}): Promise<Limited> {
+  const id = await create({ resources });
+  const mark = String(1_000_000 + marks++);
+  await client.output(id, `sleep ${mark} > /dev/null 2>&1 &`);
+  const path = await machine.shell(`sed -n 's/^0:://p' "/proc/$(pgrep -xf 'sleep ${mark}')/cgroup"`);
+  const scope = /^.*\/libpod-\w+\.scope/.exec(path)?.[0];
+  assert.ok(scope, path);
+  await client.output(id, `pkill -xf 'sleep ${mark}'`);
+  return { id, group: join("/sys/fs/cgroup", scope) };
+}
+let marks = 0;
+
+const read = (group: string, ...files: string[]): Promise<string[]> =>
+  machine.shell(`cd "${group}" && for file in ${files.join(" ")}; do cat $file; done`).then((text) => text.split("\n"));
+/** A value in a file of lines "NAME VALUE". */
+const counted = async (group: string, file: string, name: string): Promise<number> =>
+  Number(await machine.run("sed", "-n", `s/^${name} //p`, join(group, file)));
+/** What the kernel was asked to enforce. */
+const asked = ({ group }: Limited): Promise<string[]> => read(group, "memory.max", "memory.swap.max", "memory.high", "cpu.max", "pids.max");
+const expected = (memory: number, cpus: number, processes = processesMax): string[] =>
+  [memory * mib, 0, Math.round(memory * 0.98) * mib, `${cpus * 100_000} 100000`, processes].map(String);
+
+let greedy: Limited;
+let neighbour: Limited;
+
+test("it is installed from its package, and the kernel enforces every limit", async (context) => {
+  const beganMs = performance.now();
+  await machine.install([], settings, "/usr/sbin/sandgate-install");
+  context.diagnostic(`installed in ${Math.round((performance.now() - beganMs) / 1000)} s`);
+  await until("it is ready", async () => (await client.text("/readyz")).includes('"ready"'), patienceMs);
+  const ready = await machine.shell('journalctl -t sandgate-worker -o cat | grep \'"event":"ready"\' | tail -n 1');
+  const { checks } = (JSON.parse(ready) as { host: { checks: { name: string; value: string; ok: boolean }[] } }).host;
+  for (const limit of limits)
+    assert.deepEqual(
+      checks.find(({ name }) => name === `${limit}_limit`),
+      { name: `${limit}_limit`, value: "enforced by the kernel", ok: true },
+    );
+  const workers = await client.call<{ data: { not_enforced: string[] }[] }>("/v1/admin/workers");
+  assert.deepEqual(
+    workers.data.map(({ not_enforced }) => not_enforced),
+    [[]],
+  );
+  assert.match(await machine.run("sandgate-admin", "workers"), /^wk_\w+ +up .* -$/m);
+});
+
+test("a sandbox has a group below its account's service manager, with the limits that were asked for", async () => {
+  greedy = await make();
+  neighbour = await make({ memory: 256, cpus: 2 });
+  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+  assert.deepEqual(await asked(neighbour), expected(256, 2));
+  assert.match(greedy.group, new RegExp(`/user@${await machine.run("id", "-u", "sandgate")}\\.service/`));
+});
+
+test("a command that takes more memory than its sandbox has is killed by the kernel, and nothing else", async () => {
+  const worker = await property("sandgate-worker.service", "MainPID");
+  await client.output(greedy.id, "(while :; do sleep 1; done) > /dev/null 2>&1 &");
+  const { exit_code, error } = await execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
+  assert.deepEqual([exit_code, error], [137, "out of memory: the sandbox reached its memory limit, and the kernel ended a process"]);
+  assert.equal(await counted(greedy.group, "memory.events", "oom_kill"), 1);
+  assert.equal(await counted(neighbour.group, "memory.events", "oom_kill"), 0);
+  assert.match(await machine.shell("dmesg | grep 'Memory cgroup out of memory'"), /\(dd\)/);
+  await usable(greedy.id);
+  await usable(neighbour.id);
+  assert.equal(await property("sandgate-worker.service", "MainPID"), worker);
+});
+
+test("status counts files in memory, and leaves the cache of files on disk out", async () => {
+  const [inMemory, cached] = [40, 60];
+  await client.output(
+    neighbour.id,
+    `dd if=/dev/zero of=/dev/shm/kept bs=1M count=${inMemory}; dd if=/dev/zero of=/root/file bs=1M count=${cached}; sync; cat /root/file > /dev/null`,
+  );
+  assert.ok((await counted(neighbour.group, "memory.stat", "shmem")) >= inMemory * mib);
+  assert.ok((await counted(neighbour.group, "memory.stat", "file")) >= (inMemory + cached) * mib);
+  const { current } = await client.call<{ current: { memory_mb: number } }>(`/v1/sandboxes/${neighbour.id}/status`);
+  assert.ok(current.memory_mb >= inMemory && current.memory_mb < inMemory + cached / 2, String(current.memory_mb));
+  await client.output(neighbour.id, "rm /dev/shm/kept");
+});
+
+test("files in memory count towards the limit", async () => {
+  const { exit_code } = await execute(
+    greedy.id,
+    `dd if=/dev/zero of=/dev/shm/kept bs=1M count=60; dd if=/dev/zero of=/dev/null bs=${memoryMiB - 50}M count=1`,
+    240,
+  );
+  assert.equal(exit_code, 137);
+  await client.output(greedy.id, "rm -f /dev/shm/kept; dd if=/dev/zero of=/dev/null bs=40M count=1");
+});
+
+test("a fork bomb stops at the number of processes that a sandbox may have", async () => {
+  const [bombed] = await Promise.all([execute(greedy.id, ":(){ :|:& };:; sleep 600", 20), usable(neighbour.id)]);
+  assert.ok([2, 124].includes(bombed.exit_code), JSON.stringify(bombed));
+  assert.ok((await counted(greedy.group, "pids.events", "max")) > 0);
+  assert.equal(await counted(neighbour.group, "pids.events", "max"), 0);
+  assert.ok(Number((await read(greedy.group, "pids.peak"))[0]) <= processesMax);
+  await until("the bomb is gone", async () => Number((await read(greedy.group, "pids.current"))[0]) < 8, patienceMs);
+  await usable(greedy.id);
+});
+
+test("busy loops get the part of the CPU that was asked for, and no more", async () => {
+  const numbers = ["nr_periods", "nr_throttled", "usage_usec"].map((name) => () => counted(greedy.group, "cpu.stat", name));
+  const before = await Promise.all(numbers.map((ask) => ask()));
+  await execute(greedy.id, "while :; do :; done & while :; do :; done", 15);
+  const [periods = 0, throttled = 0, usage = 0] = (await Promise.all(numbers.map((ask) => ask()))).map((after, index) => after - (before[index] ?? 0));
+  assert.ok(throttled > 0, "two loops and one CPU");
+  // What it had left of the first period, and of the last.
+  assert.ok(usage <= (periods + 2) * 100_000, `${usage} µs in ${periods} periods`);
+});
+
+test("a sandbox sees only its own group, and cannot change it", async () => {
+  assert.equal(await client.output(greedy.id, "cat /proc/self/cgroup"), "0::/\n");
+  assert.equal(await client.output(greedy.id, "cat /sys/fs/cgroup/memory.max"), `${memoryMiB * mib}\n`);
+  assert.equal(await client.output(greedy.id, "find /sys/fs/cgroup -name '*libpod*' -o -name '*.slice'"), "");
+  const attempts = [
+    ...["memory.max", "memory.high", "cpu.max", "pids.max"].map((file) => `echo max > /sys/fs/cgroup/${file}`),
+    "mkdir /sys/fs/cgroup/own",
+    "echo $$ > /sys/fs/cgroup/cgroup.procs",
+    "mount -t cgroup2 cgroup2 /mnt",
+    "mount -o remount,rw /sys/fs/cgroup",
+  ];
+  for (const attempt of attempts) assert.notEqual((await execute(greedy.id, `mkdir -p /mnt; ${attempt}`)).exit_code, 0, attempt);
+  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+});
+
+const ticks = async (): Promise<number> => Number(await client.output(greedy.id, "wc -l < /root/ticks"));
+
+/** Waits until the sandbox answers, and its programs have gone on with its limits in place. */
+async function goesOn(before: number): Promise<void> {
+  const seen = await until("the sandbox answers", ticks, patienceMs);
+  assert.ok(seen >= before, `${seen} after ${before}`);
+  await until("its programs go on", async () => (await ticks()) > seen, patienceMs);
+  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+}
+
+const damages = {
+  "systemctl restart": "systemctl restart sandgate-worker.service",
+  "kill -9": 'kill -9 "$(systemctl show --property=MainPID --value sandgate-worker.service)"',
+  "systemctl stop of all services": "systemctl stop sandgate.target && systemctl start sandgate.target",
+};
+for (const [what, damage] of Object.entries(damages)) {
+  test(`${what}: the sandbox, its programs and its limits stay`, async () => {
+    await client.output(greedy.id, "[ -e /root/ticks ] || (while :; do echo tick >> /root/ticks; sleep 0.5; done) > /dev/null 2>&1 &");
+    const before = await until("it ticks", async () => (await ticks()) || undefined);
+    await machine.shell(damage);
+    await goesOn(before);
+  });
+}
+
+test("memory is limited after that as before", async () => {
+  const kills = await counted(greedy.group, "memory.events", "oom_kill");
+  const { exit_code, error } = await execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
+  assert.deepEqual([exit_code, error?.startsWith("out of memory")], [137, true]);
+  assert.equal(await counted(greedy.group, "memory.events", "oom_kill"), kills + 1);
+});
+
+/** The group of a strong sandbox, which the service manager makes from its processes. */
+async function strongGroup(id: string): Promise<string> {
+  const groups = (await machine.run("find", "/sys/fs/cgroup/user.slice", "-name", `sandgate-${id}-*.scope`)).split("\n");
+  assert.equal(groups.length, 1, groups.join(" "));
+  return groups[0] ?? "";
+}
+
+/** gVisor is tried at each start of the worker, once, and may not run a program in time here. */
+async function untilStrong(): Promise<void> {
+  const isOffered = async (): Promise<boolean> => (await client.text("/readyz")).includes('"strong":true');
+  await until("a worker", async () => (await client.text("/readyz")).includes('"strong"'), patienceMs);
+  for (let tries = 0; tries < 3 && !(await isOffered()); tries++) {
+    await machine.run("systemctl", "restart", "sandgate-worker.service");
+    await until("the worker", async () => (await client.text("/readyz")).includes('"strong"'), patienceMs);
+  }
+  assert.ok(await isOffered(), await client.text("/readyz"));
+}
+
+test("a strong sandbox has the limits that were asked for, and goes on when its worker is killed", async () => {
+  await untilStrong();
+  const memory = 256;
+  const id = await create({ isolation: "strong", resources: { memory } });
+  assert.match(await client.output(id, "dmesg"), /Starting gVisor/);
+  const group = await strongGroup(id);
+  // gVisor takes more processes than its sandbox knows of.
+  assert.deepEqual(await asked({ id, group }), expected(memory, 1, 3 * processesMax));
+  assert.equal(
+    await machine.shell(
+      `for pid in $(pgrep -x 'exe|runsc-sandbox|runsc-gofer'); do grep -vF "${group.slice("/sys/fs/cgroup".length)}" /proc/$pid/cgroup || true; done`,
+    ),
+    "",
+  );
+  await machine.shell('kill -9 "$(systemctl show --property=MainPID --value sandgate-worker.service)"');
+  assert.equal(await until("the sandbox answers", () => client.output(id, "echo usable"), patienceMs), "usable\n");
+  assert.deepEqual([await strongGroup(id), await asked({ id, group })], [group, expected(memory, 1, 3 * processesMax)]);
+  const { exit_code } = await execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * memory}M count=1`, 240);
+  assert.equal(exit_code, 137);
+  assert.equal(await until("it is started again", () => client.output(id, "echo usable"), patienceMs), "usable\n");
+  assert.deepEqual(await asked({ id, group: await strongGroup(id) }), expected(memory, 1, 3 * processesMax));
+});
+
+test("a sandbox that is deleted leaves no group, and a removal none of the account's", async () => {
+  await machine.run("curl", "-sS", "-X", "DELETE", "-H", `x-api-key: ${await machine.key()}`, `http://127.0.0.1:8080/v1/sandboxes/${greedy.id}/delete`);
+  await until("its group is gone", async () => (await machine.shell(`[ -e "${greedy.group}" ] || echo gone`)) === "gone", patienceMs);
+  await machine.run("dpkg", "--purge", "sandgate");
+  assert.equal(await machine.shell("find /sys/fs/cgroup -name '*sandgate*' -o -name '*libpod*' -o -name 'user@[1-9]*'"), "");
+  assert.equal(await machine.shell("getent passwd | grep sandgate || true"), "");
+});
