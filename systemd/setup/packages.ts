@@ -45,6 +45,8 @@ const btrfs: Need = { package: "btrfs-progs", anyOf: ["mkfs.btrfs"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
 /** Tests use it to check what a snapshot keeps of a file. */
 const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
+/** Moves the clock of a part in tests, and no other. */
+const clock: Need = { package: "faketime", anyOf: ["x86_64", "aarch64"].map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`) };
 const browser: readonly Need[] = [
   { package: "chromium-headless-shell", anyOf: ["chromium-headless-shell"] },
   { package: "fonts-dejavu-core", anyOf: ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"] },
@@ -75,7 +77,7 @@ export function imageBuildingPackages(administrator: Administrator): Step {
 
 /** What only the tests need, and what they use without the set-up that would install it. */
 export function testPackages(administrator: Administrator): Step {
-  return installation("Installing what the tests need", [...browser, attributes, btrfs], administrator);
+  return installation("Installing what the tests need", [...browser, attributes, btrfs, clock], administrator);
 }
 
 function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {

@@ -53,10 +53,19 @@ export class Checker {
   /** Removes everything. */
   async clear(): Promise<void> {
     for (const kind of ["sandboxes", "snapshots"]) {
-      await until(`no ${kind}`, async () => {
-        const { status, body } = await this.#api.call<{ errors?: unknown[] }>("DELETE", `/v1/${kind}/delete-all`);
-        return status === 200 && body.errors === undefined;
-      });
+      let errors: { id: string; error: unknown }[] = [];
+      await until(
+        `no ${kind}`,
+        async () => {
+          const { status, body } = await this.#api.call<{ errors?: typeof errors }>("DELETE", `/v1/${kind}/delete-all`);
+          errors = body.errors ?? [];
+          return status === 200 && errors.length === 0;
+        },
+        calmMsMax,
+      ).catch(() => {});
+      const all = [...this.#models.sandboxes, ...this.#models.snapshots];
+      for (const { id, error } of errors)
+        this.#history.find(all.find((made) => made.id === id)?.name ?? kind, `${id} cannot be deleted: ${JSON.stringify(error)}`);
     }
   }
 

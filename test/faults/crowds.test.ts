@@ -42,7 +42,7 @@ async function openUnread(id: string, env: Record<string, string>): Promise<Inco
   call.on("error", () => {});
   call.end(JSON.stringify({ command: "exec yes abcdefghijklmnopqrstuvwxyz", env }));
   const [response] = (await once(call, "response")) as [IncomingMessage];
-  if (response.statusCode !== 200) assert.fail(`${response.statusCode} ${await text(response)}`);
+  if (response.statusCode !== 200) assert.fail(`${response.statusCode} ${await text(response)}\n${stack.worker.lines.slice(-3).join("\n")}`);
   return response.on("error", () => {});
 }
 

@@ -24,7 +24,7 @@ const full: Fault = {
     try {
       await sleep(random() * fullMs);
     } finally {
-      rmSync(ballast);
+      rmSync(ballast, { force: true });
     }
   },
 };

@@ -20,7 +20,7 @@ import { loopFiles } from "../helpers/volume.ts";
 import type { Workload } from "./workload.ts";
 
 const MiB = 1024 ** 2;
-const settledMsMax = 90_000;
+const settledMsMax = 45_000;
 /** What a process may have grown by after all that it has seen. */
 const growthBytesMax = 150 * MiB;
 

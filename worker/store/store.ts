@@ -12,6 +12,8 @@ import type { SandboxRecord, UsageSample } from "./records.ts";
 type SampleKey = [sandboxId: string, atMs: number];
 
 const { errno } = constants;
+/** As LMDB's package and as Node.js reports them. */
+const failures: readonly unknown[] = [errno.EIO, errno.ENOSPC, errno.EDQUOT, "ENOSPC", "EDQUOT"];
 /** More than are used. */
 export const databasesMax = 16;
 /** LMDB's own name for the file in the folder of the records. */
@@ -19,6 +21,9 @@ export const dataFile = "data.mdb";
 /** Samples removed in one transaction. */
 const stepSamples = 500;
 const unlimited: LogOptions = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
+
+/** Resolves when it is committed; `flushed`, when it is on disk. */
+type Write = Promise<unknown> & { readonly flushed?: Promise<unknown> };
 
 export class Store {
   /** The execution log. */
@@ -34,7 +39,7 @@ export class Store {
   constructor(dir: string, logOptions: Partial<LogOptions> = {}) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#facts = new Facts(`${dir}.facts`);
-    this.#root = open({ path: dir, maxDbs: databasesMax });
+    this.#root = open({ path: dir, maxDbs: databasesMax, separateFlushed: true });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
     this.log = new ExecutionLog(this.#root, { ...unlimited, ...logOptions });
     this.#samples = this.#root.openDB({ name: "samples" });
@@ -58,7 +63,7 @@ export class Store {
 
   /** Resolves when the record is on disk. */
   async putSandbox(record: SandboxRecord): Promise<void> {
-    await this.#facts.put(record);
+    await this.#durably(this.#facts.put(record));
     await this.#durably(this.#sandboxes.put(record.id, record));
   }
 
@@ -132,12 +137,13 @@ export class Store {
   }
 
   /** @throws {SandgateError} `insufficient_storage` when the disk is full; none of the writes is kept then. */
-  async #durably(...writes: Promise<unknown>[]): Promise<void> {
+  async #durably(...writes: Write[]): Promise<void> {
     try {
       await Promise.all(writes);
-      await this.#root.flushed;
+      // Not the database's own `flushed`: that is of the latest writes, and if those fail it never settles.
+      await Promise.all(writes.map(({ flushed }) => flushed));
     } catch (cause) {
-      if (isFailedCommit(cause)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+      if (isFailedWrite(cause)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
       throw cause;
     }
   }
@@ -156,12 +162,12 @@ function withoutFlag({ deleting, ...record }: SnapshotEntry & { readonly deletin
 }
 
 /**
- * Whether LMDB could not write a transaction. It reports EIO when the disk was full after a part was written. LMDB also
+ * Whether there was no room for a file, or LMDB could not write a transaction. It reports EIO when the disk was full after a part was written. LMDB also
  * rejects an internal promise with the same error, which is handled here.
  */
-function isFailedCommit(error: unknown): boolean {
+function isFailedWrite(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { message, code, commitError } = error as Error & { code?: unknown; commitError?: unknown };
   if (commitError instanceof Promise) commitError.catch(() => {});
-  return message.startsWith("Commit failed") || code === errno.EIO || code === errno.ENOSPC || code === errno.EDQUOT;
+  return message.startsWith("Commit failed") || failures.includes(code);
 }
