@@ -1,4 +1,5 @@
 /** Everything that the handlers of a gateway use. Created once in `main.ts`. */
+import type { AuditRecord } from "../shared/bus/audit-record.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { Base } from "./base.ts";
 import type { Dashboard } from "./dashboard/files.ts";
@@ -19,4 +20,5 @@ export interface GatewayContext extends Base, Fleet, Limits, Accounts, Live {
   /** What accounts did in the last hour. */
   readonly activity: AccountActivity;
   readonly dashboard: Dashboard;
+  readonly auditRecord: AuditRecord;
 }

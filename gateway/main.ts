@@ -1,5 +1,6 @@
 /** Starts a gateway: connects, loads accounts, keys and the directory into memory, then listens. */
 import { flushCompileCache } from "node:module";
+import { AuditRecord } from "../shared/bus/audit-record.ts";
 import { ConfigError, loadConfig, takeServiceVariables } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { createLogger } from "../shared/util/log.ts";
@@ -37,6 +38,8 @@ async function main(): Promise<void> {
   // The `await` below reports a failure.
   loading.catch(() => {});
   const base = await openBase(config, log, shutdown);
+  const auditRecord = await AuditRecord.open(base.bus, { days: config.auditDays }, log);
+  shutdown.onStop("audit", () => auditRecord.stop());
   const fleet = await openFleet(base);
   const limits = await openLimits(base, fleet.sandboxes);
   const accounts = await openAccounts(base);
@@ -50,6 +53,7 @@ async function main(): Promise<void> {
     pace: new Pace(),
     activity: new AccountActivity(fleet.sandboxes, log),
     dashboard: await loading,
+    auditRecord,
   };
   await join(context);
   tidyUp(context);

@@ -121,6 +121,7 @@ export const table = {
   ),
   trustProxy: flag(false, "Take the client's address from the last X-Forwarded-For entry, as set by a proxy in front of the gateway."),
   accessLog: flag(false, "Log every call, not only those that change something."),
+  auditDays: integer(90, 1, 3_650, "How many days the audit record keeps who changed accounts, keys, limits, workers and images, and who logged in."),
 
   signUp: flag(true, "Whether people can make accounts on the web page."),
   firstAccountOperator: flag(false, "Whether the first account that signs up becomes an operator."),

@@ -51,6 +51,7 @@ export async function checkPassword(parts: Parts, exchange: Exchange, loginKey: 
     if (!isWrong) await giveBack(rates, tries);
   }
   failures.take(address);
+  if (login) exchange.audited = { owner: login.account_id };
   return undefined;
 }
 

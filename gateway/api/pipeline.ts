@@ -65,11 +65,11 @@ function beginByToken(pipeline: Pipeline, exchange: Exchange, route: CallerRoute
 }
 
 /** Admits a call. From here on, a call that changes something is audited when it is over. @throws {SandgateError} `unavailable`. */
-function admit({ admission, context: { config, log } }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
+function admit({ admission, context }: Pipeline, exchange: Exchange, route: CallRoute, caller: Caller | undefined): void {
   if (route.method !== "GET") {
     // When the call is over, its connection may be gone.
-    const address = exchange.address(config.trustProxy);
-    exchange.onDone(() => audit(log, exchange, { route, caller, address }));
+    const address = exchange.address(context.config.trustProxy);
+    exchange.onDone(() => audit(context, exchange, { route, caller, address }));
   }
   admission.refuseIfFull();
 }

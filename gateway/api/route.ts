@@ -30,6 +30,8 @@ interface Limited extends CallFacts {
   readonly allowance: Allowance;
   /** Whether the route upgrades to a WebSocket, where a token may replace the API key. */
   readonly socket: boolean;
+  /** Whether calls are in the audit record: those that change something, unless it is a caller's everyday work with sandboxes. */
+  readonly recorded: boolean;
 }
 
 /** A route for authenticated callers. `perform` validates the input and calls the handler. */
@@ -83,7 +85,7 @@ export function route<Query, Body, A extends TSchema = TNever>(
   { access = "account", allowance = "requests", asksWho = false, socket = false }: Options = {},
 ): CallerRoute {
   return {
-    ...{ access, docs, method, path, allowance, asksWho, socket, ...schemasOf(input) },
+    ...{ access, docs, method, path, allowance, asksWho, socket, recorded: isRecorded(method, access), ...schemasOf(input) },
     perform: (context, exchange, caller) =>
       wellFormed(context, exchange, method, input, (call) => {
         const by = { request_id: exchange.requestId, account_id: caller.account.id };
@@ -101,10 +103,14 @@ export function forAnyone<Query, Body, A extends TSchema = TNever>(
   handle: Handler<OpenCall<Query, Body>, A>,
 ): AnyoneRoute {
   return {
-    ...{ access: "anyone", docs, method, path, allowance: "requests", asksWho: false, socket: false, ...schemasOf(input) },
+    ...{ access: "anyone", docs, method, path, allowance: "requests", asksWho: false, socket: false },
+    ...{ recorded: isRecorded(method, "anyone"), ...schemasOf(input) },
     perform: (context, exchange) => wellFormed(context, exchange, method, input, (call) => send(exchange, docs, handle(context, call))),
   };
 }
+
+/** What anybody may do with an account and its key is everyday work; everything else is about accounts or the installation. */
+const isRecorded = (method: Method, access: CallRoute["access"]): boolean => method !== "GET" && access !== "account";
 
 /** Sends the answer of a handler, once it is there. */
 function send(exchange: Exchange, docs: OperationDocs, answer: unknown): Answering {

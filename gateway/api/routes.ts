@@ -1,6 +1,7 @@
 /** The route table: the only declaration of each path. Method, path, input, docs, handler, access. */
 import { KeyBody, LogInBody, OwnKeysQuery, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { AccountChange, AccountsQuery, KeyChange, KeysQuery, PasswordReset } from "../../shared/schemas/admin/accounts.ts";
+import { AuditQuery } from "../../shared/schemas/admin/audit.ts";
 import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
 import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
 import { PageQuery } from "../../shared/schemas/fields.ts";
@@ -19,6 +20,7 @@ import * as sessions from "../docs/operations/sessions.ts";
 import * as snapshots from "../docs/operations/snapshots.ts";
 import { endKey, getAccount, getUsage, listKeys, makeKey } from "../handlers/account.ts";
 import { changeAccount, deleteAccount, getAnyAccount, listAccounts, resetPassword } from "../handlers/admin/accounts.ts";
+import { listAudit } from "../handlers/admin/audit.ts";
 import { listImages, removeImage } from "../handlers/admin/images.ts";
 import { changeKey, endAnyKey, listAllKeys } from "../handlers/admin/keys.ts";
 import { deleteAnySandbox, listAllSandboxes } from "../handlers/admin/sandboxes.ts";
@@ -90,6 +92,7 @@ export const routes: readonly Route[] = [
   route("DELETE", "/v1/admin/images/:id", queryOf(ImagesQuery), admin.removeImage, removeImage, forOperators),
   route("GET", "/v1/admin/sandboxes", queryOf(SandboxesQuery), admin.listSandboxes, listAllSandboxes, forOperators),
   route("DELETE", "/v1/admin/sandboxes/:id", nothing, admin.deleteSandbox, deleteAnySandbox, forOperators),
+  route("GET", "/v1/admin/audit", queryOf(AuditQuery), admin.listAudit, listAudit, forOperators),
   { access: "open", method: "GET", path: "/healthz", answer: health, docs: operations.health },
   { access: "open", method: "GET", path: "/readyz", answer: readiness, docs: operations.readiness },
   { access: "open", method: "GET", path: "/openapi.json", answer: fileOf("document"), docs: operations.document },

@@ -12,6 +12,7 @@ export const ids = {
   session: "sess_01k9zq6m7n8p9q0r1s2t3v4w5x",
   key: "key_01k9zpx0y1z2a3b4c5d6e7f8g9",
   account: "acct_01k9zpw3x4y5z6a7b8c9d0e1f2",
+  operator: "acct_00000000000000000000000000",
   image: "b0d40d23a9c1f5ae9d9bd1c9a5a7d0d6f3f5b7a1c2e4d6f8091a2b3c4d5e6f70",
   worker: "wk_01k9zpv5w6x7y8z9a0b1c2d3e4",
   request: "req_01k9zqb7c8d9e0f1g2h3j4k5m6",

@@ -61,8 +61,8 @@ function period(query: { from?: string; to?: string }, defaultMs: number, before
   return { fromMs, toMs };
 }
 
-/** A time without a zone is taken as UTC, like all times of the API. */
-function instant(name: string, text: string | undefined): number | undefined {
+/** Milliseconds since 1970. A time without a zone is taken as UTC, like all times of the API. @throws {SandgateError} `invalid_request` */
+export function instant(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const atMs = Date.parse(/T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) || !text.includes("T") ? text : `${text}Z`);
   if (Number.isNaN(atMs) || atMs < 0) throw new SandgateError("invalid_request", `${name} must be an ISO 8601 time such as 2026-01-31T12:00:00Z`);

@@ -2,6 +2,7 @@
 
 import type { HttpRequest, HttpResponse, us_socket_context_t } from "uWebSockets.js";
 import type { SandgateError } from "../../shared/errors.ts";
+import type { AuditedChange } from "../../shared/schemas/admin/audit.ts";
 import { nodeHttp } from "../../shared/util/node-http.ts";
 import { Received } from "./received.ts";
 import { type SocketHandler, type Upgrade, type UserData, upgradeOf } from "./sockets.ts";
@@ -37,6 +38,19 @@ export interface Endpoint {
   readonly socket?: boolean;
 }
 
+/** What a handler knows of a call for the audit. Never a secret. */
+interface Audited {
+  /** Whose call it turned out to be. */
+  readonly account?: string;
+  readonly target?: string;
+  /** The account that the target belongs to, if it is another than the caller's. */
+  readonly owner?: string;
+  /** Ids of what was created from the target in the path. */
+  readonly made?: readonly string[];
+  /** The settings that were asked for. */
+  readonly change?: AuditedChange;
+}
+
 export class Exchange extends Received {
   /** The matched route; undefined for an unknown path. */
   endpoint: Endpoint | undefined;
@@ -48,8 +62,8 @@ export class Exchange extends Received {
   status = 0;
   /** The error code that was sent. */
   errorCode: string | undefined;
-  /** Audit fields beyond those of route and caller. `made`: ids of what was created from the target in the path. */
-  audited: { account?: string; target?: string; made?: readonly string[] } | undefined;
+  /** Audit fields beyond those of route and caller. */
+  audited: Audited | undefined;
   /**
    * Whether the connection closes after the response. Always after a chunked body: uWebSockets.js parses chunks so leniently
    * that a proxy may see a different end of the body, and bytes after it must not be parsed as a request.

@@ -1,5 +1,6 @@
 /** Prometheus metrics of the gateway and of the workers it hears from, served on a separate listener. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { AuditRecord } from "../../shared/bus/audit-record.ts";
 import type { Config } from "../../shared/config.ts";
 import { errorCodes } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
@@ -34,6 +35,7 @@ interface Parts {
   readonly sockets: Sockets;
   readonly workers: Dispatcher;
   readonly sandboxes: Pick<SandboxDirectory, "countsByWorker">;
+  readonly auditRecord: Pick<AuditRecord, "lost">;
   /** The number of calls in progress. */
   readonly inProgress: () => number;
 }
@@ -47,13 +49,14 @@ export class Metrics {
   readonly #workers: (format: Format) => string;
   readonly #log: Logger;
 
-  constructor({ log, hub, sockets, workers, sandboxes, inProgress }: Parts) {
+  constructor({ log, hub, sockets, workers, sandboxes, auditRecord, inProgress }: Parts) {
     this.#log = log;
     this.#collectProcess();
     const registry = this.#registry;
     collect(registry, Gauge, "sandgate_calls_in_progress", "Calls in progress.", () => [[{}, inProgress()]]);
     collect(registry, Gauge, "sandgate_streams_open", "Streams between this gateway and workers.", () => [[{}, hub.open]]);
     collect(registry, Gauge, "sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => [[{}, sockets.size]]);
+    collect(registry, Counter, "sandgate_audit_entries_lost_total", "Entries that are not in the audit record.", () => [[{}, auditRecord.lost]]);
     const requests = () => this.#all().map(({ labels, count }) => [labels, count] as const);
     collect(registry, Counter, "sandgate_http_requests_total", "Calls answered, by method, path and status.", requests, "method", "path", "status");
     const errors = () => [...this.#errors].map(([code, count]) => [{ code }, count] as const);

@@ -118,6 +118,19 @@ export const layerSubjects = {
   formerPieces: (layerId: string, attempt: string) => `$O.${layerStore}.C.${layerId}.${attempt}`,
 } as const;
 
+/**
+ * The stream of who changed what. Each account's entries have a subject of their own, so that nobody can push out those of others
+ * by doing much; strangers, such as who fails to log in, share one.
+ */
+export const auditSubjects = {
+  stream: "sandgate_audit",
+  all: "sandgate.audit.*",
+  of: (accountId: string | null) => `sandgate.audit.${accountId ?? "strangers"}`,
+} as const;
+/** How large the audit record may become on disk, and how many entries are kept of one caller: some hundred bytes each. */
+export const auditBytesMax = 256 * MiB;
+export const auditEntriesPerCaller = 20_000;
+
 /** JetStream's calls, below the prefix of an account's own (`$JS.API`). */
 export const storeCalls = {
   prefix: "$JS.API",

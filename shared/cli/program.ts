@@ -1,6 +1,7 @@
 /** All commands. */
 import { Command } from "commander";
 import { addAccountCommands } from "./admin/accounts.ts";
+import { addAuditCommand } from "./admin/audit.ts";
 import { addBackupCommands } from "./admin/backup.ts";
 import { addImageCommands } from "./admin/images.ts";
 import { addKeyCommands } from "./admin/keys.ts";
@@ -49,6 +50,7 @@ function addAdmin(all: Command): void {
   addMemberCommands(admin);
   addSandboxCommands(admin);
   addImageCommands(admin);
+  addAuditCommand(admin);
   addBackupCommands(admin);
 }
 

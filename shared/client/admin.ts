@@ -1,4 +1,4 @@
-/** The operator's calls for the accounts, keys, sandboxes, workers and images of the installation. */
+/** The operator's calls for the accounts, keys, sandboxes, workers, images and audit record of the installation. */
 
 import { type CallOptions, split } from "./call-options.ts";
 import { Calls, type Query } from "./connection.ts";
@@ -122,6 +122,24 @@ class AdminImages extends AdminCalls {
   }
 }
 
+/** `client.admin.audit`. */
+class AdminAudit extends AdminCalls {
+  /** Every entry once, newest first. Pages are fetched as the loop reaches them. `limit` is the size of a page. */
+  async *list(filter: Filter<Api.AuditQuery> = {}): AsyncGenerator<Api.AuditEntry, void, void> {
+    for (let cursor = filter.cursor, hasMore = true; hasMore; ) {
+      const { data, next_cursor } = await this.page({ ...filter, ...(cursor === undefined ? {} : { cursor }) });
+      yield* data;
+      cursor = next_cursor;
+      hasMore = next_cursor !== undefined;
+    }
+  }
+
+  /** One page. It can have fewer entries than the limit although there are more. */
+  page(filter: Filter<Api.AuditQuery> = {}): Promise<Api.AuditPage> {
+    return this.read("audit", filter);
+  }
+}
+
 /** `client.admin`. All methods throw the errors of `./errors.ts`; callers who are not operators get a `PermissionDeniedError`. */
 export class Admin extends Calls {
   readonly accounts = new AdminAccounts(this.connection);
@@ -129,6 +147,7 @@ export class Admin extends Calls {
   readonly sandboxes = new AdminSandboxes(this.connection);
   readonly workers = new AdminWorkers(this.connection);
   readonly images = new AdminImages(this.connection);
+  readonly audit = new AdminAudit(this.connection);
 }
 
 const of = (kind: string, id: string): string => `${kind}/${encodeURIComponent(id)}`;

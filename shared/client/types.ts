@@ -15,6 +15,7 @@ export type {
   KeyChange,
   PasswordReset,
 } from "../schemas/admin/accounts.ts";
+export type { AuditEntry, AuditPage, AuditQuery } from "../schemas/admin/audit.ts";
 export type {
   AdminDeletedSandbox,
   AdminSandbox,

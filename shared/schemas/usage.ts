@@ -8,7 +8,8 @@ const Time = Type.String({
   pattern: "^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2}(\\.\\d{1,9})?)?(Z|[+-]\\d{2}:?\\d{2})?)?$",
   takes: "an ISO 8601 time such as 2026-01-31T12:00:00Z",
 });
-const period = { from: Type.Optional(Time), to: Type.Optional(Time) };
+/** The period that a query is about. */
+export const period = { from: Type.Optional(Time), to: Type.Optional(Time) };
 
 export const StatusQuery = Type.Object(period);
 export type StatusQuery = Static<typeof StatusQuery>;

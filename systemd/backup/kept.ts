@@ -2,7 +2,7 @@
 import { basename, join, relative } from "node:path";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { openConnection } from "../../shared/bus/connect.ts";
-import { type Bucket, bucketStream, buckets, layerSubjects, peers, subjects } from "../../shared/bus/subjects.ts";
+import { auditSubjects, type Bucket, bucketStream, buckets, layerSubjects, peers, subjects } from "../../shared/bus/subjects.ts";
 import { settingsFileIn } from "../../shared/settings-file.ts";
 import { within } from "../../shared/waiting.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -31,6 +31,7 @@ export const streamsAfter: readonly string[] = [
   ...Object.values(buckets)
     .filter((bucket) => ![...first, ...leftOut].includes(bucket))
     .map(bucketStream),
+  auditSubjects.stream,
   layerSubjects.stream,
 ];
 

@@ -5,7 +5,7 @@ import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { accountsOf } from "../../shared/bus/permissions.ts";
-import { bucketBytesMax } from "../../shared/bus/subjects.ts";
+import { auditBytesMax, bucketBytesMax } from "../../shared/bus/subjects.ts";
 import { type Config, fileVariable } from "../../shared/config.ts";
 import { reachedHere, withPort } from "../../shared/util/host.ts";
 import { until } from "../../shared/waiting.ts";
@@ -103,11 +103,11 @@ async function membersOf(paths: Paths): Promise<Member[]> {
 }
 
 /**
- * The size of all buckets and the object store when full, doubled: a stream that several gateways create at the same time
+ * The size of all buckets, the audit record and the object store when full, doubled: a stream that several gateways create at the same time
  * is counted once for each until all but one have found that it exists.
  */
 const storeBytesMax = ({ snapshotArchiveBytesMax }: Config): number =>
-  2 * Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, snapshotArchiveBytesMax);
+  2 * Object.values(bucketBytesMax).reduce((sum, bytes) => sum + bytes, auditBytesMax + snapshotArchiveBytesMax);
 
 /** @throws {StartFailure} if the server does not answer in time, or the signal is aborted. */
 export async function waitForNats({ url }: OwnedNats, aborted: AbortSignal): Promise<void> {

@@ -11,6 +11,9 @@ export interface Outcome {
   readonly stderr: string;
 }
 
+const program = join(buildDir, builtName("shared/cli/main.ts"));
+const withKey = ["--key-file", "operator-key"];
+
 export class AdminCommand {
   readonly folder = mkdtempSync(join(tmpdir(), "sandgate-admin-"));
   readonly #url: string;
@@ -25,12 +28,17 @@ export class AdminCommand {
 
   /** Runs the command with the operator's key in a file. */
   run(...args: string[]): Promise<Outcome> {
-    return this.runWith({ SANDGATE_URL: this.#url }, "--key-file", "operator-key", ...args);
+    return this.runWith({ SANDGATE_URL: this.#url }, ...withKey, ...args);
+  }
+
+  /** Starts a command, with the operator's key, that does not end by itself. The caller kills it. */
+  start(...args: string[]) {
+    return execa(process.execPath, [program, "admin", ...withKey, ...args], this.#options({ SANDGATE_URL: this.#url }));
   }
 
   /** Runs it with exactly these variables of the product, and without a terminal for prompts. */
   runWith(variables: Record<string, string>, ...args: string[]): Promise<Outcome> {
-    return this.#execute(variables, process.execPath, [join(buildDir, builtName("shared/cli/main.ts")), "admin", ...args]);
+    return this.#execute(variables, process.execPath, [program, "admin", ...args]);
   }
 
   /** Runs `sandgate-admin`, which first sees to it that the command is built and spends most of the time on that. */
@@ -39,10 +47,13 @@ export class AdminCommand {
   }
 
   async #execute(variables: Record<string, string>, file: string, args: string[]): Promise<Outcome> {
-    const { PATH = "", HOME = "" } = process.env;
-    const options = { cwd: this.folder, env: { PATH, HOME, ...variables }, extendEnv: false, reject: false, stdin: "ignore" } as const;
-    const { exitCode, stdout, stderr } = await execa(file, args, options);
+    const { exitCode, stdout, stderr } = await execa(file, args, this.#options(variables));
     return { exitCode, stdout, stderr };
+  }
+
+  #options(variables: Record<string, string>) {
+    const { PATH = "", HOME = "" } = process.env;
+    return { cwd: this.folder, env: { PATH, HOME, ...variables }, extendEnv: false, reject: false, stdin: "ignore" } as const;
   }
 
   [Symbol.dispose](): void {

@@ -8,6 +8,7 @@ import {
   AdminRevokedApiKey,
   DeletedAccount,
 } from "../../../shared/schemas/admin/accounts.ts";
+import { AuditPage } from "../../../shared/schemas/admin/audit.ts";
 import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noSuch } from "../failures.ts";
@@ -207,4 +208,32 @@ export const deleteSandbox = operation({
   of: "sandbox",
   success: ok("The sandbox is deleted.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
   failures: { conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
+});
+
+export const listAudit = operation({
+  name: "adminListAudit",
+  summary: "List who changed what",
+  description:
+    "Newest first: changes of accounts, keys, limits, workers, images and other accounts' sandboxes, sign-ups, and log-ins with those that failed. Calls that are refused before they are tried, such as those beyond a rate limit, are not recorded. Entries appear within about a second of the call, and are kept for `SANDGATE_AUDIT_DAYS`.",
+  query: { account_id: ids.account, limit: 20 },
+  success: ok("One page of the audit record.", AuditPage, {
+    data: [
+      {
+        sequence: 184,
+        time: times.now,
+        action: "adminChangeAccount",
+        outcome: "ok",
+        by: "key",
+        operator: true,
+        account_id: ids.operator,
+        key_id: ids.key,
+        address: "198.51.100.7",
+        target: ids.account,
+        target_account_id: ids.account,
+        change: { tier: "pro" },
+        request_id: ids.request,
+      },
+    ],
+    next_cursor: "184",
+  }),
 });

@@ -54,12 +54,13 @@ export async function getAnyAccount(context: GatewayContext, { id }: Call<unknow
 
 /** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
 export async function changeAccount(context: GatewayContext, call: Call<unknown, AccountChange>): Promise<AdminAccountWithKeys> {
-  const { id, body, caller } = call;
+  const { exchange, id, body, caller } = call;
   const { suspended, operator } = body;
   if (Object.keys(body).length === 0) throw new SandgateError("invalid_request", "Name at least one of tier, limits, suspended, operator and isolation");
   if (id === caller.account.id && (suspended || operator === false)) {
     throw new SandgateError("conflict", "You cannot suspend your own account or stop being an operator; another operator can do that.");
   }
+  exchange.audited = { change: body };
   const changed = await context.records.accounts.change(checkedId(id), (account) => changedAccount(account, body));
   if (!changed) throw accountNotFound(id);
   return withKeys(context, changed);

@@ -32,10 +32,11 @@ export function listAllKeys(context: GatewayContext, { query }: Call<KeysQuery, 
 }
 
 /** Gives a key a tier or numbers of its own, or takes them away. @throws {SandgateError} `not_found`. */
-export async function changeKey(context: GatewayContext, { id, body }: Call<unknown, KeyChange>): Promise<AdminApiKey> {
+export async function changeKey(context: GatewayContext, { exchange, id, body }: Call<unknown, KeyChange>): Promise<AdminApiKey> {
   const { records } = context;
   if (body.tier === undefined && body.limits === undefined) throw new SandgateError("invalid_request", "Name at least one of tier and limits");
-  const { hash } = await findKey(records, id);
+  const { hash, key: found } = await findKey(records, id);
+  exchange.audited = { change: body, owner: found.account_id };
   const changed = await records.keys.change(hash, (key) => changedKey(key, body));
   const account = changed && (await records.accounts.find(changed.account_id));
   if (!changed || !account) throw keyNotFound(id);
@@ -43,8 +44,9 @@ export async function changeKey(context: GatewayContext, { id, body }: Call<unkn
 }
 
 /** @throws {SandgateError} `not_found` */
-export async function endAnyKey({ records }: GatewayContext, { id }: Call<unknown, unknown>): Promise<AdminRevokedApiKey> {
+export async function endAnyKey({ records }: GatewayContext, { exchange, id }: Call<unknown, unknown>): Promise<AdminRevokedApiKey> {
   const { revoked_at_ms = 0, account_id } = await revokeKey(records, id);
+  exchange.audited = { owner: account_id };
   return { id, account_id, message: "API key revoked", revoked_at: iso(revoked_at_ms) };
 }
 

@@ -18,8 +18,9 @@ export function listAllSandboxes(context: GatewayContext, { query }: Call<Sandbo
 }
 
 /** Ends and removes a sandbox of any account. @throws {SandgateError} `not_found`, or `unavailable` without its worker. */
-export async function deleteAnySandbox(context: GatewayContext, { by, id }: Call<unknown, unknown>): Promise<AdminDeletedSandbox> {
+export async function deleteAnySandbox(context: GatewayContext, { exchange, by, id }: Call<unknown, unknown>): Promise<AdminDeletedSandbox> {
   const entry = await context.sandboxes.findOfAny(id);
+  exchange.audited = { owner: entry.account_id };
   await deleteOne(context, { ...by, account_id: entry.account_id }, entry);
   return { id, account_id: entry.account_id, message: "Sandbox deleted", storage_deleted: true };
 }

@@ -16,8 +16,9 @@ export function listWorkers(context: GatewayContext): Workers {
 }
 
 /** Lets a worker take new sandboxes no more, or again. What it has goes on. @throws {SandgateError} `not_found`. */
-export async function drainWorker(context: GatewayContext, { by, id, body }: Call<unknown, DrainBody>): Promise<DrainedWorker> {
+export async function drainWorker(context: GatewayContext, { exchange, by, id, body }: Call<unknown, DrainBody>): Promise<DrainedWorker> {
   const on = body.on ?? true;
+  exchange.audited = { change: { on } };
   if (!context.workers.has(id)) throw errors.notFound("worker", id);
   await context.workers.call(context.workers.worker(id), "drain", { request_id: by.request_id, on });
   return { id, cordoned: on, message: on ? "The worker takes no new sandboxes" : "The worker takes new sandboxes again" };

@@ -5,6 +5,7 @@ import { fixture } from "../../helpers/fixture.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { Visitor } from "../../helpers/visitor.ts";
 import { adminAccountTests } from "./accounts.ts";
+import { auditTests } from "./audit.ts";
 import { commandTests } from "./command.ts";
 import { commandUsageTests } from "./command-usage.ts";
 import { adminKeyTests } from "./keys.ts";
@@ -29,6 +30,7 @@ const stack = await fixture(startStack({ name: "admin", gateways: 2, workers: 2 
 
 describe("accounts", () => adminAccountTests(world));
 describe("keys", () => adminKeyTests(world));
+describe("audit record", () => auditTests(world));
 describe("sandboxes", () => adminSandboxTests(world));
 describe("command", () => commandTests(world));
 describe("command line", () => commandUsageTests(world));

@@ -110,6 +110,7 @@ test("the operator's calls", async () => {
   const worker = data.find(({ present }) => present)?.id ?? "";
   await call("POST", `/v1/admin/workers/${worker}/drain`, { on: false }, asOperator);
   await call("GET", `/v1/admin/sandboxes?account_id=${accountId}`, undefined, asOperator);
+  await call("GET", "/v1/admin/audit", undefined, asOperator);
   await call("GET", `/v1/admin/images?worker_id=${worker}`, undefined, asOperator);
   await call("DELETE", `/v1/admin/images/${await importedImage()}`, undefined, asOperator);
   const { id } = await call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });

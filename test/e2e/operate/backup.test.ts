@@ -174,6 +174,7 @@ test("on a machine that has lost everything, all that was acknowledged before th
     account.api_keys.map(({ id }) => id),
     [made.key.id],
   );
+  assert.deepEqual(await auditOf(made.account.id), ["signUp", "logIn", "adminChangeAccount", "createApiKey"]);
   const { client } = made;
   const lost = await client.sandboxes.get(made.sandbox.id);
   assert.equal(lost.info.status, "error");
@@ -184,6 +185,13 @@ test("on a machine that has lost everything, all that was acknowledged before th
   assert.equal((await visitor.call("GET", "/v1/account")).status, 401, "browsers log in again");
   assert.equal((await visitor.logIn()).status, 200);
 });
+
+/** What the audit record has of an account, oldest first. */
+async function auditOf(account_id: string): Promise<string[]> {
+  const actions: string[] = [];
+  for await (const { action } of operator().admin.audit.list({ account_id })) actions.unshift(action);
+  return actions;
+}
 
 async function stop(): Promise<void> {
   signalProcess(supervisor, "SIGTERM");

@@ -7,6 +7,7 @@ import { verbsOf } from "../../../shared/bus/contract/contract.ts";
 import { encodeJson } from "../../../shared/bus/messages.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
 import {
+  auditSubjects,
   type Bucket,
   bucketStream,
   bucketSubject,
@@ -99,6 +100,26 @@ test("reads accounts, keys, log-ins, browsers' sessions, kept answers, and other
     assert.deepEqual(learnt, [], bucket);
     assert.ok(!learnt.join().includes(canary));
   }
+});
+
+test("reads, hears, writes or empties the audit record", async () => {
+  const { stream, all: entries } = auditSubjects;
+  const subject = auditSubjects.of("acct_walls");
+  const canary = await plant(stream, subject);
+  const last = JSON.stringify({ last_by_subj: subject });
+  const asked = [
+    [`$JS.API.DIRECT.GET.${stream}.${subject}`],
+    [`$JS.API.DIRECT.GET.${stream}`, last],
+    [`$JS.API.STREAM.MSG.GET.${stream}`, last],
+    [`$JS.API.STREAM.INFO.${stream}`],
+    [`$JS.API.STREAM.PURGE.${stream}`],
+    [`$JS.API.STREAM.DELETE.${stream}`],
+    [subject, "forged"],
+  ] as const;
+  for (const [call, payload] of asked) assert.deepEqual(await learnsAnyhow(call, payload), [], call);
+  await saysAnyhow(subject, "forged");
+  assert.equal(await lastOf(stream, subject), canary);
+  assert.deepEqual(await hostile.overhears(entries, tell(subject, canary)), []);
 });
 
 test("hears what is written to any bucket, or to the store of layers", async () => {

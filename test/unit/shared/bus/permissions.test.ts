@@ -3,7 +3,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verbsOf } from "../../../../shared/bus/contract/contract.ts";
 import { accountsOf, mainAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
-import { bucketStream, bucketSubject, buckets, callSubject, entryBuckets, entryKey, layerSubjects, peers, subjects } from "../../../../shared/bus/subjects.ts";
+import {
+  auditSubjects,
+  bucketStream,
+  bucketSubject,
+  buckets,
+  callSubject,
+  entryBuckets,
+  entryKey,
+  layerSubjects,
+  peers,
+  subjects,
+} from "../../../../shared/bus/subjects.ts";
 
 const { publish, subscribe, allow_responses } = workerPermissions("w1");
 const storage = workerStorage("w1").map(({ subject }) => subject);
@@ -77,6 +88,15 @@ test("it adds layers under its own name alone", () => {
   assert.ok(may(storage, layerSubjects.record("w1", "layer_1")) && may(storage, layerSubjects.pieces("w1", "layer_1", "a")));
   assert.ok(!may(storage, layerSubjects.record("w2", "layer_1")) && !may(storage, layerSubjects.pieces("w2", "layer_1", "a")));
   assert.ok(!may(storage, layerSubjects.formerRecord("layer_1")) && !may(storage, layerSubjects.formerPieces("layer_1", "a")));
+});
+
+test("it neither writes nor reads the audit record", () => {
+  for (const subject of [auditSubjects.of("acct_1"), auditSubjects.of(null)])
+    assert.ok(!may(publish.allow, subject) && !may(subscribe.allow, subject) && !may(storage, subject));
+  assert.deepEqual(
+    storage.filter((subject) => subject.includes(auditSubjects.stream)),
+    [],
+  );
 });
 
 test("no call that changes a stream or makes a consumer is allowed", () => {
