@@ -36,6 +36,7 @@ export class Checker {
   async check(): Promise<void> {
     const { sandboxes, snapshots } = this.#models;
     await inParallel(sandboxes, (sandbox) => this.#settle(sandbox));
+    await inParallel(sandboxes, (sandbox) => this.#excuse(sandbox));
     const listed = await this.#calmSandboxes();
     this.#compare("sandbox", sandboxes, listed, "running");
     this.#compare("snapshot", snapshots, await this.#all("/v1/snapshots/list"), "ready");
@@ -77,6 +78,14 @@ export class Checker {
     if (made.existence !== "maybe" || made.id !== undefined || made.attempt.idempotencyKey === undefined) return;
     await this.#client.make(made, [404]);
     if (made.existence === "maybe") this.#history.find(made.name, "cannot be made, though everything is calm");
+  }
+
+  /** One that was promised without waiting for it may have failed, if it says so. */
+  async #excuse(made: SandboxModel): Promise<void> {
+    const { wait_for_ready: waits } = made.attempt.body as { wait_for_ready?: boolean };
+    if (waits !== false || made.existence !== "there") return;
+    const { status, body } = await this.#api.call<{ status: string; error?: string }>("GET", `/v1/sandboxes/${made.id}`);
+    if (status === 200 && body.status === "error" && body.error) made.existence = "maybe";
   }
 
   /** The sandboxes, when none of them is on its way to be or to be gone. */

