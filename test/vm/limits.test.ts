@@ -6,6 +6,7 @@ import { run } from "../../systemd/base/run.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "../host/client.ts";
+import { strongRuntimeAside } from "./disk.ts";
 import { VirtualMachine } from "./machine.ts";
 
 const machine = await fixture(VirtualMachine.start());
@@ -208,13 +209,20 @@ async function strongGroup(id: string): Promise<string> {
   return groups[0] ?? "";
 }
 
-/** gVisor is tried at each start of the worker, once, and may not run a program in time here. */
+const unitsReady = (): Promise<true> => until("a worker", async () => /"workers":\[\{/.test(await client.text("/readyz")) || undefined, patienceMs);
+
+test("without gVisor, a strong sandbox is refused", async () => {
+  const { error } = await client.call<object>("/v1/sandboxes/create", { image: "default", isolation: "strong" });
+  assert.deepEqual([error?.code, error?.message.startsWith('this needs isolation "strong"')], ["unprocessable", true], JSON.stringify(error));
+});
+
+/** gVisor is tried at a start of the worker, and may not run a program in time here. */
 async function untilStrong(): Promise<void> {
   const isOffered = async (): Promise<boolean> => (await client.text("/readyz")).includes('"strong":true');
-  await until("a worker", async () => (await client.text("/readyz")).includes('"strong"'), patienceMs);
+  await machine.run("mv", strongRuntimeAside, "/usr/bin/runsc");
   for (let tries = 0; tries < 3 && !(await isOffered()); tries++) {
     await machine.run("systemctl", "restart", "sandgate-worker.service");
-    await until("the worker", async () => (await client.text("/readyz")).includes('"strong"'), patienceMs);
+    await unitsReady();
   }
   assert.ok(await isOffered(), await client.text("/readyz"));
 }
