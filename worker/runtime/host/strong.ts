@@ -36,17 +36,10 @@ export async function probeStrong({ runtimeDir }: Config, initBinary: string, ha
   try {
     // Not being the first process, the second one asks for what commands need: a subreaper, which keeps together all they start.
     const nested = ["/init", "--", "/init", "--", "/init", "--version"];
-    const options = [
-      ...(cgroupVersion() === "v2" ? ["--cgroups", "disabled"] : []),
-      "--network",
-      "none",
-      "--log-driver",
-      "none",
-      "--pull",
-      "never",
-      "--volume",
-      `${initBinary}:/init:ro`,
-    ];
+    const groups = cgroupVersion() === "v2" ? ["--cgroups", "disabled"] : [];
+    // Its monitor ends it if it is still there when nobody waits for it any more.
+    const bounded = ["--timeout", String(probeTimeoutMs / 1_000)];
+    const options = [...groups, ...bounded, "--network", "none", "--log-driver", "none", "--pull", "never", "--volume", `${initBinary}:/init:ro`];
     const result = await podman(["run", "--rm", "--runtime", strongRuntime, ...options, "--rootfs", root, ...nested], probeTimeoutMs);
     if (result.exitCode === 0) {
       writeFileSync(worked, said);
