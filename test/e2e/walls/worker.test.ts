@@ -199,7 +199,8 @@ test("hears the replies that gateways get", async () => {
 });
 
 test("answers for others what a gateway has asked them", async () => {
-  assert.deepEqual(await arrives("_INBOX.>", () => saysAnyhow(`${subjects.inbox("walls-gateway")}.reply`, JSON.stringify({ ok: true, data: {} }))), []);
+  const inbox = subjects.inbox("walls-gateway");
+  assert.deepEqual(await arrives(`${inbox}.>`, () => saysAnyhow(`${inbox}.reply`, JSON.stringify({ ok: true, data: {} }))), []);
 });
 
 test("asks gateways for what they ask each other, and hears it", async () => {
