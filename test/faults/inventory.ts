@@ -5,12 +5,12 @@ import { basename, join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { LayerCollector } from "../../gateway/fleet/layers.ts";
 import { type Bucket, bucketStream, buckets, layerSubjects } from "../../shared/bus/subjects.ts";
+import { attempt } from "../../shared/util/attempt.ts";
 import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
 import { parseMounts } from "../../shared/util/mounts.ts";
 import { idFiles, idRangesOf } from "../../systemd/base/subordinate-ids.ts";
 import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
 import { Store } from "../../worker/store/store.ts";
-import { Api } from "../helpers/api.ts";
 import { connectBus } from "../helpers/bus.ts";
 import { hostState } from "../helpers/host-state.ts";
 import { residentBytes } from "../helpers/prepare.ts";
@@ -41,7 +41,8 @@ export async function inventoryOf(stack: Stack): Promise<Inventory> {
     mounts: parts.flatMap(({ mounts }) => mounts),
     "mounts of the machine": parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).flatMap(({ point }) => (point.startsWith(stack.dataDir) ? [point] : [])),
     "loop devices": loopFiles().filter((file) => file.startsWith(stack.dataDir)),
-    "control groups": folders.flatMap((folder) => workerIds.flatMap((id) => namesIn(join(folder, id)).map((name) => join(folder, id, name)))),
+    // One without a process goes when the next sandbox does.
+    "control groups": folders.flatMap((folder) => workerIds.flatMap((id) => busyGroupsIn(join(folder, id)))),
     "files of the worker": stack.workers.flatMap((worker) => filesOf(stack, worker)),
     ...(await storedIn(stack)),
   };
@@ -55,14 +56,6 @@ export async function findLeftovers(stack: Stack, before: Inventory, { models, h
     "nothing is left",
     async () => {
       const now = await inventoryOf(stack);
-      // Control groups that were still busy go when the next sandbox does.
-      const api = new Api(stack);
-      if (added(before["control groups"], now["control groups"] ?? []).length > 0) {
-        await api.create().then(
-          (id) => api.delete(id),
-          () => {}, // A volume gives back its room a while later.
-        );
-      }
       left = Object.entries(now).flatMap(([kind, items]) => added(before[kind], items).map((item) => ({ kind, item })));
       return left.length === 0;
     },
@@ -127,6 +120,11 @@ function filesOf({ instance }: Stack, { spec: { env } }: TestProcess): string[] 
   const { SANDGATE_DATA_DIR: data = "", SANDGATE_VOLUME_DIR: volume, SANDGATE_WORKER_ID: id = "" } = env;
   const dirs = [data, join(data, "worker"), join(data, "tmp"), ...(volume ? [volume, join(volume, id)] : []), join(instance.runtimeDir, "sandgate", id)];
   return dirs.flatMap((dir) => namesIn(dir).map((name) => join(dir, name))).filter((file) => !/\/(lmdb|log)[^/]*$/.test(file) && !file.includes(".sock"));
+}
+
+function busyGroupsIn(folder: string): string[] {
+  const groups = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory()) : [];
+  return groups.map(({ name }) => join(folder, name)).filter((group) => attempt(() => readFileSync(join(group, "cgroup.procs"), "utf8")));
 }
 
 const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : []);
