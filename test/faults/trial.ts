@@ -70,7 +70,13 @@ async function causeAll(stack: Stack, { history }: Workload, faults: readonly Fa
   }
 }
 
-/** Resolves when every gateway says that calls can be carried out. */
-async function allReady({ urls }: Stack): Promise<void> {
-  for (const url of urls) await until(`${url} is ready`, async () => (await fetch(`${url}/readyz`)).ok, readyMsMax);
+/** Resolves when every gateway says that calls can be carried out; else says what the parts have said last. */
+async function allReady({ urls, nats, workers, gateways }: Stack): Promise<void> {
+  for (const url of urls) {
+    await until(`${url} is ready`, async () => (await fetch(`${url}/readyz`)).ok, readyMsMax).catch((error: unknown) => {
+      const parts = [nats, ...workers, ...gateways];
+      const said = parts.map(({ spec, readyLine, lines }) => `${spec.name} ${readyLine ? "runs" : "has ended"}: ${lines.slice(-3).join("\n  ")}`);
+      throw new Error(`${error}\n${said.join("\n")}`);
+    });
+  }
 }
