@@ -5,7 +5,8 @@
  */
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
-import { ExecServers, isIdleServer } from "../exec-server/servers.ts";
+import { isIdleServer } from "../exec-server/server.ts";
+import { ExecServers } from "../exec-server/servers.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";

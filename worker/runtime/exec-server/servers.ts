@@ -4,113 +4,21 @@
  * sandbox may end, stop or take over its server, and whoever does so harms only that sandbox: the server has nothing but its own
  * sandbox's commands, and the runtime starts them when it does not.
  */
-import { closeSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
-import { attempt } from "../../../shared/util/attempt.ts";
-import { acceptConnection, listenForMessages, sendMessage } from "../../../shared/util/libc.ts";
-import { until } from "../../../shared/waiting.ts";
+import { closeSync, openSync } from "node:fs";
+import { sendMessage } from "../../../shared/util/libc.ts";
 import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
-import { childrenOf, commandLineOf, innerPidOf, parentOf, pidNamespaceOf, signal, startTimeOf } from "../process/proc.ts";
+import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports } from "./keeper.ts";
-import { workerSocket } from "./meeting-places.ts";
 import { messageOf } from "./message.ts";
+import { idleServersIn, patience, Server, type StartServer } from "./server.ts";
 
-/**
- * How long a server may take to take a command: five seconds. Counted in steps, because all the time for which this process itself
- * stood still is one step: what the server has said meanwhile is read before the next.
- */
-const patience = { steps: 10, stepMs: 500 };
 /** Pause after a server was lost, for the sandbox may go on ending it. */
 const restMs = 1_000;
-/** What the kernel calls a server. Keepers have another name. */
-const serverName = ".sandgate-exec\n";
-
-/** How soon it is noticed that a server has connected: one that was just started, and one of an earlier process of this worker. */
-const acceptPollMs = 2;
-const returnPollMs = 20;
-/** The longest pause of a server that looks for its worker, with time to spare: one that is there and does not come is replaced. */
-const returnMs = 2_000;
-
-/** Starts a server in a sandbox. Resolves to whether it could be started. */
-export type StartServer = (container: Container) => Promise<boolean>;
-
-class Server {
-  readonly container: Container;
-  /** The connection to it; undefined when there was none in time. */
-  readonly socket: Promise<number | undefined>;
-  isLost = false;
-  /** While the server of an earlier process of this worker is waited for, which may take a second. */
-  isReturning = false;
-  /** Keepers that have their commands, by their process ids in the sandbox. */
-  readonly keepers = new Set<number>();
-  /** Of the host; the time tells it from a later process with the same number. */
-  #process: { readonly pid: number; readonly startTime: number | undefined } | undefined;
-
-  constructor(container: Container, meetingPlace: string, start: StartServer) {
-    this.container = container;
-    this.socket = this.#open(workerSocket(meetingPlace), start);
-  }
-
-  async #open(path: string, start: StartServer): Promise<number | undefined> {
-    let listener: number | undefined;
-    try {
-      rmSync(path, { force: true });
-      listener = listenForMessages(path);
-      return (await this.#returning(listener)) ?? (await this.#started(listener, start));
-    } catch {
-      return undefined; // The sandbox is gone.
-    } finally {
-      if (listener !== undefined) closeSync(listener);
-      rmSync(path, { force: true });
-    }
-  }
-
-  /** That of an earlier process of this worker, if it is there. */
-  async #returning(listener: number): Promise<number | undefined> {
-    if (idleServersIn(this.container).length === 0) return undefined;
-    this.isReturning = true;
-    const socket = await this.#accepted(listener, { timeoutMs: returnMs, pollMs: returnPollMs });
-    this.isReturning = false;
-    if (socket === undefined) for (const pid of idleServersIn(this.container)) signal(pid, "SIGKILL", this.container.pidNamespace);
-    return socket;
-  }
-
-  async #started(listener: number, start: StartServer): Promise<number | undefined> {
-    return (await start(this.container)) ? this.#accepted(listener, { timeoutMs: patience.steps * patience.stepMs, pollMs: acceptPollMs }) : undefined;
-  }
-
-  async #accepted(listener: number, polling: Parameters<typeof until>[1]): Promise<number | undefined> {
-    let socket: number | undefined;
-    const isAccepted = (): boolean => {
-      for (let next = acceptConnection(listener); next; next = acceptConnection(listener)) {
-        const { fd, pid } = next;
-        if (isIdleServer(this.container, pid)) {
-          this.#process = { pid, startTime: startTimeOf(pid) };
-          socket = fd;
-          return true;
-        }
-        closeSync(fd);
-      }
-      return false;
-    };
-    await until(isAccepted, polling);
-    return socket;
-  }
-
-  /** The host's process id; undefined while it does not run. */
-  get pid(): number | undefined {
-    const { pid, startTime } = this.#process ?? {};
-    return pid !== undefined && startTimeOf(pid) === startTime && pidNamespaceOf(pid) === this.container.pidNamespace ? pid : undefined;
-  }
-
-  close(): void {
-    void this.socket.then((fd) => fd !== undefined && closeSync(fd));
-  }
-}
 
 export class ExecServers {
   readonly #start: StartServer;
@@ -222,23 +130,6 @@ export class ExecServers {
     }
     for (const [id, untilMs] of this.#resting) if (untilMs < performance.now()) this.#resting.delete(id);
   }
-}
-
-/**
- * Whether a process is the server of a sandbox, and not a keeper, or a copy that a command has started: those have parents of
- * their own. Nobody but the sandbox is harmed if it makes a process look like one.
- */
-export function isIdleServer({ initPid }: Pick<Container, "initPid">, pid: number): boolean {
-  if (parentOf(pid) !== initPid || commandLineOf(pid)[0] !== execServerPath) return false;
-  return attempt(() => readFileSync(`/proc/${pid}/comm`, "utf8")) === serverName && isOurProgram(initPid, pid);
-}
-
-const idleServersIn = (container: Container): number[] => childrenOf(container.initPid).filter((pid) => isIdleServer(container, pid));
-
-/** Whether it runs the program that is mounted for it. */
-function isOurProgram(initPid: number, pid: number): boolean {
-  const [mounted, running] = [`/proc/${initPid}/root${execServerPath}`, `/proc/${pid}/exe`].map((path) => attempt(() => statSync(path)));
-  return mounted !== undefined && mounted.ino === running?.ino && mounted.dev === running.dev;
 }
 
 /** Host process ids of a sandbox's server and its keepers. A keeper whose server is gone is a child of the first process. */
