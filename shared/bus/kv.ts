@@ -13,19 +13,18 @@ import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
 const changeAttemptsMax = 20;
 const changePauseMs = 50;
 
-/** How a bucket is made: its entries vanish `ttlMs` after they were written, or never. It is kept on disk, or in memory. */
+/** How a bucket is made: its entries vanish `ttlMs` after they were written, or never. */
 export interface BucketOptions {
   readonly ttlMs?: number;
-  readonly storage?: StorageType;
 }
 
 /**
- * Opens or makes a bucket. What is read from it comes from the server that leads it: in a cluster any copy would answer a
+ * Opens or makes a bucket that is kept on disk. What is read from it comes from the server that leads it: in a cluster any copy would answer a
  * worker's kind of read (`bind`), also one that is behind.
  */
-export async function openBucket(bus: Bus, name: Bucket, { ttlMs, storage = StorageType.File }: BucketOptions = {}): Promise<Kv> {
+export async function openBucket(bus: Bus, name: Bucket, { ttlMs }: BucketOptions = {}): Promise<Kv> {
   const { js, jsm } = await openStorage(bus);
-  const options = { history: 1, storage, max_bytes: bucketBytesMax[name], ...(ttlMs ? { ttl: ttlMs } : {}) };
+  const options = { history: 1, storage: StorageType.File, max_bytes: bucketBytesMax[name], ...(ttlMs ? { ttl: ttlMs } : {}) };
   await new Kvm(js).create(name, options);
   await setBytesMax(jsm, (await jsm.streams.info(bucketStream(name))).config, bucketBytesMax[name]);
   // The library's declared type has less than the class that it returns.
