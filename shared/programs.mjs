@@ -13,6 +13,7 @@ export const programs = /** @type {const} */ ([
   "worker/runtime/filesystem/short-names.ts",
   "worker/store/check.ts",
   "worker/usage/holdings-thread.ts",
+  "systemd/cluster/main.ts",
   "systemd/fleet/joiners.ts",
   "systemd/helper/main.ts",
   "systemd/supervisor/main.ts",

@@ -1,6 +1,7 @@
 /** All commands. */
 import { Command } from "commander";
 import { addAccountCommands } from "./admin/accounts.ts";
+import { addClusterCommands } from "./admin/cluster.ts";
 import { addImageCommands } from "./admin/images.ts";
 import { addKeyCommands } from "./admin/keys.ts";
 import { addMemberCommands } from "./admin/members.ts";
@@ -43,6 +44,7 @@ function addAdmin(all: Command): void {
   addKeyCommands(admin);
   addWorkerCommands(admin);
   addMemberCommands(admin);
+  addClusterCommands(admin);
   addSandboxCommands(admin);
   addImageCommands(admin);
 }
