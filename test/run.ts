@@ -22,7 +22,7 @@ import { toolchainsImage } from "./helpers/toolchains.ts";
 const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
-const testTimeoutMs = 600_000;
+const testTimeoutMs = 900_000;
 const slowestShown = 15;
 const durations = new Map<string, number>();
 const attacks = new Attacks();
