@@ -1,6 +1,7 @@
 /** Starts a gateway: connects, loads accounts, keys and the directory into memory, then listens. */
 import { flushCompileCache } from "node:module";
 import { AuditRecord } from "../shared/bus/audit-record.ts";
+import { watchPulse } from "../shared/bus/pulse.ts";
 import { ConfigError, loadConfig, takeServiceVariables } from "../shared/config.ts";
 import { watchUncaught } from "../shared/util/background.ts";
 import { createLogger } from "../shared/util/log.ts";
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
   shutdown.onStop("audit", () => auditRecord.stop());
   const fleet = await openFleet(base);
   const limits = await openLimits(base, fleet.sandboxes);
+  shutdown.onStop("pulse", await watchPulse(base.bus, base.id, log));
   const accounts = await openAccounts(base);
   const context: GatewayContext = {
     ...base,

@@ -15,6 +15,7 @@ export const programs = /** @type {const} */ ([
   "worker/store/copy.ts",
   "worker/usage/holdings-thread.ts",
   "systemd/backup/backups.ts",
+  "systemd/cluster/main.ts",
   "systemd/fleet/joiners.ts",
   "systemd/helper/main.ts",
   "systemd/supervisor/main.ts",

@@ -111,6 +111,7 @@ export const table = {
   natsCa: text("", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),
   natsHost: text("127.0.0.1", "The address that the product's own NATS server listens on; other machines can only join at one that they reach."),
   natsPort: integer(0, 0, 65535, "Port of the product's own NATS server; 0 takes a free one."),
+  natsClusterPort: integer(4224, 1, 65535, "Port on which the product's own NATS servers talk to each other in a cluster."),
   bootstrapApiKey: text("", "API key of the first account, stored in the file api-key; generated when empty.", true),
   workerId: text("", "Name of this worker in the fleet; generated once and stored when empty."),
   logLevel: choice("info", ["trace", "debug", "info", "warn", "error"] as const, "Least severe log line that is written."),

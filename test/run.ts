@@ -22,7 +22,7 @@ import { toolchainsImage } from "./helpers/toolchains.ts";
 const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
-const testTimeoutMs = 600_000;
+const testTimeoutMs = 900_000;
 /** Causing faults takes as long as there are rounds. */
 const faultsTimeoutMs = 7_200_000;
 /** An emulated machine takes minutes to boot, and one more for much that takes seconds elsewhere. */

@@ -11,10 +11,15 @@ import { SandgateError } from "../shared/errors.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { every } from "../shared/util/background.ts";
 import type { Logger } from "../shared/util/log.ts";
+import { pause } from "../shared/waiting.ts";
 import type { Home } from "./identity.ts";
 import type { StallWatch } from "./stall.ts";
 
 const lookMs = 2_000;
+/** By then, all copies of the storage have what was read to be otherwise, as long as they are connected. */
+const againMs = 250;
+const attemptsBeforeRefusal = 3;
+const confirmAttemptsMax = 8;
 
 /** Who claims an id. */
 export interface Claimant {
@@ -35,17 +40,21 @@ export class Claim {
   readonly #bus: Bus;
   readonly #claimant: Claimant;
   readonly #claimed: WorkerClaim;
+  /** Of the claim as this process has written it last. */
+  #revision: number;
+  #confirming: Promise<void> | undefined;
   #onLost: (why: string) => void = () => {};
   /** How often the connection was lost. */
   #outages = 0;
   /** The doubts that a look has settled. */
   #settled: number;
 
-  private constructor(bus: Bus, bucket: BucketWriter<WorkerClaim>, claimant: Claimant, claimed: WorkerClaim) {
+  private constructor(bus: Bus, bucket: BucketWriter<WorkerClaim>, claimant: Claimant, claimed: WorkerClaim, revision: number) {
     this.#bus = bus;
     this.#bucket = bucket;
     this.#claimant = claimant;
     this.#claimed = claimed;
+    this.#revision = revision;
     this.epoch = claimed.epoch;
     this.#settled = this.#doubts;
     bus.onLost(() => this.#outages++);
@@ -55,29 +64,35 @@ export class Claim {
   static async take(bus: Bus, claimant: Claimant): Promise<Claim> {
     const bucket = await BucketWriter.bind(bus, buckets.workers, checker(WorkerClaim));
     const { workerId } = claimant;
-    for (;;) {
-      const claimed = await bucket.change(workerId, (found) => nextClaim(claimant, found));
-      if (claimed) return new Claim(bus, bucket, claimant, claimed);
-      const first = nextClaim(claimant, undefined);
-      if (await bucket.create(workerId, first)) return new Claim(bus, bucket, claimant, first);
+    for (let attempt = 0; ; attempt++) {
+      if (attempt > 0) await pause(againMs);
+      const found = await bucket.readVersion(workerId);
+      const claimed = attempt < attemptsBeforeRefusal ? possibleClaim(claimant, found?.value) : nextClaim(claimant, found?.value);
+      if (!claimed) continue;
+      const revision = await (found ? bucket.replace(workerId, claimed, found.revision) : bucket.create(workerId, claimed));
+      if (revision !== undefined) return new Claim(bus, bucket, claimant, claimed, revision);
     }
   }
 
   /** Looks at the claim from now on. Returns a function that ends this. @param onLost is told why the id is no longer this process's */
   watch(log: Logger, onLost: (why: string) => void): () => void {
     this.#onLost = onLost;
-    const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#bus.connected && this.#look());
+    const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#watched());
     return () => clearInterval(timer);
   }
 
   /**
-   * Resolves when the id is this process's. Reads the claim only if another process may have taken it unseen: because the
-   * connection was lost, or this process stood still.
+   * Resolves when the id is this process's. Asks only if another process may have taken it unseen: because the connection was
+   * lost, or this process stood still.
    *
-   * @throws {SandgateError} `unavailable` when the claim cannot be read, or is lost.
+   * @throws {SandgateError} `unavailable` when that cannot be known, or the claim is lost.
    */
   async sure(): Promise<void> {
-    while (this.#settled < this.#doubts) await this.#look();
+    while (this.#settled < this.#doubts) await this.#confirmed();
+  }
+
+  async #watched(): Promise<void> {
+    if (this.#bus.connected && (await this.#look()).isFormer) await this.#confirmed();
   }
 
   /** How often another process may have come without this one's knowledge. */
@@ -85,22 +100,59 @@ export class Claim {
     return this.#outages + this.#claimant.stalls.times;
   }
 
-  async #look(): Promise<void> {
-    // What is read says nothing about a doubt that comes meanwhile: the answer may have lain there unread.
+  /** One confirmation at a time, for all who ask. */
+  #confirmed(): Promise<void> {
+    this.#confirming ??= this.#confirm().finally(() => {
+      this.#confirming = undefined;
+    });
+    return this.#confirming;
+  }
+
+  /**
+   * Writes the claim again in place of what this process has written last: only while nobody has taken the id does that succeed.
+   * To read it would not do. In a cluster a copy that is behind may answer, which still has the claim of a process that was replaced.
+   */
+  async #confirm(): Promise<void> {
+    // What is written says nothing about a doubt that comes meanwhile: the answer may have lain there unread.
     const doubts = this.#doubts;
+    for (let attempt = 0; ; attempt++) {
+      const revision = await this.#bucket.replace(this.#claimant.workerId, this.#claimed, this.#revision);
+      if (revision !== undefined) {
+        this.#revision = revision;
+        this.#settled = Math.max(this.#settled, doubts);
+        return;
+      }
+      if (attempt === confirmAttemptsMax) throw new SandgateError("unavailable", "the worker's id is being claimed");
+      if (attempt > 0) await pause(againMs);
+      this.#revision = (await this.#look()).revision;
+    }
+  }
+
+  /** Finds out who has the id, as far as it can be read. @returns the claim that it found, which is this process's or one from before it */
+  async #look(): Promise<{ readonly revision: number; readonly isFormer: boolean }> {
     const { workerId } = this.#claimant;
-    const found = await this.#bucket.read(workerId);
-    const isFormer = found !== undefined && isEarlier(found, this.#claimed);
-    const lost = found && !isFormer ? lossOf(workerId, this.#claimed, found) : undefined;
+    const found = await this.#bucket.readVersion(workerId);
+    // A claim from before this process's is of a copy that is behind, or of a storage that was restored from a backup.
+    const isFormer = found !== undefined && isEarlier(found.value, this.#claimed);
+    const lost = found && !isFormer ? lossOf(workerId, this.#claimed, found.value) : undefined;
     if (lost !== undefined) {
       this.#onLost(lost);
       throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost) });
     }
-    // The storage was restored from a backup: what it says of this machine is older than this process.
-    if (isFormer) await this.#bucket.change(workerId, (now) => (isEarlier(now, this.#claimed) ? this.#claimed : now));
     // The storage has lost it, as it has lost the entries, which are written again as well.
-    if (!found && !(await this.#bucket.create(workerId, this.#claimed))) throw new SandgateError("unavailable", "the worker's id is being claimed");
-    this.#settled = Math.max(this.#settled, doubts);
+    const revision = found?.revision ?? (await this.#bucket.create(workerId, this.#claimed));
+    if (revision === undefined) throw new SandgateError("unavailable", "the worker's id is being claimed");
+    return { revision, isFormer };
+  }
+}
+
+/** What the claim may become; undefined when the id is another's, as far as was read: a copy that is behind may have answered. */
+function possibleClaim(claimant: Claimant, found: WorkerClaim | undefined): WorkerClaim | undefined {
+  try {
+    return nextClaim(claimant, found);
+  } catch (error) {
+    if (error instanceof ClaimRefused) return undefined;
+    throw error;
   }
 }
 

@@ -24,7 +24,8 @@ import { HostUnfit } from "./runtime/host/host.ts";
 import { probeHost } from "./runtime/host/probe.ts";
 import { untilAbandonedEnd } from "./runtime/podman/abandoned.ts";
 import { retryDeletions } from "./sandboxes/deletions.ts";
-import { catchUp, reconcile } from "./sandboxes/reconcile.ts";
+import { keepDirectory } from "./sandboxes/directory.ts";
+import { reconcile } from "./sandboxes/reconcile.ts";
 import { serve } from "./serve.ts";
 import { reconcileSnapshots, thawSources } from "./snapshots/reconcile.ts";
 import { watchSizes } from "./snapshots/sizes.ts";
@@ -51,7 +52,7 @@ async function main(): Promise<void> {
   const context: WorkerContext = { ...ground, ...buses, ...records, ...runtime, ...stored, ...files, ...work, phase };
 
   await takeUp(context);
-  buses.storage.onRestored(() => catchUp(context).then(() => reconcileSnapshots(context)));
+  shutdown.onStop("directory", keepDirectory(context));
   shutdown.onStop("deletions", retryDeletions(context));
   shutdown.onStop("sizes", watchSizes(context));
   await work.usage.start();

@@ -4,10 +4,10 @@ import type { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Clone, CloneBody } from "../../shared/schemas/snapshots.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
-import type { Answer, Call } from "../call.ts";
+import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { type RestoreFor, restore, type SandboxWanted } from "./restore.ts";
-import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
+import { madeBefore, present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
 
 interface Made {
@@ -25,7 +25,7 @@ export async function cloneSandbox(context: GatewayContext, { exchange, by, call
     run: (reservationId) =>
       // Reserves the place first: a snapshot that could not be used would pause the sandbox's processes for nothing.
       withReservation(context, caller, reservationId, () => clone(context, { by, caller, reservationId }, id, snapshot_name, wanted)),
-    recover: (attemptId) => attempted(context, attemptId, wait),
+    recover: (attemptId) => attempted(context, by, attemptId, wait),
     show: ({ sandbox, snapshot }) => {
       exchange.audited = { made: [sandbox.id, snapshot.id] };
       return { sandbox: present(sandbox), snapshot: presentSnapshot(snapshot) };
@@ -66,9 +66,9 @@ async function dropUnused(context: GatewayContext, { by, reservationId }: Restor
 }
 
 /** The result of an earlier attempt, if it is complete. A snapshot alone is kept for `clone` to continue with. */
-async function attempted(context: GatewayContext, attemptId: string, wait: boolean): Promise<Made | undefined> {
+async function attempted(context: GatewayContext, by: By, attemptId: string, wait: boolean): Promise<Made | undefined> {
   const snapshot = await attemptedSnapshot(context, attemptId);
-  const sandbox = await context.sandboxes.settled(attemptId, wait ? context.workers.timeoutOf("restore") : 0);
+  const sandbox = await madeBefore(context, by, attemptId, wait ? "restore" : undefined);
   if (sandbox && !snapshot) throw new SandgateError("conflict", `the clone was made, it is ${sandbox.id}; its snapshot has been deleted since`);
   return sandbox && snapshot && { sandbox, snapshot };
 }

@@ -9,7 +9,7 @@ import type { RestoreBody } from "../../shared/schemas/snapshots.ts";
 import type { Answer, By, Call, Caller } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import { onlyItsOwn } from "../fleet/placement.ts";
-import { present, refuseBadImage, withReservation } from "./sandboxes.ts";
+import { madeBefore, present, refuseBadImage, withReservation } from "./sandboxes.ts";
 
 const bytesPerGB = 1024 ** 3;
 
@@ -44,7 +44,7 @@ export async function restoreSnapshot(context: GatewayContext, { exchange, by, c
       refuseNotReady(snapshot);
       return withReservation(context, caller, reservationId, () => restore(context, { by, caller, reservationId }, snapshot, wanted));
     },
-    recover: (reservationId) => context.sandboxes.settled(reservationId, wait ? context.workers.timeoutOf("restore") : 0),
+    recover: (reservationId) => madeBefore(context, by, reservationId, wait ? "restore" : undefined),
     show: (entry) => {
       exchange.audited = { made: [entry.id] };
       return present(entry);

@@ -70,12 +70,32 @@ export async function createSandbox(context: GatewayContext, call: Call<unknown,
         const call = { ...by, key_id: caller.limitKey, ...wanted, reservation_id, peer: context.peers.peer };
         return context.sandboxes.note(await context.workers.place(call));
       }),
-    recover: (reservationId) => context.sandboxes.settled(reservationId, wanted.wait ? context.workers.timeoutOf("create") : 0),
+    recover: (reservationId) => madeBefore(context, by, reservationId, wanted.wait ? "create" : undefined),
     show: (entry) => {
       exchange.audited = { target: entry.id };
       return present(entry);
     },
   });
+}
+
+/**
+ * The sandbox that an earlier attempt has made. Its worker must know it as well: the directory may still list one that the
+ * worker has given up, because it could not tell anybody of it.
+ *
+ * @param verb the call that makes it, if the answer waits until that is done
+ * @throws {SandgateError} `unavailable` while that cannot be known
+ */
+export async function madeBefore(context: GatewayContext, by: By, reservationId: string, verb?: "create" | "restore"): Promise<SandboxEntry | undefined> {
+  const entry = await context.sandboxes.settled(reservationId, verb ? context.workers.timeoutOf(verb) : 0);
+  if (!entry) return undefined;
+  try {
+    await context.workers.call(context.workers.worker(entry.worker_id), "sessions", { ...by, sandbox_id: entry.id });
+    return entry;
+  } catch (error) {
+    if (!(error instanceof SandgateError) || error.code !== "not_found") throw error;
+    context.sandboxes.noteGone(entry.id);
+    return undefined;
+  }
 }
 
 /** Refuses an invalid image early. The worker checks where it comes from and whether that is allowed. @throws {SandgateError} `unprocessable`. */

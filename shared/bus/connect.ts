@@ -20,13 +20,41 @@ export interface BusAccess {
   readonly storePrefix?: string;
 }
 
+/** A server that answers no ping for two of these is left for another one. */
+const pingMs = 3_000;
+
+/** For one server, before the next one is tried: a machine that is gone answers nothing at all. */
+const dialMs = 10_000;
+const eagerMs = 100;
+const patientMs = 1_000;
+/** So many attempts come quickly one after the other; then nobody is there, or nobody lets this part in. */
+const eagerAttempts = 300;
+const calmMs = 30_000;
+
+/** How long to wait before the next attempt, in milliseconds. */
+function pauses(): () => number {
+  let attempts = 0;
+  let lastMs = 0;
+  return () => {
+    const nowMs = performance.now();
+    if (nowMs - lastMs > calmMs) attempts = 0;
+    lastMs = nowMs;
+    return (attempts++ < eagerAttempts ? eagerMs : patientMs) * (1 + Math.random() / 2);
+  };
+}
+
 const serversOf = (url: string): URL[] => url.split(",").map((item) => new URL(item.trim()));
 
 /** The servers of a URL without what they are logged in to with. @param url as `Bus.connect` has it. */
 export const hostsOf = (url: string): string[] => serversOf(url).map(({ host }) => host);
 
-/** Connects, waits for a server that is not there yet, and connects again for ever. @param url as `Bus.connect` has it. */
-export function openConnection(url: string, name: string, { nkey, inbox, ca }: BusAccess): Promise<NatsConnection> {
+/**
+ * Connects, waits for a server that is not there yet, and connects again for ever.
+ *
+ * @param url as `Bus.connect` has it.
+ * @param isPatient false: a server that does not let it in is the end of it.
+ */
+export function openConnection(url: string, name: string, { nkey, inbox, ca }: BusAccess, isPatient = true): Promise<NatsConnection> {
   const first = serversOf(url)[0];
   return connect({
     servers: hostsOf(url),
@@ -37,10 +65,14 @@ export function openConnection(url: string, name: string, { nkey, inbox, ca }: B
     // Read again at every start only: who changes the certificate starts the parts again.
     ...(ca ? { tls: trusting(readFileSync(ca, "utf8"), first?.hostname) } : {}),
     maxReconnectAttempts: -1,
-    reconnectTimeWait: 100,
-    reconnectJitter: 50,
+    reconnectDelayHandler: pauses(),
+    // A server that does not know this part yet may come to know it, or another one does.
+    ignoreAuthErrorAbort: isPatient,
+    timeout: dialMs,
     waitOnFirstConnect: true,
-    pingInterval: 5_000,
+    // In the order given: the server on the same machine comes first. Those that it tells of come last.
+    noRandomize: true,
+    pingInterval: pingMs,
     maxPingOut: 2,
   });
 }

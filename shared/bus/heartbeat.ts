@@ -36,6 +36,8 @@ export const Presence = Type.Object({
   gone: Type.Optional(Type.Boolean()),
   /** The name of its machine. */
   host: Type.Optional(Type.String()),
+  /** How often its connection to the bus was lost: what was on the way to it or from it is lost as well. */
+  outages: Type.Optional(Count),
   /** Set by gateways, which share out the limits of keys among themselves. */
   gateway: Type.Optional(Type.Literal(true)),
   worker: Type.Optional(

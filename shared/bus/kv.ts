@@ -1,8 +1,9 @@
 /** JetStream key-value buckets: what is stored in them is on disk before a call here resolves. */
-import { JetStreamApiError, jetstreamManager, StorageType } from "@nats-io/jetstream";
+import { JetStreamApiError, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
+import { pause } from "../waiting.ts";
 import { isApiError } from "./failures.ts";
 import { openStorage, setBytesMax } from "./jetstream.ts";
 import { asDefect, decodeJson, encodeJson } from "./messages.ts";
@@ -10,20 +11,24 @@ import type { Bus } from "./nats.ts";
 import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
 
 const changeAttemptsMax = 20;
+const changePauseMs = 50;
 
 /** How a bucket is made: its entries vanish `ttlMs` after they were written, or never. */
 export interface BucketOptions {
   readonly ttlMs?: number;
 }
 
-/** Opens or makes a bucket that is kept on disk. */
+/**
+ * Opens or makes a bucket that is kept on disk. What is read from it comes from the server that leads it: in a cluster any copy would answer a
+ * worker's kind of read (`bind`), also one that is behind.
+ */
 export async function openBucket(bus: Bus, name: Bucket, { ttlMs }: BucketOptions = {}): Promise<Kv> {
   const { js, jsm } = await openStorage(bus);
   const options = { history: 1, storage: StorageType.File, max_bytes: bucketBytesMax[name], ...(ttlMs ? { ttl: ttlMs } : {}) };
-  // The library's declared type has less than the class that it returns.
-  const kv = (await new Kvm(js).create(name, options)) as Kv;
+  await new Kvm(js).create(name, options);
   await setBytesMax(jsm, (await jsm.streams.info(bucketStream(name))).config, bucketBytesMax[name]);
-  return kv;
+  // The library's declared type has less than the class that it returns.
+  return (await new Kvm(js).open(name, { allow_direct: false })) as Kv;
 }
 
 /** A value, and the revision that a change of it must name. */
@@ -48,7 +53,10 @@ export class BucketWriter<T> {
     return new BucketWriter(bus, await openBucket(bus, name, options), check);
   }
 
-  /** Opens a bucket that somebody else makes. */
+  /**
+   * Opens a bucket that somebody else makes, with reads that a worker may do. In a cluster they may be of a copy that is behind:
+   * only a write that names the revision it replaces shows that what was read still holds.
+   */
   static async bind<T>(bus: Bus, name: Bucket, check: Check<T>): Promise<BucketWriter<T>> {
     const { js } = await openStorage(bus);
     return new BucketWriter(bus, (await new Kvm(js).open(name, { allow_direct: true })) as Kv, check);
@@ -80,7 +88,7 @@ export class BucketWriter<T> {
    */
   async forgetDeleted(ageMs: number): Promise<void> {
     await this.bus.whileConnected(async () => {
-      const { streams } = await jetstreamManager(this.bus.connection);
+      const { streams } = (await openStorage(this.bus)).jsm;
       const { config, state } = (await this.kv.status()).streamInfo;
       const marks: number[] = [];
       for await (const entry of await this.kv.history({ headers_only: true })) {
@@ -93,16 +101,16 @@ export class BucketWriter<T> {
     });
   }
 
-  /** Writes an entry that is not there; false when it is there already. */
-  async create(key: string, value: T): Promise<boolean> {
+  /** Writes an entry that is not there. @returns its revision; undefined when it is there already */
+  async create(key: string, value: T): Promise<number | undefined> {
     const record = this.#encoded(value);
-    return (await this.#unlessChanged(() => this.kv.create(key, record))) !== undefined;
+    return this.#unlessChanged(() => this.kv.create(key, record));
   }
 
-  /** Replaces what `revision` names; false when somebody else has changed it since. */
-  async replace(key: string, value: T, revision: number): Promise<boolean> {
+  /** Replaces what `revision` names. @returns the new revision; undefined when somebody else has changed it since */
+  async replace(key: string, value: T, revision: number): Promise<number | undefined> {
     const record = this.#encoded(value);
-    return (await this.#unlessChanged(() => this.kv.update(key, record, revision))) !== undefined;
+    return this.#unlessChanged(() => this.kv.update(key, record, revision));
   }
 
   /**
@@ -111,6 +119,7 @@ export class BucketWriter<T> {
    */
   async change(key: string, change: (value: T) => T): Promise<T | undefined> {
     for (let attempt = 0; attempt < changeAttemptsMax; attempt++) {
+      if (attempt > 0) await pause(changePauseMs * Math.random());
       const found = await this.readVersion(key);
       if (!found) return undefined;
       const value = change(found.value);

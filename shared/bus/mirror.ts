@@ -1,11 +1,12 @@
 /** A JetStream key-value bucket, held whole in memory by a watch, so that reading it touches no network. */
 import type { Bucket as Kv, KvEntry } from "@nats-io/kv";
-import type { QueuedIterator } from "@nats-io/transport-node";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { backoffMs, Condition, retry } from "../waiting.ts";
+import { BucketWatch, positionOf } from "./bucket-watch.ts";
+import { openStorage } from "./jetstream.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
 import { decodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
@@ -24,11 +25,13 @@ export class BucketMirror<T> extends BucketWriter<T> {
   readonly #arrival = new Condition();
   readonly #stopping = new AbortController();
   readonly #checking: NodeJS.Timeout;
-  #watch: QueuedIterator<KvEntry> | undefined;
+  #watch: BucketWatch | undefined;
   /** While a watch begins in place of one that has ended. */
   #following: Promise<void> | undefined;
   /** The last change of the bucket that has arrived here. */
   #revision = 0;
+  /** The stream that it is a revision of. */
+  #created = "";
 
   private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger) {
     super(bus, kv, check);
@@ -131,41 +134,34 @@ export class BucketMirror<T> extends BucketWriter<T> {
   #follow(): Promise<void> {
     return this.bus.whileConnected(async () => {
       this.#watch?.stop();
-      // Asked for before: the last change of all may be one that left nothing for the watch to bring.
-      const lastRevision = await this.#lastRevision();
-      const watch = await this.kv.watch();
-      this.#watch = watch;
-      const ready = Promise.withResolvers<void>();
-      ready.promise.catch(() => {}); // It is waited for below, unless something else fails before.
-      const present = new Set<string>();
-      let isReady = false;
-      const finishInitial = (): void => {
-        if (isReady) return;
-        isReady = true;
-        this.#arrived(lastRevision);
-        for (const key of [...this.#entries.keys()]) if (!present.has(key)) this.#apply(key, undefined);
-        ready.resolve();
-      };
-      const take = async (): Promise<void> => {
-        for await (const entry of watch) {
-          if (watch !== this.#watch) return;
-          if (!isReady) present.add(entry.key);
+      const { created, revision } = await positionOf(this.kv);
+      if (created !== this.#created) this.#revision = 0;
+      // A server that leads no more, and does not know it yet.
+      else if (revision < this.#revision) throw new SandgateError("unavailable", "the storage is behind");
+      this.#created = created;
+      const { jsm } = await openStorage(this.bus);
+      const parts = {
+        ...{ kv: this.kv, jsm, revision },
+        present: (entries: ReadonlyMap<string, KvEntry>, upTo: number) => this.#present(entries, upTo),
+        change: (entry: KvEntry) => {
           this.#take(entry);
           this.#arrived(entry.revision);
-          if (entry.delta === 0) finishInitial();
-        }
+        },
       };
-      inBackground(this.#log, "a bucket is not watched any more", async () => {
-        const error = await take().then(
-          () => new Error("the watch has ended"),
-          (error: unknown) => error,
-        );
-        ready.reject(error);
-        if (watch === this.#watch && isReady) await this.#ended(error);
+      await BucketWatch.begin(parts, (watch) => {
+        this.#watch = watch;
+        inBackground(this.#log, "a bucket is not watched any more", async () => {
+          const error = await watch.ended;
+          if (watch === this.#watch && watch.isReady) await this.#ended(error);
+        });
       });
-      if (await this.#isEmpty()) finishInitial();
-      await ready.promise;
     });
+  }
+
+  #present(entries: ReadonlyMap<string, KvEntry>, revision: number): void {
+    for (const key of [...this.#entries.keys()]) if (!entries.has(key)) this.#apply(key, undefined);
+    for (const entry of entries.values()) this.#take(entry);
+    this.#arrived(revision);
   }
 
   async #ended(err: unknown): Promise<void> {
@@ -174,12 +170,8 @@ export class BucketMirror<T> extends BucketWriter<T> {
     await this.#followAgain();
   }
 
-  async #isEmpty(): Promise<boolean> {
-    return (await this.kv.status()).values === 0;
-  }
-
   async #lastRevision(): Promise<number> {
-    return this.bus.whileConnected(async () => (await this.kv.status()).streamInfo.state.last_seq);
+    return (await this.bus.whileConnected(() => positionOf(this.kv))).revision;
   }
 
   #arrived(revision: number): void {

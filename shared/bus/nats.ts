@@ -33,6 +33,9 @@ export class Bus {
   readonly #lost = new Set<Listener>();
   readonly #restored = new Set<Listener>();
   #connected = true;
+  #hasStorage = true;
+  /** What was told last. */
+  #isUsable = true;
 
   private constructor(connection: NatsConnection, log: Logger, storePrefix: string) {
     this.connection = connection;
@@ -62,7 +65,13 @@ export class Bus {
   }
 
   get connected(): boolean {
-    return this.#connected && !this.connection.isClosed();
+    return this.#isUsable && !this.connection.isClosed();
+  }
+
+  /** Says whether anything can be stored: without that, the connection counts as lost. See `pulse.ts`. */
+  storageIsThere(isThere: boolean): void {
+    this.#hasStorage = isThere;
+    this.#tellChange();
   }
 
   /** Calls back when the connection breaks: what was published since may never arrive. Returns an unsubscriber. */
@@ -201,9 +210,15 @@ export class Bus {
   }
 
   #setConnected(connected: boolean): void {
-    if (connected === this.#connected) return;
     this.#connected = connected;
-    this.#log.warn(connected ? "the message bus is back" : "the connection to the message bus was lost");
-    for (const listener of [...(connected ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
+    this.#tellChange();
+  }
+
+  #tellChange(): void {
+    const isUsable = this.#connected && this.#hasStorage;
+    if (isUsable === this.#isUsable) return;
+    this.#isUsable = isUsable;
+    this.#log.warn(isUsable ? "the message bus is back" : this.#connected ? "the message bus stores nothing" : "the connection to the message bus was lost");
+    for (const listener of [...(isUsable ? this.#restored : this.#lost)]) inBackground(this.#log, "the news of the message bus were not taken", listener);
   }
 }

@@ -32,6 +32,10 @@ const answerWithin = "2h";
 
 /** The account of gateways, of the storage, and of what workers say and hear. */
 export const mainAccount = "SANDGATE";
+/** The account in which the machines with a NATS server keep the list of all machines. Gateways are not in it. */
+export const clusterAccount = "SANDGATE_CLUSTER";
+/** The server's own account, in which machines with a NATS server take one out of the cluster. */
+export const systemAccount = "SANDGATE_SYSTEM";
 /** The account in which a worker asks the storage. */
 export const storeAccount = (workerId: string): string => `STORE_${workerId}`;
 
@@ -40,6 +44,12 @@ export interface WorkerIdentity {
   readonly id: string;
   readonly nkey: string;
   readonly storeNkey: string;
+}
+
+/** The public halves of the identities of a machine with a NATS server, where there are several. */
+export interface NodeIdentity {
+  readonly nkey: string;
+  readonly systemNkey: string;
 }
 
 /** What workers may ask, of gateways alone. */
@@ -104,7 +114,7 @@ const storePermissions = (id: string) => ({
 });
 
 /** The accounts of a server, for its configuration. */
-export function accountsOf(gatewayNkeys: readonly string[], workers: readonly WorkerIdentity[]): Record<string, unknown> {
+export function accountsOf(gatewayNkeys: readonly string[], workers: readonly WorkerIdentity[], nodes: readonly NodeIdentity[] = []): Record<string, unknown> {
   const users = [...gatewayNkeys.map((nkey) => ({ nkey })), ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) }))];
   const sharedBy = new Map<string, string[]>();
   for (const { id } of workers) {
@@ -115,5 +125,11 @@ export function accountsOf(gatewayNkeys: readonly string[], workers: readonly Wo
     const imports = workerStorage(id).map(({ subject, as }) => ({ service: { account: mainAccount, subject }, to: as }));
     return [storeAccount(id), { users: [{ nkey: storeNkey, permissions: storePermissions(id) }], imports }] as const;
   });
-  return { [mainAccount]: { jetstream: "enabled", users, exports }, ...Object.fromEntries(stores) };
+  return {
+    [mainAccount]: { jetstream: "enabled", users, exports },
+    // They are there from the beginning, because a running server makes no other account its own.
+    [clusterAccount]: { jetstream: "enabled", users: nodes.map(({ nkey }) => ({ nkey })) },
+    [systemAccount]: { users: nodes.map(({ systemNkey }) => ({ nkey: systemNkey })) },
+    ...Object.fromEntries(stores),
+  };
 }

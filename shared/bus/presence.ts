@@ -34,7 +34,7 @@ interface Known {
   isAskedFor: boolean;
 }
 
-type Describe = () => Omit<Presence, "peer" | "host">;
+type Describe = () => Omit<Presence, "peer" | "host" | "outages">;
 
 export class PeerWatch {
   readonly peer: string;
@@ -44,12 +44,14 @@ export class PeerWatch {
   readonly #peers = new Map<string, Known>();
   readonly #come = new Set<(presence: Presence) => void>();
   readonly #gone = new Set<(peer: string) => void>();
+  readonly #broken = new Set<(peer: string) => void>();
   readonly #awaited = new Set<{ readonly peer: string; readonly fail: (error: SandgateError) => void }>();
   readonly #host = hostname();
   #timer: NodeJS.Timeout | undefined;
   #checks: NodeJS.Timeout | undefined;
   #checkedAtMs = Date.now();
   #version = 0;
+  #outages = 0;
 
   /** Listens to the beats of others; its own begin with `start`. */
   constructor(bus: Bus, peer: string, log: Logger) {
@@ -60,7 +62,11 @@ export class PeerWatch {
     const heard = subjects.presence(workerOfPeer(peer) === undefined ? ">" : peers.gateway("*"));
     bus.subscribe(heard, ({ subject, data }) => this.#hear(peerOfPresence(subject), data));
     answer(bus, "process", peer, { alive: () => ({}) });
-    bus.onRestored(() => this.#grace());
+    bus.onLost(() => this.#outages++);
+    bus.onRestored(() => {
+      this.#grace();
+      this.beat();
+    });
   }
 
   /** Makes this process known. @param describe what each of its beats says */
@@ -102,7 +108,15 @@ export class PeerWatch {
   }
 
   /**
-   * Waits for something that a peer does, no longer than the peer is there. What it did before it was gone is not known.
+   * Calls back when a peer that stays was away from the bus, which with several servers this process need not have been: what
+   * was on the way between the two may be lost.
+   */
+  onBroken(listener: (peer: string) => void): void {
+    this.#broken.add(listener);
+  }
+
+  /**
+   * Waits for something that a peer does, no longer than the peer is there and connected. What it did before it was gone is not known.
    *
    * @throws {PeerGone} as soon as the peer is known to be gone.
    */
@@ -119,7 +133,7 @@ export class PeerWatch {
 
   /** Tells the others about this process now instead of at the next beat. */
   beat(): void {
-    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, host: this.#host, ...this.#describe?.() });
+    if (this.#timer) this.#bus.tell(subjects.presence(this.peer), { peer: this.peer, host: this.#host, outages: this.#outages, ...this.#describe?.() });
   }
 
   /** Tells the others that this process leaves. */
@@ -141,9 +155,11 @@ export class PeerWatch {
     }
     if (presence.peer === this.peer) return;
     if (presence.gone) return this.#drop(presence.peer);
-    const isNew = !this.#peers.has(presence.peer);
+    const known = this.#peers.get(presence.peer);
+    const isNew = known === undefined;
     if (isNew && this.#isReplaced(presence)) return;
     this.#peers.set(presence.peer, { presence, seenAtMs: Date.now(), isAskedFor: false });
+    if (known && known.presence.outages !== presence.outages) this.#break(presence.peer);
     if (!isNew) return;
     this.#version++;
     this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");
@@ -199,11 +215,22 @@ export class PeerWatch {
     this.#checkedAtMs = now;
   }
 
+  #break(peer: string): void {
+    this.#log.warn({ event: "peer_broken", peer }, "a peer was away from the bus for a moment");
+    this.#fail(peer);
+    for (const listener of this.#broken) inBackground(this.#log, "the outage of a peer was not taken note of", () => listener(peer));
+  }
+
+  /** Nobody waits for the peer any more. */
+  #fail(peer: string): void {
+    for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
+  }
+
   #drop(peer: string): void {
     if (!this.#peers.delete(peer)) return;
     this.#version++;
     this.#log.warn({ event: "peer_gone", peer }, "a peer is gone");
-    for (const awaited of this.#awaited) if (awaited.peer === peer) awaited.fail(new PeerGone());
+    this.#fail(peer);
     for (const listener of this.#gone) inBackground(this.#log, "the loss of a peer was not taken note of", () => listener(peer));
   }
 }

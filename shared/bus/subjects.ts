@@ -66,9 +66,14 @@ export const buckets = {
   snapshots: "sandgate_snapshots",
   sandboxes: "sandgate_sandboxes",
   workers: "sandgate_workers",
+  /** Written again and again by every gateway, to see whether anything can be written at all. */
+  pulse: "sandgate_pulse",
 } as const;
 
-export type Bucket = (typeof buckets)[keyof typeof buckets];
+/** The bucket with the machines of an installation with several NATS servers, in an account of these servers alone. */
+export const memberBucket = "sandgate_members";
+
+export type Bucket = (typeof buckets)[keyof typeof buckets] | typeof memberBucket;
 
 const MiB = 1024 * 1024;
 /**
@@ -85,6 +90,8 @@ export const bucketBytesMax: Readonly<Record<Bucket, number>> = {
   [buckets.snapshots]: 1024 * MiB,
   [buckets.sandboxes]: 512 * MiB,
   [buckets.workers]: 16 * MiB,
+  [buckets.pulse]: 1 * MiB,
+  [memberBucket]: 16 * MiB,
 };
 
 /** Buckets in which each worker writes the entries of what is its own. */

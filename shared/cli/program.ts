@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { addAccountCommands } from "./admin/accounts.ts";
 import { addAuditCommand } from "./admin/audit.ts";
 import { addBackupCommands } from "./admin/backup.ts";
+import { addClusterCommands } from "./admin/cluster.ts";
 import { addImageCommands } from "./admin/images.ts";
 import { addKeyCommands } from "./admin/keys.ts";
 import { addMemberCommands } from "./admin/members.ts";
@@ -48,6 +49,7 @@ function addAdmin(all: Command): void {
   addKeyCommands(admin);
   addWorkerCommands(admin);
   addMemberCommands(admin);
+  addClusterCommands(admin);
   addSandboxCommands(admin);
   addImageCommands(admin);
   addAuditCommand(admin);

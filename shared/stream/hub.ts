@@ -83,6 +83,9 @@ export class StreamHub {
     this.#log = log;
     bus.subscribe(subjects.stream(this.peer, "*"), ({ subject, data }) => this.#dispatch(lastToken(subject), data));
     bus.onLost(() => this.#abort(() => true, busLost()));
+    peers.onBroken((peer) => {
+      this.#abort((end) => end.remotePeer === peer, busLost());
+    });
     peers.onGone((peer) => {
       this.#abort((end) => end.remotePeer === peer, errors.workerLost());
     });

@@ -16,6 +16,7 @@ const prefixes = {
   reservation: "rsv_",
   layer: "layer_",
   home: "home_",
+  nats: "nats_",
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -30,7 +30,7 @@ export interface Place {
   release(): void;
 }
 
-const services = ["sandgate-nats.service", "sandgate-worker.service", "sandgate-gateway@*.service"];
+const services = ["sandgate-nats.service", "sandgate-cluster.service", "sandgate-worker.service", "sandgate-gateway@*.service"];
 
 /** @throws {StartFailure} if there is an installation with data and it is not to be replaced, or one that runs */
 export async function placeFor(dir: string, manifest: Manifest, replace: boolean): Promise<Place> {

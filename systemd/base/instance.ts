@@ -50,6 +50,12 @@ export interface Paths {
   readonly natsMembers: string;
   /** That list as earlier versions had it, of workers only. */
   readonly formerNatsMembers: string;
+  /** Makes this machine's NATS server a node of a cluster; see `systemd/cluster/`. */
+  readonly natsCluster: string;
+  /** The store of the only server of an installation, until a cluster has all of it. */
+  readonly formerNats: string;
+  /** Where the parts on this machine reach a NATS server of the cluster. */
+  readonly natsUrls: string;
   readonly apiKey: string;
 }
 
@@ -94,6 +100,9 @@ export function pathsOf(config: Config): Paths {
     natsConf: join(data, "nats.conf"),
     natsMembers: join(data, "nats-members.json"),
     formerNatsMembers: join(data, "nats-workers.json"),
+    natsCluster: join(data, "supervisor", "nats-cluster.json"),
+    formerNats: join(data, "nats-alone"),
+    natsUrls: join(data, "secrets", "nats-urls"),
     apiKey: operatorKeyFileOf(data),
   };
 }

@@ -1,57 +1,68 @@
-/** Lets other machines into this installation, and shuts them out again: the work of `sandgate-admin join-token` and `members`. */
+/**
+ * Lets other machines into this installation, and shuts them out again: the work of `sandgate-admin join-token`, `members` and
+ * `cluster`.
+ */
 import { existsSync } from "node:fs";
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { basename } from "node:path";
-import { createUser } from "@nats-io/nkeys";
-import { publicNkey } from "../../shared/bus/nkey.ts";
-import type { Joiners } from "../../shared/cli/admin/members.ts";
+import type { ClusterWork } from "../../shared/cli/admin/cluster.ts";
+import { type Joiners, joiningRoles } from "../../shared/cli/admin/members.ts";
 import { type Config, loadConfig, settings } from "../../shared/config.ts";
-import { withPort } from "../../shared/util/host.ts";
-import { newId } from "../../shared/util/ids.ts";
+import { createLogger } from "../../shared/util/log.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
-import { readIfThere } from "../base/write-file.ts";
+import { makeFirstNode, readNode } from "../cluster/identity.ts";
 import { findAccounts } from "../setup/account.ts";
 import { setupLock } from "../supervisor/alone.ts";
-import { secretsOf } from "../supervisor/bus-identities.ts";
-import { apiKeyOf } from "../supervisor/credentials.ts";
 import { waitForLock } from "../supervisor/lock.ts";
 import { packagedCommand, settingsFile, settingsOf } from "../units/places.ts";
-import { type Member, memberRoles, readMembers, writeMembers } from "./members.ts";
-import { admit } from "./reload.ts";
-import { encodeToken, type Token } from "./token.ts";
+import { isAdmitted } from "./admission.ts";
+import { beginList, type Roll, rollOf } from "./roll.ts";
+import { encodeToken, makeToken } from "./token.ts";
 
-const decoder = new TextDecoder();
+/** What a command says, it says itself. */
+const log = createLogger("admin", "silent");
 
 export const joiners: Joiners = {
-  members: () => alone(async ({ paths }) => (await readMembers(paths)).map(({ id, role }) => ({ id, role }))),
+  members: () =>
+    alone(async (_, roll) =>
+      (await roll.members()).map(({ id, role, ...member }) => ({ id, role, ...("machine" in member ? { machine: member.machine } : {}) })),
+    ),
   add: ({ role, address }) =>
-    alone(async (instance) => {
-      if (!memberRoles.includes(role)) throw new StartFailure(`--role must be ${memberRoles.join(" or ")}`);
+    alone(async (instance, roll) => {
+      if (!joiningRoles.includes(role)) throw new StartFailure(`--role must be ${joiningRoles.join(", ")}`);
       refuseLoopback(instance.config);
-      const { member, token } = await makeToken(instance, role, address ?? addressOf(instance.config));
-      await writeMembers(instance.paths, [...(await readMembers(instance.paths)), member]);
-      await admit(instance, token);
+      const list = role === "nats" || role === "all" ? await withNode(instance, roll) : roll;
+      const { member, token } = await makeToken(instance, role, await list.servers(address ?? addressOf(instance.config)), await readNode(instance));
+      await list.put(member);
+      await isAdmitted(instance, token);
       return {
         id: member.id,
         role,
         command: `sudo ${existsSync(packagedCommand) ? basename(packagedCommand) : "systemd/install"} --join ${encodeToken(token)}`,
       };
     }),
-  remove: (id) =>
+  remove: (id) => alone((_, roll) => roll.remove(id)),
+};
+
+export const cluster: ClusterWork = {
+  status: () =>
     alone(async (instance) => {
-      const members = await readMembers(instance.paths);
-      const others = members.filter((member) => member.id !== id);
-      if (others.length === members.length) throw new StartFailure(`${id} is none of this installation's other machines; see: sandgate-admin members`);
-      await writeMembers(instance.paths, others);
-      await admit(instance);
+      const node = await readNode(instance);
+      return node ? (await import("../cluster/status.ts")).statusOf(instance, node, log) : { nodes: [], streams: 0, complete: 0 };
+    }),
+  form: (say) =>
+    alone(async (instance) => {
+      const node = await readNode(instance);
+      if (!node) throw new StartFailure("This is the only machine with a NATS server. Let others join first: sudo sandgate-admin join-token --role all");
+      return (await import("../cluster/form.ts")).formCluster({ instance, node, log, say });
     }),
 };
 
 /** Does something that no other process does meanwhile, nor a set-up. @throws {StartFailure} where there is no NATS server of ours */
-async function alone<T>(work: (instance: Instance) => Promise<T>): Promise<T> {
+async function alone<T>(work: (instance: Instance, roll: Roll) => Promise<T>): Promise<T> {
   if (process.getuid?.() !== 0) throw new StartFailure("Only root can do this; use sudo.");
   process.env.PATH = searchPath;
   const config = loadConfig(await settingsOf());
@@ -61,10 +72,17 @@ async function alone<T>(work: (instance: Instance) => Promise<T>): Promise<T> {
   const instance = instanceOf(config, accounts);
   const lock = await waitForLock(setupLock(instance.paths.supervisor), new AbortController().signal);
   try {
-    return await work(instance);
+    await using roll = await rollOf(instance, log);
+    return await work(instance, roll);
   } finally {
     lock.release();
   }
+}
+
+/** The list as several NATS servers keep it: it begins when the second one is let in. */
+async function withNode(instance: Instance, roll: Roll): Promise<Roll> {
+  if (await readNode(instance)) return roll;
+  return beginList(instance, await makeFirstNode(instance), log);
 }
 
 /** @throws {StartFailure} if no other machine can reach the NATS server */
@@ -83,16 +101,4 @@ function addressOf({ natsHost }: Config): string {
     .find(({ internal, address }) => !internal && (isIPv4(address) || natsHost === "::"));
   if (!found) throw new StartFailure("This machine has no address that others reach. Give one with --address.");
   return found.address;
-}
-
-/** A new member, and what it joins with. Only the latter has its secrets. */
-async function makeToken(instance: Instance, role: Member["role"], address: string): Promise<{ member: Member; token: Token }> {
-  const id = newId(role);
-  const seeds = Array.from({ length: role === "worker" ? 2 : 1 }, () => decoder.decode(createUser().getSeed()));
-  const [nkey = "", storeNkey = ""] = seeds.map(publicNkey);
-  const member: Member = role === "worker" ? { role, id, nkey, storeNkey } : { role, id, nkey };
-  const certificate = (await readIfThere(secretsOf(instance).certificate)) ?? "";
-  const url = `nats://${withPort(address, instance.config.natsPort)}`;
-  const token = { version: 1, role, id, url, certificate, seeds } as const;
-  return { member, token: role === "gateway" ? { ...token, apiKey: await apiKeyOf(instance) } : token };
 }

@@ -1,7 +1,9 @@
 /** What `systemd/install --role` and `--join` choose for a machine: settings, and the files that these name. */
 import { join } from "node:path";
-import { fileVariable, settings } from "../../shared/config.ts";
+import { fileVariable, loadConfig, settings } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
+import { pathsOf } from "../base/instance.ts";
+import { type Node, nodeText } from "../cluster/identity.ts";
 import { settingsDir } from "../units/places.ts";
 import { decodeToken, type Token } from "./token.ts";
 
@@ -10,6 +12,8 @@ export interface Choice {
   /** By the names of their variables. */
   readonly settings: Readonly<Record<string, string>>;
   readonly files: readonly { readonly path: string; readonly text: string; readonly mode: number }[];
+  /** Where the machine is to have a NATS server beside others. */
+  readonly node?: Pick<Node, "id" | "servers">;
 }
 
 /** @throws {StartFailure} if the options cannot be meant */
@@ -21,8 +25,28 @@ export function choiceOf({ role, join: joining }: { readonly role?: string | und
   return choiceFor(token);
 }
 
-function choiceFor({ role, id, url, certificate, seeds, apiKey }: Token): Choice {
-  const file = (name: string): string => join(settingsDir, name);
+const file = (name: string): string => join(settingsDir, name);
+
+/** @throws {StartFailure} if the token lacks something */
+function choiceFor(token: Token): Choice {
+  if (token.role === "nats" || token.role === "all") return nodeChoice(token);
+  return partChoice(token);
+}
+
+/** A machine with a NATS server of its own, beside others. */
+function nodeChoice({ role, id, url, certificate, seeds, authorityKey = "", apiKey }: Token): Choice {
+  const node: Node = { id, authority: { certificate, key: authorityKey }, seeds, servers: url.split(",") };
+  return {
+    settings: { [settings.role.name]: role, ...(apiKey ? { [fileVariable(settings.bootstrapApiKey.name)]: file("api-key") } : {}) },
+    files: [
+      { path: pathsOf(loadConfig({})).natsCluster, text: nodeText(node), mode: 0o600 },
+      ...(apiKey ? [{ path: file("api-key"), text: `${apiKey}\n`, mode: 0o600 }] : []),
+    ],
+    node: { id, servers: node.servers },
+  };
+}
+
+function partChoice({ role, id, url, certificate, seeds, apiKey }: Token): Choice {
   const [ca, nkey, key] = [file("nats.crt"), file("nats.nkey"), file("api-key")];
   return {
     settings: {

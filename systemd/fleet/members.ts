@@ -10,13 +10,39 @@ const Id = Type.String({ pattern: "^[a-zA-Z0-9_-]{1,63}$" });
 /** Public, of a user. */
 const Nkey = Type.String({ pattern: "^U[A-Z2-7]{55}$" });
 
-const Member = Type.Union([
-  Type.Object({ role: Type.Literal("worker"), id: Id, nkey: Nkey, storeNkey: Nkey }),
-  Type.Object({ role: Type.Literal("gateway"), id: Id, nkey: Nkey }),
+/** The machine with a NATS server that it runs on, with which it comes and goes. */
+const machine = Type.Optional(Id);
+const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
+
+/** A machine with a NATS server, where there are several. */
+const NatsMember = Type.Object({
+  role: Type.Literal("nats"),
+  id: Id,
+  nkey: Nkey,
+  systemNkey: Nkey,
+  /** `waiting`: its server does not run. `starting`: it runs, and nobody may use it. `active`: it is a node of the cluster. */
+  state: Type.Enum(["waiting", "starting", "active"] as const),
+  /** Where others reach it: absent until the machine itself has said so. */
+  place: Type.Optional(
+    Type.Object({
+      host: Type.String({ pattern: "^[A-Za-z0-9.:-]{1,253}$" }),
+      port: Port,
+      clusterPort: Port,
+      /** The SHA-256 of the public key of its certificate, in hex: other nodes talk to nobody with another one. */
+      fingerprint: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+    }),
+  ),
+});
+export type NatsMember = Static<typeof NatsMember>;
+
+export const Member = Type.Union([
+  Type.Object({ role: Type.Literal("worker"), id: Id, nkey: Nkey, storeNkey: Nkey, machine }),
+  Type.Object({ role: Type.Literal("gateway"), id: Id, nkey: Nkey, machine }),
+  NatsMember,
 ]);
 export type Member = Static<typeof Member>;
 
-export const memberRoles = ["worker", "gateway"] as const satisfies readonly Member["role"][];
+export const isNats = (member: Member): member is NatsMember => member.role === "nats";
 
 const checkMembers = checker(Type.Array(Member));
 

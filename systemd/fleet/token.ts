@@ -1,20 +1,33 @@
 /** What a machine needs to join a fleet, in one word that can be pasted. It is a secret: who has it can be that member. */
+
+import { createUser } from "@nats-io/nkeys";
 import Type, { type Static } from "typebox";
+import { publicNkey } from "../../shared/bus/nkey.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import { newId } from "../../shared/util/ids.ts";
 import { StartFailure } from "../base/failure.ts";
+import type { Instance } from "../base/instance.ts";
+import { readIfThere } from "../base/write-file.ts";
+import { memberOf, type Node, newNode } from "../cluster/identity.ts";
+import { secretsOf } from "../supervisor/bus-identities.ts";
+import { apiKeyOf } from "../supervisor/credentials.ts";
+import type { Member } from "./members.ts";
 
 const prefix = "sgj_";
 
 const Token = Type.Object({
   version: Type.Literal(1),
-  role: Type.Union([Type.Literal("worker"), Type.Literal("gateway")]),
+  /** What the machine runs. */
+  role: Type.Enum(["worker", "gateway", "nats", "all"] as const),
   id: Type.String(),
-  /** Where the machine reaches the NATS server. */
+  /** Where the machine reaches the NATS server, or several, separated by commas. */
   url: Type.String(),
-  /** By which it knows the server, in PEM. */
+  /** By which it knows the servers, in PEM. */
   certificate: Type.String(),
-  /** Of its nkeys: a worker has two. */
+  /** Of its nkeys: a worker has two, and so has a machine with a NATS server. */
   seeds: Type.Array(Type.String()),
+  /** The key of the authority that signs the certificates of NATS servers; only for machines with one. */
+  authorityKey: Type.Optional(Type.String()),
   /** Of the first account; only for gateways, which may read and write all accounts anyway. */
   apiKey: Type.Optional(Type.String()),
 });
@@ -33,4 +46,30 @@ export function decodeToken(text: string): Token {
   } catch (error) {
     throw new StartFailure("--join takes the whole word that sandgate-admin join-token has printed, and nothing else.", { cause: error });
   }
+}
+
+const decoder = new TextDecoder();
+const newSeed = (): string => decoder.decode(createUser().getSeed());
+
+/**
+ * A new member, and what it joins with. Only the latter has its secrets.
+ *
+ * @param servers where the machine reaches the bus
+ * @param node of this machine, if there are several NATS servers
+ */
+export async function makeToken(instance: Instance, role: Token["role"], servers: readonly string[], node?: Node): Promise<{ member: Member; token: Token }> {
+  const certificate = node?.authority.certificate ?? (await readIfThere(secretsOf(instance).certificate)) ?? "";
+  const common = { version: 1, role, url: servers.join(","), certificate } as const;
+  const withKey = async (token: Token): Promise<Token> => ({ ...token, apiKey: await apiKeyOf(instance) });
+  if (role === "nats" || role === "all") {
+    if (!node) throw new StartFailure("this machine is no node of a cluster");
+    const { id, seeds, authority } = newNode(node.authority, servers);
+    const token: Token = { ...common, id, seeds, authorityKey: authority.key };
+    return { member: memberOf({ id, seeds, authority, servers: [] }, "waiting"), token: role === "all" ? await withKey(token) : token };
+  }
+  const id = newId(role);
+  const seeds = role === "worker" ? [newSeed(), newSeed()] : [newSeed()];
+  const [nkey = "", storeNkey = ""] = seeds.map(publicNkey);
+  const token: Token = { ...common, id, seeds };
+  return role === "worker" ? { member: { role, id, nkey, storeNkey }, token } : { member: { role, id, nkey }, token: await withKey(token) };
 }

@@ -31,6 +31,10 @@ export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
   /** The certificate by which the parts verify the server. Not secret. */
   certificate: join(paths.secrets, "nats.crt"),
   serverKey: join(paths.secrets, "nats.key"),
+  /** In a cluster, that certificate is the authority's, and each server has one of its own. */
+  authorityKey: join(paths.secrets, "nats-authority.key"),
+  nodeCertificate: join(paths.secrets, "nats-node.crt"),
+  nodeKey: join(paths.secrets, "nats-node.key"),
 });
 
 /** The public keys of an identity, whose seeds are in a file that only `owner` can read. */

@@ -14,10 +14,13 @@ const dataFile = join(givenDir, "data");
 
 const onlyRoot = { mode: 0o600 };
 
+/** Where the environment of a service is. */
+export const environmentFile = (service: string): string => join(givenDir, `${service}.env`);
+
 /** Writes the environment of a service; only systemd reads it. @throws {Error} on a value that a file of this kind cannot hold */
 export async function giveEnvironment(service: string, environment: Readonly<Record<string, string>>): Promise<void> {
   const lines = Object.entries(environment).map(([name, value]) => `${name}=${quoted(name, value)}\n`);
-  await replaceFile(join(givenDir, `${service}.env`), lines.join(""), onlyRoot);
+  await replaceFile(environmentFile(service), lines.join(""), onlyRoot);
 }
 
 export const giveHelper = (argv: readonly string[]): Promise<void> => replaceFile(helperFile, JSON.stringify(argv), onlyRoot);

@@ -4,7 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import { describeSettings, loadConfig } from "../../shared/config.ts";
+import { describeSettings, loadConfig, settings } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
 import { until } from "../../shared/waiting.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
@@ -13,11 +13,15 @@ import { run, succeeds } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { type Progress, Terminal } from "../base/terminal.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
+import { readNode } from "../cluster/identity.ts";
+import { addressTowards } from "../fleet/address.ts";
 import { type Choice, choiceOf, refuseAlone, refuseOtherChoice } from "../fleet/joining.ts";
 import { copyProgram } from "../setup/app-directory.ts";
 import { hasSystemd } from "../setup/programs.ts";
+import { makeSupervisorFolder } from "../supervisor/alone.ts";
 import { urlOf } from "../supervisor/banner.ts";
 import { parsePinoLine } from "../supervisor/log-line.ts";
+import { environmentFile } from "./given.ts";
 import {
   commands,
   commandsDir,
@@ -38,7 +42,7 @@ import { removal } from "./removal.ts";
 const readableMode = 0o644;
 const commandMode = 0o755;
 /** The worker runs in a group of its account's, so its unit is not what finds its log. */
-const logs = ["setup", "nats", "worker", "gateway", "helper"].map((part) => `-t sandgate-${part}`).join(" ");
+const logs = ["setup", "nats", "cluster", "worker", "gateway", "helper"].map((part) => `-t sandgate-${part}`).join(" ");
 const unitOf: Readonly<Record<PartName, string>> = {
   nats: "sandgate-nats.service",
   worker: "sandgate-worker.service",
@@ -94,11 +98,13 @@ function fileTask(path: string, text: string, mode: number): Task {
 }
 
 function installation(choice: Choice): Task[] {
+  const folder = pathsOf(loadConfig({})).supervisor;
   const systemctl = (...args: string[]): Promise<unknown> => run(["systemctl", ...args]);
   const units = unitNames().map((name) => fileTask(join(unitsDir, name), readFileSync(join(appDir, "systemd/units", name), "utf8"), readableMode));
   return [
     { title: "Copying the program", object: programDir, isDone: () => appDir === programDir, work: () => copyProgram(programDir) },
     { title: "Making the folder of the settings", object: settingsDir, isDone: () => existsSync(settingsDir), work: () => mkdir(settingsDir, { mode: 0o755 }) },
+    ...(choice.node ? [{ title: "Making the folder", object: folder, isDone: () => existsSync(folder), work: async () => makeSupervisorFolder(folder) }] : []),
     ...choice.files.map(({ path, text, mode }) => fileTask(path, text, mode)),
     // An operator may put secrets there.
     {
@@ -145,7 +151,9 @@ async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }
     clearInterval(shown);
   }
   const config = loadConfig(await settingsOf());
-  const units = Object.entries(unitOf).flatMap(([part, unit]) => (runsHere(config, part as PartName) ? [unit] : []));
+  // A NATS server that is to be a node of a cluster may have to wait for others.
+  const runs = (part: PartName): boolean => runsHere(config, part) && (part !== "nats" || existsSync(environmentFile(part)));
+  const units = Object.entries(unitOf).flatMap(([part, unit]) => (runs(part as PartName) ? [unit] : []));
   // What failed before says nothing about this start.
   await succeeds(["systemctl", "reset-failed", ...units]);
   // Units are ready when their parts say so, which they may never do.
@@ -177,7 +185,16 @@ async function chosen(options: { readonly role?: string; readonly join?: string 
   const present = existsSync(settingsFile) ? await settingsOf() : undefined;
   if (present) refuseOtherChoice(choice, present);
   refuseAlone({ ...choice.settings, ...present });
-  return choice;
+  if (!choice.node) return choice;
+  await refuseOtherNode(choice.node.id);
+  return present ? choice : { ...choice, settings: { ...choice.settings, [settings.natsHost.name]: await addressTowards(choice.node.servers) } };
+}
+
+/** @throws {StartFailure} if the machine is another node already */
+async function refuseOtherNode(id: string): Promise<void> {
+  const known = await readNode({ paths: pathsOf(loadConfig({})) });
+  if (known && known.id !== id)
+    throw new StartFailure(`This machine is ${known.id} already. To make something else of it, remove it first: sudo systemd/install --remove --purge`);
 }
 
 async function tellReady(terminal: Terminal): Promise<void> {
@@ -186,8 +203,11 @@ async function tellReady(terminal: Terminal): Promise<void> {
   const [hasGateway, hasNats] = (["gateway", "nats"] as const).map((part) => runsHere(config, part));
   terminal.line();
   if (hasGateway) terminal.line(`Sandgate runs on ${urlOf(config, config.port)}, and at every boot. API key of the operator: ${key}`);
-  else if (hasNats) terminal.line("The NATS server runs, and at every boot. Let other machines join it: sudo sandgate-admin join-token --help");
-  else terminal.line(`The worker ${config.workerId} runs, and at every boot.`);
+  else if (hasNats && existsSync(environmentFile("nats")))
+    terminal.line("The NATS server runs, and at every boot. Let other machines join it: sudo sandgate-admin join-token --help");
+  else if (!hasNats) terminal.line(`The worker ${config.workerId} runs, and at every boot.`);
+  if (hasNats && !existsSync(environmentFile("nats")))
+    terminal.line("Its NATS server waits to be a node of a cluster. Once all are installed, on the first machine: sudo sandgate-admin cluster form");
   terminal.line(`Settings: ${settingsFile}. Logs: journalctl ${logs}. Services: systemctl status 'sandgate*'.`);
 }
 

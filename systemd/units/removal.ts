@@ -26,7 +26,7 @@ export async function removal(purge: boolean): Promise<Task[]> {
     {
       title: "Stopping the services",
       object: "sandgate.target",
-      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-helper.socket", "sandgate-setup.service"),
+      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-cluster.service", "sandgate-helper.socket", "sandgate-setup.service"),
     },
     {
       title: "Ending all sandboxes",

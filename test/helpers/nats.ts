@@ -24,10 +24,14 @@ export class TestNats {
   readonly #config: string;
   readonly #opened: (() => Promise<void> | void)[] = [];
 
-  constructor(port: number) {
+  /** Where connections of this server go on when it is away. */
+  readonly others: string[] = [];
+
+  /** @param conf its configuration */
+  constructor(port: number, conf = "") {
     this.#dir = mkdtempSync(join(tmpdir(), "sandgate-nats-"));
     this.#config = join(this.#dir, "nats.conf");
-    writeFileSync(this.#config, "");
+    writeFileSync(this.#config, conf);
     this.url = `nats://${host}:${port}`;
     this.server = new TestProcess({
       name: "nats-server",
@@ -47,7 +51,7 @@ export class TestNats {
 
   /** A connection that is closed with the server. */
   async connect(): Promise<Bus> {
-    const bus = await Bus.connect(this.url, "test", quiet);
+    const bus = await Bus.connect([this.url, ...this.others].join(","), "test", quiet);
     this.#opened.push(() => bus.close());
     return bus;
   }
@@ -66,6 +70,43 @@ export class TestNats {
     for (const close of this.#opened.splice(0).reverse()) await close();
     await this.server.kill9();
     rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+/** Several servers that are a cluster, each with a store of its own. */
+export class TestCluster implements AsyncDisposable {
+  readonly servers: readonly TestNats[];
+
+  constructor(servers: readonly TestNats[]) {
+    this.servers = servers;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const server of this.servers) await server[Symbol.asyncDispose]();
+  }
+}
+
+/** Starts three. They may need some seconds to find each other. */
+export async function startCluster(): Promise<TestCluster> {
+  const ports: number[] = [];
+  for (let count = 0; count < 6; count++) ports.push(await testPort());
+  const clusterPorts = ports.slice(3);
+  const routes = clusterPorts.map((port) => `nats://${host}:${port}`);
+  const servers = clusterPorts.map(
+    (port, index) =>
+      new TestNats(
+        ports[index] ?? 0,
+        JSON.stringify({ server_name: `n${index}`, cluster: { name: "test", listen: `${host}:${port}`, routes, no_advertise: true } }),
+      ),
+  );
+  for (const server of servers) server.others.push(...servers.filter((one) => one !== server).map(({ url }) => url));
+  const cluster = new TestCluster(servers);
+  try {
+    await Promise.all(servers.map(({ server }) => server.start()));
+    return cluster;
+  } catch (error) {
+    await cluster[Symbol.asyncDispose]();
+    throw error;
   }
 }
 

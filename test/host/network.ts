@@ -43,7 +43,12 @@ export class Network implements AsyncDisposable {
 
   /** Runs a command on it, as a client on a machine beside the others would. */
   run(...argv: string[]): Promise<string> {
-    return run(["nsenter", "--target", String(this.#holder.pid), "--net", ...argv], { cwd: "/" });
+    return this.runUntil(new AbortController().signal, ...argv);
+  }
+
+  /** The same for a command that is ended when the signal is aborted. */
+  runUntil(signal: AbortSignal, ...argv: string[]): Promise<string> {
+    return run(["nsenter", "--target", String(this.#holder.pid), "--net", ...argv], { cwd: "/", signal });
   }
 
   /** Gives the machine with this process 1 a cable. */

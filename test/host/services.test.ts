@@ -122,7 +122,7 @@ test("gateways that are restarted one after the other lose no call", async (cont
   await machine.shell("systemctl start sandgate-gateway@2.service");
   const key = (await machine.key()).trim();
   let isOver = false;
-  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load.ts"), `${url}/v1/sandboxes/list`, key, String(calls)];
+  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load/gets.ts"), `${url}/v1/sandboxes/list`, key, String(calls)];
   const loaded = machine.onItsNetwork(...load).finally(() => {
     isOver = true;
   });

@@ -49,8 +49,10 @@ export async function sessionAttach(context: WorkerContext, call: Request<"sessi
   return {};
 }
 
+/** @throws {SandgateError} also `unavailable` for a sandbox of which nobody was told that it is there */
 export async function sessions(context: WorkerContext, call: Request<"sessions">): Promise<{ sessions: SessionSummary[] }> {
-  context.sandboxes.owned(call.sandbox_id, call.account_id);
+  const { record } = context.sandboxes.owned(call.sandbox_id, call.account_id);
+  if (!record.acknowledged) throw new SandgateError("unavailable", "the sandbox is still being created");
   return { sessions: context.sessions.ofSandbox(call.sandbox_id) };
 }
 

@@ -21,8 +21,12 @@ interface Parts<T> {
   readonly log: Logger;
 }
 
+/** So long after a write that the bus did not confirm, the entry may still become what was written. */
+const unsureMs = 30_000;
+
 export class OwnEntries<T> {
   readonly #parts: Parts<T>;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(parts: Parts<T>) {
     this.#parts = parts;
@@ -36,13 +40,11 @@ export class OwnEntries<T> {
 
   /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. The same holds for the methods below. */
   async put(id: string, value: T): Promise<void> {
-    await this.#parts.claim.sure();
-    await this.#parts.bucket.put(this.#key(id), value);
+    await this.#write(() => this.#parts.bucket.put(this.#key(id), value));
   }
 
   async delete(id: string): Promise<void> {
-    await this.#parts.claim.sure();
-    await this.#parts.bucket.delete(this.#key(id));
+    await this.#write(() => this.#parts.bucket.delete(this.#key(id)));
   }
 
   read(id: string): Promise<T | undefined> {
@@ -50,8 +52,7 @@ export class OwnEntries<T> {
   }
 
   async change(id: string, change: (value: T) => T): Promise<T | undefined> {
-    await this.#parts.claim.sure();
-    return this.#parts.bucket.change(this.#key(id), change);
+    return this.#write(() => this.#parts.bucket.change(this.#key(id), change));
   }
 
   /** The ids of all entries, and of some that were deleted a while ago. */
@@ -72,6 +73,24 @@ export class OwnEntries<T> {
       if (isKnown(id) || !(await this.read(id)) || isKnown(id)) continue;
       this.#parts.log.warn({ id, bucket: this.#parts.name }, "a directory entry without an object is removed");
       await this.delete(id);
+    }
+  }
+
+  /**
+   * Whether entries may not be what was last said, though the connection was never lost: the servers may have been without a
+   * leader for a while.
+   */
+  get areUnsure(): boolean {
+    return performance.now() - this.#failedAtMs < unsureMs;
+  }
+
+  async #write<R>(write: () => Promise<R>): Promise<R> {
+    await this.#parts.claim.sure();
+    try {
+      return await write();
+    } catch (error) {
+      this.#failedAtMs = performance.now();
+      throw error;
     }
   }
 

@@ -8,11 +8,16 @@ import type { AdminOptions } from "./task.ts";
 /** A machine that has been let in, by what it is called on the bus. */
 interface Member {
   readonly id: string;
-  readonly role: "worker" | "gateway";
+  readonly role: "worker" | "gateway" | "nats";
+  /** The machine with a NATS server that it runs on. */
+  readonly machine?: string;
 }
 
+/** What a machine that joins may run. */
+export const joiningRoles = ["worker", "gateway", "nats", "all"] as const;
+
 interface TokenOptions {
-  readonly role: Member["role"];
+  readonly role: (typeof joiningRoles)[number];
   /** Where the new machine reaches this one. */
   readonly address?: string;
 }
@@ -21,9 +26,9 @@ interface TokenOptions {
 export interface Joiners {
   members(): Promise<Member[]>;
   /** Lets one more machine in. @returns the command to run there */
-  add(options: TokenOptions): Promise<Member & { readonly command: string }>;
-  /** Ends the connections of a member for good. @throws {Error} if there is no such member */
-  remove(id: string): Promise<void>;
+  add(options: TokenOptions): Promise<{ readonly id: string; readonly role: string; readonly command: string }>;
+  /** Ends the connections of a member for good. @returns what it leaves to think of @throws {Error} if there is no such member */
+  remove(id: string): Promise<{ readonly note?: string }>;
 }
 
 /** Part of the start-up scripts, on which nothing in this folder depends otherwise. */
@@ -41,23 +46,23 @@ async function joinToken(options: AdminOptions & TokenOptions): Promise<void> {
 async function list(_: unknown, command: Command): Promise<void> {
   const out = new Output(command.optsWithGlobals<AdminOptions>().json ?? false);
   const data = await (await here()).members();
-  const rows = data.map(({ id, role }) => [id, role]);
-  out.show({ data }, () => out.table(["ID", "ROLE"], rows, "No other machine has been let in."));
+  const rows = data.map(({ id, role, machine }) => [id, role, machine ?? "-"]);
+  out.show({ data }, () => out.table(["ID", "ROLE", "MACHINE"], rows, "No other machine has been let in."));
 }
 
 async function remove(id: string, _: unknown, command: Command): Promise<void> {
   const { json, yes } = command.optsWithGlobals<AdminOptions>();
   if (!yes) await confirm(`Disconnect ${id} for good?`, "--yes");
-  await (await here()).remove(id);
+  const { note } = await (await here()).remove(id);
   const out = new Output(json ?? false);
-  out.show({ id, removed: true }, () => out.text(`${id} is disconnected, and cannot join any more.`));
+  out.show({ id, removed: true, ...(note ? { note } : {}) }, () => out.text(`${id} is disconnected, and cannot join any more.${note ? `\n${note}` : ""}`));
 }
 
 export function addMemberCommands(admin: Command): void {
   admin
     .command("join-token")
     .description("print the command with which another machine joins this one (as root, where the NATS server runs)")
-    .option("--role <role>", "what it runs: worker or gateway", "worker")
+    .option("--role <role>", `what it runs: ${joiningRoles.join(", ")}`, "worker")
     .option("--address <host>", "where it reaches this machine (default: SANDGATE_NATS_HOST, or this machine's first address)")
     .action((_: unknown, command: Command) => joinToken(command.optsWithGlobals()));
   const members = admin.command("members").description("list the other machines that have been let in (as root, where the NATS server runs)").action(list);

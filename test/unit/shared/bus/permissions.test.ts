@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verbsOf } from "../../../../shared/bus/contract/contract.ts";
-import { accountsOf, mainAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
+import { accountsOf, clusterAccount, mainAccount, systemAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
 import {
   auditSubjects,
   bucketStream,
@@ -115,7 +115,7 @@ test("each worker has an account of its own for the storage, into which only its
     string,
     { users: { nkey: string; permissions?: unknown }[]; imports?: { service: { subject: string } }[]; exports?: { service: string; accounts: string[] }[] }
   >;
-  assert.deepEqual(Object.keys(accounts), [mainAccount, "STORE_w1", "STORE_w2"]);
+  assert.deepEqual(Object.keys(accounts), [mainAccount, clusterAccount, systemAccount, "STORE_w1", "STORE_w2"]);
   const main = accounts[mainAccount] ?? assert.fail();
   assert.deepEqual(
     main.users.map(({ nkey, permissions }) => [nkey, permissions !== undefined]),

@@ -35,6 +35,24 @@ test("a gateway's token brings the operator's key, and no name of a worker", () 
   assert.deepEqual(files.at(-1), { path: "/etc/sandgate/api-key", text: "sg_key\n", mode: 0o600 });
 });
 
+test("a token for a machine with a NATS server brings what makes it a node, readable by root alone", () => {
+  const all: Token = { ...worker, role: "all", id: "nats_1", url: "nats://10.0.0.1:4223,nats://10.0.0.2:4223", authorityKey: "KEY", apiKey: "sg_key" };
+  const { settings, files, node } = choiceOf({ join: encodeToken(all) });
+  assert.deepEqual(settings, { SANDGATE_ROLE: "all", SANDGATE_BOOTSTRAP_API_KEY_FILE: "/etc/sandgate/api-key" });
+  assert.deepEqual(
+    files.map(({ path, mode }) => [path, mode]),
+    [
+      ["/var/lib/sandgate/supervisor/nats-cluster.json", 0o600],
+      ["/etc/sandgate/api-key", 0o600],
+    ],
+  );
+  const servers = ["nats://10.0.0.1:4223", "nats://10.0.0.2:4223"];
+  assert.deepEqual(JSON.parse(files[0]?.text ?? ""), { id: "nats_1", authority: { certificate: "PEM\n", key: "KEY" }, seeds: ["SU1", "SU2"], servers });
+  assert.deepEqual(node, { id: "nats_1", servers });
+  const { apiKey: _, ...plain } = all;
+  assert.deepEqual(choiceOf({ join: encodeToken({ ...plain, role: "nats" }) }).settings, { SANDGATE_ROLE: "nats" });
+});
+
 test("options that cannot be meant are refused", () => {
   assert.throws(() => choiceOf({ role: "queen" }), /all, nats, gateway, worker/);
   assert.throws(() => choiceOf({ role: "gateway", join: encodeToken(worker) }), /for a worker/);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig } from "../../../../shared/config.ts";
 import { appDir } from "../../../../shared/programs.mjs";
-import { type Account, instanceOf } from "../../../../systemd/base/instance.ts";
+import { type Account, instanceOf, pathsOf } from "../../../../systemd/base/instance.ts";
 import { directoriesOf } from "../../../../systemd/setup/directories.ts";
 import { nodeCommand } from "../../../../systemd/supervisor/node-parts.ts";
 import { helperSocket } from "../../../../systemd/units/given.ts";
@@ -30,7 +30,9 @@ test("they name the same accounts and places", () => {
   assert.deepEqual([fieldOf("sandgate-helper.socket", "ListenStream"), fieldOf("sandgate-helper.socket", "SocketUser")], [helperSocket, user]);
   const writable = ["gateway@", "nats"].map((part) => fieldOf(`sandgate-${part}.service`, "ReadWritePaths"));
   assert.deepEqual(writable, [join(dataDir, "gateway"), join(dataDir, "nats")]);
-  assert.equal(unitNames().length, 8);
+  assert.match(fieldOf("sandgate-cluster.service", "ReadWritePaths"), new RegExp(`^${dataDir} `));
+  assert.equal(fieldOf("sandgate-cluster.service", "ConditionPathExists"), pathsOf(loadConfig({})).natsCluster);
+  assert.equal(unitNames().length, 9);
 });
 
 test("the accounts and folders that systemd is told of are those of the set-up", async () => {

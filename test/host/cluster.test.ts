@@ -1,0 +1,195 @@
+/** An installation with three NATS servers, under load while they are killed, stopped and cut off. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { appDir } from "../../shared/programs.mjs";
+import { atEnd, fixture } from "../helpers/fixture.ts";
+import { until } from "../helpers/until.ts";
+import { Client } from "./client.ts";
+import { Machine, programDir, volumeDir } from "./machine.ts";
+import { Network } from "./network.ts";
+
+const network = await fixture(Network.start());
+const machines = await Promise.all(["one", "two", "three"].map((name, index) => fixture(Machine.start(name, { network, number: index + 1 }))));
+const [one, two, three] = machines as [Machine, Machine, Machine];
+const scratch = mkdtempSync(join(tmpdir(), "sandgate-cluster-"));
+atEnd(() => rmSync(scratch, { recursive: true, force: true }));
+
+const key = async (): Promise<string> => (await one.run("cat", "/var/lib/sandgate/api-key")).trim();
+const url = (number: number): string => `http://${Network.address(number)}:8080`;
+const urls = machines.map((_, index) => url(index + 1));
+const client = (number: number): Client => new Client((...argv) => network.run(...argv), url(number), key);
+const settings = [
+  `SANDGATE_VOLUME=${volumeDir}`,
+  "SANDGATE_HOST=0.0.0.0",
+  "SANDGATE_KEYS_PER_ACCOUNT=1000",
+  "SANDGATE_AUTH_FAILURES_PER_ADDRESS=100000",
+  "SANDGATE_POOL_SIZE=0",
+];
+
+interface Status {
+  readonly nodes: readonly { readonly id: string; readonly host: string; readonly state: string; readonly copies: number; readonly current: number }[];
+  readonly streams: number;
+  readonly complete: number;
+}
+const status = async (machine = one): Promise<Status> => JSON.parse(await machine.run("sandgate-admin", "cluster", "--json")) as Status;
+const isWhole = async (machine = one): Promise<boolean> => {
+  const { streams, complete } = await status(machine);
+  return streams > 0 && complete === streams;
+};
+const answer = async (number: number, path: string): Promise<{ status: string; head: string }> => {
+  const head = await network.run("curl", "-sS", "--max-time", "60", "-o", "/dev/null", "-D", "-", "-H", `x-api-key: ${await key()}`, `${url(number)}${path}`);
+  return { status: head.split(" ")[1] ?? "", head };
+};
+const isReady = (number: number): Promise<boolean> => answer(number, "/readyz").then(({ status }) => status === "200");
+/** What a machine has complained of last, for the message of a failure. */
+const complaints = (machine: Machine): Promise<string> =>
+  machine.shell(
+    'curl -sS http://127.0.0.1:8080/readyz; for part in gateway worker cluster nats; do journalctl -t sandgate-$part -o cat --no-pager -n 400 | grep -E \'"level":"(warn|error|fatal)|WRN|ERR\' | tail -n 12 | cut -c 1-400; done',
+  );
+/** Waits, and says what the machine has complained of when that was in vain. */
+async function untilOn(machine: Machine, what: string, ask: () => Promise<boolean>): Promise<void> {
+  await until(what, ask, 180_000).catch(async (error: Error) => {
+    throw new Error(`${error.message}\n${await complaints(machine)}`);
+  });
+}
+const mainPid = async (machine: Machine): Promise<string> =>
+  (await machine.run("systemctl", "show", "--property=MainPID", "--value", "sandgate-nats.service")).trim();
+
+/** On one machine, from before there was a cluster. */
+let kept = "";
+
+test("a machine joins with a NATS server of its own, which waits until there are three", async () => {
+  await one.install([], [...settings, `SANDGATE_NATS_HOST=${Network.address(1)}`]);
+  kept = await client(1).create();
+  await client(1).output(kept, "echo kept > /root/kept");
+  await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /Let others join first/);
+  for (const machine of [two, three]) {
+    const token = (await one.run("sandgate-admin", "join-token", "--role", "all")).trim().split(" ").at(-1) ?? "";
+    assert.match(await machine.install(["--join", token], settings), /waits to be a node of a cluster/);
+    if (machine === two) await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /A cluster takes 3 NATS servers, and there are 2/);
+  }
+  for (const number of [2, 3])
+    await until(`gateway ${number} serves what is elsewhere`, async () => (await client(number).output(kept, "cat /root/kept")) === "kept\n");
+});
+
+test("three servers become a cluster, which has all that one of them stored, in three copies", async () => {
+  await one.run("sandgate-admin", "cluster", "form", "--yes");
+  await until("all copies", () => isWhole(), 60_000);
+  const { nodes } = await status();
+  assert.deepEqual(
+    nodes.map(({ host, state }) => [host, state]).sort(),
+    [1, 2, 3].map((number) => [Network.address(number), "active"]),
+  );
+  for (const number of [1, 2, 3]) await until(`gateway ${number}`, async () => (await client(number).output(kept, "cat /root/kept")) === "kept\n", 60_000);
+  await one.run("sandgate-admin", "cluster", "form", "--yes");
+  assert.equal(await one.shell("ls -d /var/lib/sandgate/nats-alone 2> /dev/null || true"), "");
+});
+
+test("at every node, the credentials of a worker are good for its own alone, and those of a gateway not for the list of machines", async () => {
+  const { data } = await client(1).call<{ data: { id: string }[] }>("/v1/admin/workers");
+  const file = (await two.shell("ls /var/lib/sandgate/secrets/worker-*.nk")).trim();
+  const id = /worker-(.+)\.nk$/.exec(file)?.[1] ?? "";
+  const other = data.map((worker) => worker.id).find((one) => one !== id);
+  const ca = join(scratch, "ca.crt");
+  writeFileSync(ca, await one.run("cat", "/var/lib/sandgate/secrets/nats.crt"));
+  const nkeys = (await two.run("cat", file)).trim().split("\n");
+  const gateway = (await two.run("cat", "/var/lib/sandgate/secrets/gateway.nk")).trim();
+  for (const number of [1, 2, 3]) {
+    const given = join(scratch, "given.json");
+    writeFileSync(given, JSON.stringify({ url: `nats://${Network.address(number)}:4223`, ca, id, nkeys, other, gateway }), { mode: 0o600 });
+    const program = ["sh", "-c", '"$0" "$1" < "$2"', join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load/hostile.ts"), given];
+    const { breaches, heard, allowed, tried } = JSON.parse(await network.run(...program)) as {
+      breaches: string[];
+      heard: string[];
+      allowed: boolean;
+      tried: number;
+    };
+    assert.deepEqual({ breaches, heard, allowed }, { breaches: [], heard: [], allowed: true });
+    assert.ok(tried > 50);
+  }
+});
+
+/** What happens to the servers; each resolves when all is as it was. */
+const disasters: Readonly<Record<string, () => Promise<void>>> = {
+  "one is killed": async () => {
+    await two.run("kill", "-9", await mainPid(two));
+  },
+  "one stands still": async () => {
+    const pid = await mainPid(three);
+    await three.run("kill", "-STOP", pid);
+    await sleep(20_000);
+    await three.run("kill", "-CONT", pid);
+  },
+  "a machine is cut off": async () => {
+    await network.cable(3, "down");
+    await sleep(30_000);
+    await network.cable(3, "up");
+  },
+  "the one that the parts of the first machine use is stopped": async () => {
+    await one.run("systemctl", "stop", "sandgate-nats.service");
+    await sleep(10_000);
+    await one.run("systemctl", "start", "sandgate-nats.service");
+  },
+  "all are stopped": async () => {
+    await Promise.all(machines.map((machine) => machine.run("systemctl", "stop", "sandgate-nats.service")));
+    for (const number of [1, 2, 3]) {
+      const { status, head } = await answer(number, `/v1/sandboxes/${kept}/status`);
+      assert.equal(status, "503");
+      assert.match(head, /^retry-after: \d/im);
+      assert.equal((await answer(number, "/readyz")).status, "503");
+    }
+    await Promise.all(machines.map((machine) => machine.run("systemctl", "start", "sandgate-nats.service")));
+  },
+};
+
+test("nothing that clients were told turns out to be false, and everything comes back by itself", { timeout: 1_500_000 }, async (context) => {
+  const stop = join(scratch, "stop");
+  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/cluster-load.ts"), await key(), stop, ...urls];
+  for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1}`, () => isReady(index + 1));
+  const ending = new AbortController();
+  atEnd(() => ending.abort());
+  const loaded = network.runUntil(ending.signal, ...load);
+  loaded.catch(() => {});
+  await sleep(10_000);
+  for (const [what, happen] of Object.entries(disasters)) {
+    await happen();
+    const startedMs = performance.now();
+    for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1} after ${what}`, () => isReady(index + 1));
+    await untilOn(two, `all copies after ${what}`, () => isWhole(two));
+    context.diagnostic(`${what}: whole again after ${Math.round(performance.now() - startedMs)} ms`);
+    await sleep(5_000);
+  }
+  writeFileSync(stop, "");
+  const report = JSON.parse((await loaded).trim().split("\n").at(-1) ?? "") as { counts: Record<string, number>; faults: string[] };
+  context.diagnostic(JSON.stringify(report.counts));
+  assert.deepEqual(report.faults, []);
+  assert.ok((report.counts["201"] ?? 0) >= 20, "there was load");
+  assert.equal(await client(2).output(kept, "cat /root/kept"), "kept\n");
+});
+
+test("a machine that is gone for good is replaced by another, and is not let in any more", async () => {
+  const [lost] = (await status()).nodes.filter(({ host }) => host === Network.address(3));
+  assert.ok(lost);
+  await assert.rejects(three.run("sandgate-admin", "members", "rm", "--yes", lost.id), /the machine itself/);
+  await network.cable(3, "down");
+  // The others may have to find another leader first.
+  const said = await until("it is removed", () => two.run("sandgate-admin", "members", "rm", "--yes", lost.id), 120_000);
+  assert.match(said, /Only 2 NATS servers are left/);
+  await until("two nodes", async () => (await status()).nodes.length === 2);
+  assert.doesNotMatch(await one.run("sandgate-admin", "members"), new RegExp(lost.id));
+  // With its keys, its server does not get in, and neither do its parts.
+  await network.cable(3, "up");
+  await sleep(15_000);
+  assert.equal(await isReady(3).catch(() => false), false);
+  assert.equal((await status(two)).nodes.length, 2);
+  await three.run(`${programDir}/systemd/install`, "--remove", "--purge");
+  const token = (await two.run("sandgate-admin", "join-token", "--role", "all")).trim().split(" ").at(-1) ?? "";
+  await three.install(["--join", token], settings);
+  await untilOn(two, "all copies on three nodes again", async () => (await status(two)).nodes.length === 3 && (await isWhole(two)));
+  await untilOn(three, "the new gateway", () => isReady(3));
+  assert.equal(await client(3).output(kept, "cat /root/kept"), "kept\n");
+});
