@@ -97,6 +97,11 @@ test("a sandbox has a group below its account's service manager, with the limits
   neighbour = await make({ memory: 256, cpus: 2 });
   assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
   assert.deepEqual(await asked(neighbour), expected(256, 2));
+  assert.equal(
+    await machine.run("find", "/sys/fs/cgroup/user.slice", "-name", "sandgate-*"),
+    "",
+    "groups of the worker's own, which it tries to make and cannot",
+  );
   assert.match(greedy.group, new RegExp(`/user@${await machine.run("id", "-u", "sandgate")}\\.service/`));
 });
 

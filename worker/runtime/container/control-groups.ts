@@ -107,15 +107,15 @@ export class ControlGroups {
   }
 }
 
-/** Whether a group can be made, limited and removed in these hierarchies. */
+/** Whether a group can be made, limited and removed in these hierarchies. What is not used is not left there. */
 function works({ version, folders }: GroupFolders): boolean {
   const name = `probe-${process.pid}`;
-  const made = attempt(() => {
-    make(version, folders, name, probed);
-    for (const dir of distinctFolders(folders)) rmdirSync(join(dir, name));
-    return true;
-  });
-  return made ?? false;
+  const found = distinctFolders(folders);
+  const absent = found.filter((dir) => !existsSync(dir));
+  const isLimited = attempt(() => make(version, folders, name, probed)) !== undefined;
+  const isRemoved = found.map((dir) => attempt(() => rmdirSync(join(dir, name)) ?? true)).every(Boolean);
+  for (const dir of absent) removeIfEmpty(dir);
+  return isLimited && isRemoved;
 }
 
 function make(version: GroupFolders["version"], folders: GroupFolders["folders"], name: string, limits: GroupLimits): SandboxGroup {
