@@ -1,5 +1,5 @@
 /** Copies of whole JetStream streams, as `nats stream backup` makes them: consistent while the stream is in use. */
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import type { NatsConnection, Subscription } from "@nats-io/transport-node";
 import { newId } from "../util/ids.ts";
 import { within } from "../waiting.ts";
 import { storeCalls, subjects } from "./subjects.ts";
@@ -11,7 +11,7 @@ const silenceMs = 60_000;
 
 /** What the server says of a copied stream, and wants to hear when it makes the stream again. */
 export interface StreamShape {
-  readonly config: { readonly name: string; readonly max_bytes: number };
+  readonly config: { readonly name: string; readonly max_bytes: number; readonly num_replicas?: number };
   readonly state: { readonly messages: number; readonly bytes: number; readonly last_seq: number };
 }
 
@@ -25,37 +25,49 @@ export class CopyFailed extends Error {
   override name = "CopyFailed";
 }
 
+/** A copy while it is made. */
+export interface StreamCopy {
+  readonly shape: StreamShape;
+  /** To be read once and to its end, or until the reader has had enough; may throw `CopyFailed`. */
+  readonly pieces: AsyncIterable<Uint8Array>;
+}
+
 /**
- * Copies a stream. The server sends no more than the taker has taken.
+ * Begins to copy a stream. The server sends little more than was read.
  *
- * @param take receives the pieces in their order; a piece is acknowledged when this resolves
  * @returns undefined if there is no such stream
- * @throws {CopyFailed}; whatever `take` throws
+ * @throws {CopyFailed}
  */
-export async function copyStream(connection: NatsConnection, stream: string, take: (piece: Uint8Array) => Promise<void>): Promise<StreamShape | undefined> {
+export async function copyStream(connection: NatsConnection, stream: string): Promise<StreamCopy | undefined> {
   const deliver_subject = `${subjects.inbox("copy")}.${newId("stream")}`;
   const pieces = connection.subscribe(deliver_subject);
+  let copy: StreamCopy | undefined;
   try {
     const { config, state, error } = await ask(connection, storeCalls.snapshot(stream), { deliver_subject, no_consumers: true, chunk_size: chunkBytes });
     if (error?.code === 404) return undefined;
     if (error || !config || !state) throw new CopyFailed(`${stream} cannot be copied: ${error?.description ?? "the server says nothing of it"}`);
-    await takeAll(pieces[Symbol.asyncIterator](), stream, take);
-    return { config, state };
+    copy = { shape: { config, state }, pieces: piecesOf(pieces, stream) };
+    return copy;
   } finally {
-    pieces.unsubscribe();
+    if (!copy) pieces.unsubscribe();
   }
 }
 
-async function takeAll(pieces: AsyncIterator<Msg>, stream: string, take: (piece: Uint8Array) => Promise<void>): Promise<void> {
-  for (;;) {
-    const next = await within(pieces.next(), silenceMs);
-    if (!next || next.done) throw new CopyFailed(`${stream} was copied in part only: ${next ? "the connection ended" : "the server fell silent"}`);
-    const { data, headers } = next.value;
-    // The last one is empty. It has a status if the server gave up.
-    if (data.length === 0 && headers && headers.code >= 400) throw new CopyFailed(`${stream} was copied in part only: ${headers.description}`);
-    if (data.length === 0) return;
-    await take(data);
-    next.value.respond();
+async function* piecesOf(sent: Subscription, stream: string): AsyncGenerator<Uint8Array> {
+  const pieces = sent[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await within(pieces.next(), silenceMs);
+      if (!next || next.done) throw new CopyFailed(`${stream} was copied in part only: ${next ? "the connection ended" : "the server fell silent"}`);
+      const { data, headers } = next.value;
+      // The last one is empty. It has a status if the server gave up.
+      if (data.length === 0 && headers && headers.code >= 400) throw new CopyFailed(`${stream} was copied in part only: ${headers.description}`);
+      if (data.length === 0) return;
+      yield data;
+      next.value.respond();
+    }
+  } finally {
+    sent.unsubscribe();
   }
 }
 

@@ -7,6 +7,7 @@ import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { onAbort } from "../../shared/abort.ts";
 import { SnapshotEntry } from "../../shared/bus/entries.ts";
+import { isApiError } from "../../shared/bus/failures.ts";
 import { copyStream } from "../../shared/bus/stream-copies.ts";
 import { buckets, layerSubjects } from "../../shared/bus/subjects.ts";
 import type { BackupResult } from "../../shared/cli/admin/backup.ts";
@@ -16,13 +17,15 @@ import { StartFailure } from "../base/failure.ts";
 import { type Instance, runsHere } from "../base/instance.ts";
 import type { Progress, Terminal } from "../base/terminal.ts";
 import { readIfThere } from "../base/write-file.ts";
-import { workerIdOf } from "../supervisor/bus-identities.ts";
+import { connectAs } from "../supervisor/bus-connection.ts";
+import { secretsOf, workerIdOf } from "../supervisor/bus-identities.ts";
 import { tryLock } from "../supervisor/lock.ts";
 import { natsVersion } from "../supervisor/nats-version.ts";
 import { settingsDir } from "../units/places.ts";
 import { installationHere, natsOf, programVersion } from "./here.ts";
-import { connectTo, keptFiles, recordsDir, recordsName, settingsPrefix, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
+import { keptFiles, recordsDir, recordsName, settingsPrefix, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
 import { formatVersion } from "./manifest.ts";
+import { authorityKey, refuseWaiting } from "./nodes.ts";
 import { Target } from "./target.ts";
 import { copiedRecords } from "./workers-files.ts";
 
@@ -43,10 +46,11 @@ interface Source {
  */
 export async function backup(dir: string, terminal: Terminal, signal: AbortSignal): Promise<BackupResult> {
   const { instance, isServices } = await installationHere();
+  await refuseWaiting(instance);
   const url = await natsOf(instance);
   const lock = await tryLock(join(instance.paths.supervisor, "backup.lock"));
   if (!lock) throw new StartFailure("Another backup of this installation is being made; wait for it.");
-  const connection = await connectTo(instance, url).catch((error: unknown) => {
+  const connection = await connectAs("backup", instance, url).catch((error: unknown) => {
     lock.release();
     throw error;
   });
@@ -56,7 +60,8 @@ export async function backup(dir: string, terminal: Terminal, signal: AbortSigna
     const source = { instance, isServices, connection, workerId: await workerHere(instance) };
     const target = await Target.make(dir, await archiveBytes(connection), signal);
     try {
-      return await terminal.task("Backing up", instance.paths.data, (progress) => fill(target, source, progress));
+      const result = await terminal.task("Backing up", instance.paths.data, (progress) => fill(target, source, progress));
+      return result;
     } catch (error) {
       await target.discard();
       throw error;
@@ -86,8 +91,10 @@ async function fill(target: Target, source: Source, progress: Progress): Promise
 }
 
 async function addFiles(target: Target, { instance, isServices, workerId }: Source): Promise<void> {
+  const { serverKey } = secretsOf(instance);
   for (const { name, path, isWorkers } of keptFiles(instance, workerId)) {
-    const content = isWorkers ? await readAsAccount(instance.account, path, homeBytesMax) : await readIfThere(path);
+    const found = isWorkers ? await readAsAccount(instance.account, path, homeBytesMax) : await readIfThere(path);
+    const content = found ?? (path === serverKey ? await authorityKey(instance) : undefined);
     if (content) await target.add(name, [Buffer.from(content)]);
   }
   if (!isServices) return;
@@ -101,14 +108,15 @@ async function addFiles(target: Target, { instance, isServices, workerId }: Sour
 async function addStream(target: Target, connection: NatsConnection, stream: string, say: (what: string) => void): Promise<void> {
   const { shape, content } = streamFiles(stream);
   say(stream);
+  const copy = await copyStream(connection, stream);
+  if (!copy) throw new StartFailure(`The NATS server has no ${stream}: is this the installation's, and has a gateway been started?`);
   const entry = await target.begin(content);
-  const copied = await copyStream(connection, stream, async (piece) => {
+  for await (const piece of copy.pieces) {
     await entry.write(piece);
     say(stream);
-  });
-  if (!copied) throw new StartFailure(`The NATS server has no ${stream}: is this the installation's, and has a gateway been started?`);
+  }
   await entry.end();
-  await target.add(shape, [Buffer.from(JSON.stringify(copied))]);
+  await target.add(shape, [Buffer.from(JSON.stringify(copy.shape))]);
 }
 
 /** The worker whose records are on this machine. */
@@ -117,10 +125,15 @@ async function workerHere(instance: Instance): Promise<string | undefined> {
   return isStarted ? workerIdOf(instance) : undefined;
 }
 
-/** What cannot be made smaller: all else is little. */
+/** What cannot be made smaller: all else is little. @throws {StartFailure} while nothing can be read */
 async function archiveBytes(connection: NatsConnection): Promise<number> {
-  const { streams } = await jetstreamManager(connection);
-  return (await streams.info(layerSubjects.stream)).state.bytes;
+  try {
+    const { streams } = await jetstreamManager(connection);
+    return (await streams.info(layerSubjects.stream)).state.bytes;
+  } catch (cause) {
+    if (isApiError(cause, "noStream")) return 0;
+    throw new StartFailure("The NATS server cannot be asked for what it stores; of several, a majority must run. See: journalctl -t sandgate-nats", { cause });
+  }
 }
 
 const checkEntry = checker(SnapshotEntry);

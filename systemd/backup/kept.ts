@@ -1,13 +1,8 @@
 /** What of an installation is in a backup, by the names that it has there. Nothing else is ever restored. */
 import { basename, join, relative } from "node:path";
-import type { NatsConnection } from "@nats-io/transport-node";
-import { openConnection } from "../../shared/bus/connect.ts";
-import { auditSubjects, type Bucket, bucketStream, buckets, layerSubjects, peers, subjects } from "../../shared/bus/subjects.ts";
+import { auditSubjects, type Bucket, bucketStream, buckets, layerSubjects } from "../../shared/bus/subjects.ts";
 import { settingsFileIn } from "../../shared/settings-file.ts";
-import { within } from "../../shared/waiting.ts";
-import { StartFailure } from "../base/failure.ts";
 import type { Instance, PartName } from "../base/instance.ts";
-import { readIfThere } from "../base/write-file.ts";
 import { secretsOf } from "../supervisor/bus-identities.ts";
 
 /** A small file. */
@@ -20,8 +15,8 @@ export interface KeptFile {
   readonly isWorkers?: true;
 }
 
-/** Browsers have to log in again: a log-out since the backup would be undone otherwise. */
-const leftOut: readonly Bucket[] = [buckets.sessions];
+/** Browsers have to log in again: a log-out since the backup would be undone otherwise. What gateways write in order to see whether they can is nothing. */
+const leftOut: readonly Bucket[] = [buckets.sessions, buckets.pulse];
 /** The directory, which is copied before the records of the worker: what is in it must be in those as well. */
 const first: readonly Bucket[] = [buckets.sandboxes, buckets.snapshots];
 
@@ -41,6 +36,8 @@ export const streamFiles = (stream: string) => ({ shape: `streams/${stream}.json
 export const recordsName = "data/worker/lmdb/data.mdb";
 /** The folder of the records. */
 export const recordsDir = ({ paths }: Pick<Instance, "paths">): string => join(paths.data, "worker", "lmdb");
+/** The list of other machines. */
+export const membersName = "data/nats-members.json";
 export const homeName = "data/worker/worker-home";
 /** Those of `npm start`, where it has any in its data directory. */
 export const settingsName = "data/sandgate.env";
@@ -66,17 +63,4 @@ export function keptFiles(instance: Instance, workerId: string | undefined): Kep
     named(secrets.serverKey, { reader: "nats" }),
     ...(workerId ? ofWorker(workerId) : []),
   ];
-}
-
-const connectMs = 10_000;
-
-/** A connection to a server of ours, as one of the gateways. @throws {StartFailure} if it does not answer */
-export async function connectTo(instance: Instance, url: string): Promise<NatsConnection> {
-  const { gateway, certificate } = secretsOf(instance);
-  const nkey = (await readIfThere(gateway))?.trim() ?? "";
-  const opening = openConnection(url, "sandgate-backup", { nkey, ca: certificate, inbox: subjects.inbox(peers.gateway("backup")) });
-  const connection = await within(opening, connectMs);
-  if (connection) return connection;
-  opening.then((late) => late.close()).catch(() => {});
-  throw new StartFailure(`The NATS server of the installation does not answer on ${url}.`);
 }

@@ -13,6 +13,7 @@ import { runningParts } from "../supervisor/leftovers.ts";
 import { parseSettings, settingsDir, settingsFile } from "../units/places.ts";
 import { settingsName, settingsPrefix } from "./kept.ts";
 import type { Manifest } from "./manifest.ts";
+import { refuseBesideNodes } from "./nodes.ts";
 
 /** A folder that is made under another name, and what it takes the place of. */
 interface Folder {
@@ -32,7 +33,7 @@ export interface Place {
 
 const services = ["sandgate-nats.service", "sandgate-cluster.service", "sandgate-worker.service", "sandgate-gateway@*.service"];
 
-/** @throws {StartFailure} if there is an installation with data and it is not to be replaced, or one that runs */
+/** @throws {StartFailure} if there is an installation with data and it is not to be replaced, one that runs, or another server of its cluster */
 export async function placeFor(dir: string, manifest: Manifest, replace: boolean): Promise<Place> {
   const config = await configOf(dir, manifest);
   if (manifest.services && process.getuid?.() !== 0) throw new StartFailure("This backup is of services of systemd, which only root can restore; use sudo.");
@@ -42,6 +43,7 @@ export async function placeFor(dir: string, manifest: Manifest, replace: boolean
   const lock = existsSync(supervisor) ? await keepStartOut(supervisor) : undefined;
   try {
     await refuseRunning(manifest, { supervisor, volume });
+    await refuseBesideNodes(dir);
     const settings = manifest.services ? { dir: settingsDir, partial: `${settingsDir}.restoring` } : undefined;
     const kept = [own, ...(settings ? [settings.dir] : [])].filter(hasData);
     if (kept.length > 0 && !replace) {

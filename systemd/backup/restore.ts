@@ -21,11 +21,13 @@ import { dataDirectories } from "../setup/directories.ts";
 import { systemPackages } from "../setup/packages.ts";
 import { ensure } from "../setup/step.ts";
 import { makeSupervisorFolder } from "../supervisor/alone.ts";
+import { connectAs } from "../supervisor/bus-connection.ts";
 import { readableBy } from "../supervisor/credentials.ts";
-import { connectTo, type KeptFile, keptFiles, recordsDir, recordsName, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
+import { TemporaryServer } from "../supervisor/temporary-server.ts";
+import { type KeptFile, keptFiles, membersName, recordsDir, recordsName, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
 import { type Manifest, verifiedManifest } from "./manifest.ts";
+import { membersToRestore, onOneServer } from "./nodes.ts";
 import { type Place, placeFor, putInPlace, writeSettings } from "./place.ts";
-import { withServer } from "./temporary-server.ts";
 import { writeAsWorker } from "./workers-files.ts";
 
 interface Task {
@@ -81,20 +83,10 @@ async function prepare({ config, partial }: Place, snapshotArchiveBytesMax: numb
 
 /** @returns how many sandboxes of the worker here there were */
 async function fill(task: Task): Promise<number> {
-  const { dir, manifest, instance, signal, progress } = task;
+  const { dir, manifest, instance, progress } = task;
   const inBackup = new Set(manifest.files.map(({ name }) => name));
   for (const file of keptFiles(instance, manifest.worker_id)) if (inBackup.has(file.name)) await writeKept(task, file);
-  const count = await withServer(instance, signal, async (url) => {
-    const connection = await connectTo(instance, url);
-    try {
-      for (const stream of [...streamsBefore, ...streamsAfter]) {
-        if (inBackup.has(streamFiles(stream).content)) await addStream(task, connection, stream);
-      }
-      return manifest.worker_id ? await sandboxesOf(connection, manifest.worker_id) : 0;
-    } finally {
-      await connection.close();
-    }
-  });
+  const count = await addStreams(task, inBackup);
   if (!inBackup.has(recordsName)) return count;
   progress.say("the worker's records");
   const { accounts, paths } = instance;
@@ -103,17 +95,36 @@ async function fill(task: Task): Promise<number> {
   return count;
 }
 
+/** @returns how many sandboxes of the worker here there were */
+async function addStreams(task: Task, inBackup: ReadonlySet<string>): Promise<number> {
+  const { instance, manifest, signal } = task;
+  await using server = await TemporaryServer.start(instance, "restoring", { workerIds: [], members: [] }, signal);
+  const work = async (): Promise<number> => {
+    const connection = await connectAs("restore", instance, server.url);
+    try {
+      for (const stream of [...streamsBefore, ...streamsAfter]) {
+        if (inBackup.has(streamFiles(stream).content)) await addStream(task, connection, stream);
+      }
+      return manifest.worker_id ? await sandboxesOf(connection, manifest.worker_id) : 0;
+    } finally {
+      await connection.close();
+    }
+  };
+  return server.during(work());
+}
+
 async function writeKept({ dir, instance }: Task, { name, path, reader, isWorkers }: KeptFile): Promise<void> {
   const from = join(dir, name);
   if (isWorkers) return writeAsWorker(instance.accounts.worker, path, { file: from });
   const ownership = reader === "everybody" ? { mode: 0o644 } : reader ? readableBy(instance.accounts[reader]) : { mode: 0o600 };
-  await replaceFile(path, await readFile(from), ownership);
+  await replaceFile(path, name === membersName ? await membersToRestore(dir) : await readFile(from), ownership);
 }
 
 async function addStream({ dir, signal, progress }: Task, connection: NatsConnection, stream: string): Promise<void> {
   const { shape, content } = streamFiles(stream);
   progress.say(stream);
-  await makeStreamAgain(connection, JSON.parse(await readFile(join(dir, shape), "utf8")) as StreamShape, pieces(join(dir, content), signal));
+  const stored = JSON.parse(await readFile(join(dir, shape), "utf8")) as StreamShape;
+  await makeStreamAgain(connection, onOneServer(stored), pieces(join(dir, content), signal));
 }
 
 const pieceBytes = 128 * 1024;

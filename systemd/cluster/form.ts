@@ -15,6 +15,7 @@ import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import { isNats, Member, readMembers } from "../fleet/members.ts";
+import { TemporaryServer } from "../supervisor/temporary-server.ts";
 import { applyAlone, startServer, workersHere } from "./apply.ts";
 import { openStorageBus } from "./copies.ts";
 import { putAside, takeUpAgain } from "./former-store.ts";
@@ -24,7 +25,6 @@ import { moveStreams } from "./move.ts";
 import { isPlaced, type Place, type PlacedNode, placeOf } from "./place.ts";
 import { nodeHere } from "./registration.ts";
 import { copiesFor, isComplete, storedStreams } from "./replicas.ts";
-import { TemporaryServer } from "./temporary-server.ts";
 
 const nodesMin = 3;
 const startMs = 60_000;

@@ -50,7 +50,11 @@ const checkMembers = checker(Type.Array(Member));
 export async function readMembers({ natsMembers: file, formerNatsMembers: former }: Paths): Promise<Member[]> {
   await takeOver(former, file);
   const text = await readIfThere(file);
-  if (text === undefined) return [];
+  return text === undefined ? [] : parseMembers(file, text);
+}
+
+/** @param file where the list is, for the message @throws {StartFailure} if it is invalid */
+export function parseMembers(file: string, text: string): Member[] {
   try {
     return checkMembers(JSON.parse(text));
   } catch (error) {
@@ -58,8 +62,10 @@ export async function readMembers({ natsMembers: file, formerNatsMembers: former
   }
 }
 
+export const membersText = (members: readonly Member[]): string => `${JSON.stringify(members, undefined, 2)}\n`;
+
 export async function writeMembers({ natsMembers: file }: Paths, members: readonly Member[]): Promise<void> {
-  await replaceFile(file, `${JSON.stringify(members, undefined, 2)}\n`, { mode: 0o600 });
+  await replaceFile(file, membersText(members), { mode: 0o600 });
 }
 
 async function takeOver(former: string, file: string): Promise<void> {

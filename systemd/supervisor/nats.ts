@@ -113,13 +113,13 @@ async function membersOf(paths: Paths): Promise<Member[]> {
 }
 
 /** @throws {StartFailure} if the server does not answer in time, or the signal is aborted. */
-export async function waitForNats({ url }: OwnedNats, aborted: AbortSignal): Promise<void> {
+export async function waitForNats({ url }: Pick<OwnedNats, "url">, aborted: AbortSignal): Promise<void> {
   if (await until(() => greets(new URL(url)), { timeoutMs: startTimeoutMs, pollMs: 50, signal: aborted })) return;
   throw new StartFailure(`nats-server does not answer on ${url} after ${startTimeoutMs / 1_000} s`);
 }
 
-/** Waits for the greeting: a NATS server speaks first. */
-async function greets({ hostname, port }: URL): Promise<boolean> {
+/** Whether a NATS server is there, which speaks first. */
+export async function greets({ hostname, port }: URL): Promise<boolean> {
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
   try {
     const [greeting] = (await once(socket, "data", { signal: AbortSignal.timeout(1_000) })) as [Buffer];

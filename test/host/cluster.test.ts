@@ -9,7 +9,9 @@ import { appDir } from "../../shared/programs.mjs";
 import { atEnd, fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
-import { Machine, programDir, volumeDir } from "./machine.ts";
+import { isWhole, joined, statusOf, untilOn } from "./cluster-machines.ts";
+import { programDir } from "./installed.ts";
+import { Machine, volumeDir } from "./machine.ts";
 import { Network } from "./network.ts";
 
 const network = await fixture(Network.start());
@@ -18,7 +20,12 @@ const [one, two, three] = machines as [Machine, Machine, Machine];
 const scratch = mkdtempSync(join(tmpdir(), "sandgate-cluster-"));
 atEnd(() => rmSync(scratch, { recursive: true, force: true }));
 
-const key = async (): Promise<string> => (await one.run("cat", "/var/lib/sandgate/api-key")).trim();
+/** The operator's, the same on all machines. */
+let operatorKey = "";
+const key = async (): Promise<string> => {
+  operatorKey ||= (await one.run("cat", "/var/lib/sandgate/api-key")).trim();
+  return operatorKey;
+};
 const url = (number: number): string => `http://${Network.address(number)}:8080`;
 const urls = machines.map((_, index) => url(index + 1));
 const client = (number: number): Client => new Client((...argv) => network.run(...argv), url(number), key);
@@ -30,37 +37,18 @@ const settings = [
   "SANDGATE_POOL_SIZE=0",
 ];
 
-interface Status {
-  readonly nodes: readonly { readonly id: string; readonly host: string; readonly state: string; readonly copies: number; readonly current: number }[];
-  readonly streams: number;
-  readonly complete: number;
-}
-const status = async (machine = one): Promise<Status> => JSON.parse(await machine.run("sandgate-admin", "cluster", "--json")) as Status;
-const isWhole = async (machine = one): Promise<boolean> => {
-  const { streams, complete } = await status(machine);
-  return streams > 0 && complete === streams;
-};
 const answer = async (number: number, path: string): Promise<{ status: string; head: string }> => {
   const head = await network.run("curl", "-sS", "--max-time", "60", "-o", "/dev/null", "-D", "-", "-H", `x-api-key: ${await key()}`, `${url(number)}${path}`);
   return { status: head.split(" ")[1] ?? "", head };
 };
 const isReady = (number: number): Promise<boolean> => answer(number, "/readyz").then(({ status }) => status === "200");
-/** What a machine has complained of last, for the message of a failure. */
-const complaints = (machine: Machine): Promise<string> =>
-  machine.shell(
-    'curl -sS http://127.0.0.1:8080/readyz; for part in gateway worker cluster nats; do journalctl -t sandgate-$part -o cat --no-pager -n 400 | grep -E \'"level":"(warn|error|fatal)|WRN|ERR\' | tail -n 12 | cut -c 1-400; done',
-  );
-/** Waits, and says what the machine has complained of when that was in vain. */
-async function untilOn(machine: Machine, what: string, ask: () => Promise<boolean>): Promise<void> {
-  await until(what, ask, 180_000).catch(async (error: Error) => {
-    throw new Error(`${error.message}\n${await complaints(machine)}`);
-  });
-}
 const mainPid = async (machine: Machine): Promise<string> =>
   (await machine.run("systemctl", "show", "--property=MainPID", "--value", "sandgate-nats.service")).trim();
 
 /** On one machine, from before there was a cluster. */
 let kept = "";
+/** Of the operator's account. */
+let keyOfBackup = "";
 
 test("a machine joins with a NATS server of its own, which waits until there are three", async () => {
   await one.install([], [...settings, `SANDGATE_NATS_HOST=${Network.address(1)}`]);
@@ -68,8 +56,7 @@ test("a machine joins with a NATS server of its own, which waits until there are
   await client(1).output(kept, "echo kept > /root/kept");
   await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /Let others join first/);
   for (const machine of [two, three]) {
-    const token = (await one.run("sandgate-admin", "join-token", "--role", "all")).trim().split(" ").at(-1) ?? "";
-    assert.match(await machine.install(["--join", token], settings), /waits to be a node of a cluster/);
+    assert.match(await joined(machine, one, settings), /waits to be a node of a cluster/);
     if (machine === two) await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /A cluster takes 3 NATS servers, and there are 2/);
   }
   for (const number of [2, 3])
@@ -78,8 +65,8 @@ test("a machine joins with a NATS server of its own, which waits until there are
 
 test("three servers become a cluster, which has all that one of them stored, in three copies", async () => {
   await one.run("sandgate-admin", "cluster", "form", "--yes");
-  await until("all copies", () => isWhole(), 60_000);
-  const { nodes } = await status();
+  await until("all copies", () => isWhole(one), 60_000);
+  const { nodes } = await statusOf(one);
   assert.deepEqual(
     nodes.map(({ host, state }) => [host, state]).sort(),
     [1, 2, 3].map((number) => [Network.address(number), "active"]),
@@ -172,24 +159,68 @@ test("nothing that clients were told turns out to be false, and everything comes
 });
 
 test("a machine that is gone for good is replaced by another, and is not let in any more", async () => {
-  const [lost] = (await status()).nodes.filter(({ host }) => host === Network.address(3));
+  const [lost] = (await statusOf(one)).nodes.filter(({ host }) => host === Network.address(3));
   assert.ok(lost);
   await assert.rejects(three.run("sandgate-admin", "members", "rm", "--yes", lost.id), /the machine itself/);
   await network.cable(3, "down");
   // The others may have to find another leader first.
   const said = await until("it is removed", () => two.run("sandgate-admin", "members", "rm", "--yes", lost.id), 120_000);
   assert.match(said, /Only 2 NATS servers are left/);
-  await until("two nodes", async () => (await status()).nodes.length === 2);
+  await until("two nodes", async () => (await statusOf(one)).nodes.length === 2);
   assert.doesNotMatch(await one.run("sandgate-admin", "members"), new RegExp(lost.id));
   // With its keys, its server does not get in, and neither do its parts.
   await network.cable(3, "up");
   await sleep(15_000);
   assert.equal(await isReady(3).catch(() => false), false);
-  assert.equal((await status(two)).nodes.length, 2);
+  assert.equal((await statusOf(two)).nodes.length, 2);
   await three.run(`${programDir}/systemd/install`, "--remove", "--purge");
-  const token = (await two.run("sandgate-admin", "join-token", "--role", "all")).trim().split(" ").at(-1) ?? "";
-  await three.install(["--join", token], settings);
-  await untilOn(two, "all copies on three nodes again", async () => (await status(two)).nodes.length === 3 && (await isWhole(two)));
+  await joined(three, two, settings);
+  await untilOn(two, "all copies on three nodes again", async () => (await statusOf(two)).nodes.length === 3 && (await isWhole(two)));
   await untilOn(three, "the new gateway", () => isReady(3));
   assert.equal(await client(3).output(kept, "cat /root/kept"), "kept\n");
+});
+
+/** As README says before a restore, and the sandboxes as well. */
+const shutDown = (machine: Machine): Promise<string> =>
+  machine.shell('systemctl stop sandgate.target sandgate-setup.service; systemctl stop "user@$(id -u sandgate).service"');
+const startUp = (machine: Machine): Promise<string> => machine.run("systemctl", "start", "sandgate-setup.service", "sandgate.target");
+const restore = (machine: Machine): Promise<string> => machine.run("sandgate-admin", "restore", "--yes", "--replace", "/root/backup");
+
+test("a backup on any of the machines has all that the cluster stores, and is not restored beside the others", async () => {
+  keyOfBackup = (await client(1).call<{ key: string }>("/v1/account/keys", { name: "backed up" })).key;
+  assert.ok(keyOfBackup);
+  await two.run("sandgate-admin", "backup", "/root/backup");
+  await assert.rejects(restore(two), /Stop everything first/);
+  await shutDown(two);
+  await assert.rejects(restore(two), /The NATS server nats_\w+ of this cluster runs at 10\.77\./);
+  await startUp(two);
+  await untilOn(two, "all copies", () => isWhole(two));
+});
+
+test("without a majority there is no backup", async () => {
+  for (const machine of [one, three]) await shutDown(machine);
+  await assert.rejects(two.run("sandgate-admin", "backup", "/root/another"), /of several, a majority must run/);
+  assert.equal(await two.shell("ls -d /root/another* 2> /dev/null || true"), "");
+});
+
+test("a cluster that is lost begins again as one server with everything, which others join", async () => {
+  for (const machine of [one, three]) await machine.run(`${programDir}/systemd/install`, "--remove", "--purge");
+  await shutDown(two);
+  await restore(two);
+  // Where there is no archive of packages, a start cannot make the image again.
+  await two.shell("cd /var/lib/sandgate && rm -rf containers podman home && cd ../sandgate.replaced-* && mv containers podman home ../sandgate");
+  await startUp(two);
+  const restored = new Client(
+    (...argv) => network.run(...argv),
+    url(2),
+    async () => keyOfBackup,
+  );
+  await untilOn(two, "the gateway", () => isReady(2));
+  assert.deepEqual([(await statusOf(two)).nodes, JSON.parse(await two.run("sandgate-admin", "members", "--json"))], [[], { data: [] }]);
+  assert.equal((await restored.call<{ id: string }>(`/v1/sandboxes/${kept}/status`)).id, kept);
+  for (const machine of [one, three]) await joined(machine, two, settings);
+  await two.run("sandgate-admin", "cluster", "form", "--yes");
+  await untilOn(two, "all copies", () => isWhole(two));
+  assert.equal(await restored.output(await restored.create(), "echo made"), "made\n");
+  for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1}`, () => isReady(index + 1));
 });
