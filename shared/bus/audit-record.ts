@@ -115,7 +115,7 @@ export class AuditRecord {
   /** The messages of these numbers that are there, newest first. */
   async #between(bottom: number, top: number): Promise<StoredMsg[]> {
     const numbers = Array.from({ length: top - bottom + 1 }, (_, index) => top - index);
-    const found = await Promise.all(numbers.map((seq) => this.#jsm.direct.getMessage(auditSubjects.stream, { seq })));
+    const found = await Promise.all(numbers.map((seq) => this.#message({ seq })));
     return found.filter((message) => message !== null);
   }
 
@@ -125,7 +125,7 @@ export class AuditRecord {
    */
   async #below(bottom: number, first: number): Promise<number> {
     const next = async (seq: number): Promise<number> => {
-      const message = await this.#jsm.direct.getMessage(auditSubjects.stream, { seq, next_by_subj: auditSubjects.all });
+      const message = await this.#message({ seq, next_by_subj: auditSubjects.all });
       return message && message.seq < bottom ? message.seq : Number.POSITIVE_INFINITY;
     };
     let [low, high] = [Number.POSITIVE_INFINITY, bottom];
@@ -144,6 +144,11 @@ export class AuditRecord {
     return high - 1;
   }
 
+  /** Asks the server that leads the stream: in a cluster, a direct read may be of a copy that lacks what was confirmed last. */
+  #message(which: { readonly seq: number; readonly next_by_subj?: string }): Promise<StoredMsg | null> {
+    return this.#jsm.streams.getMessage(auditSubjects.stream, which);
+  }
+
   async #storeAll(): Promise<void> {
     for (let entry = this.#waiting[0]; entry && !this.#stopped.signal.aborted; entry = this.#waiting[0]) {
       await this.#store(entry);
@@ -151,10 +156,9 @@ export class AuditRecord {
     }
   }
 
-  /** Repeated until the server has confirmed it, which drops what it has already. */
+  /** Repeated until the server has confirmed it. */
   async #store(entry: AuditRecordEntry): Promise<void> {
-    const subject = auditSubjects.of(entry.account_id);
-    const store = () => this.#bus.whileConnected(() => this.#js.publish(subject, encodeJson(entry), { msgID: entry.request_id }));
+    const store = () => this.#bus.whileConnected(() => storeEntry(this.#js, entry));
     const wait = (err: unknown, attempt: number): number => {
       if (attempt === 0) this.#log.warn({ event: "audit_waits", err }, "the audit record cannot be written; still trying");
       return retryMs;
@@ -168,6 +172,12 @@ export class AuditRecord {
   }
 }
 
+/** Stores an entry, and drops one that is stored already. */
+export async function storeEntry(js: JetStreamClient, entry: AuditRecordEntry): Promise<void> {
+  const { account_id, by, request_id } = entry;
+  await js.publish(auditSubjects.of(account_id ?? by), encodeJson(entry), { msgID: request_id });
+}
+
 /** Old entries make room for new ones, and nobody can remove single ones. */
 async function makeStream(jsm: JetStreamManager, { days, bytesMax = auditBytesMax, entriesPerCaller = auditEntriesPerCaller }: AuditBounds): Promise<void> {
   const bounds = { max_bytes: bytesMax, max_msgs_per_subject: entriesPerCaller, max_age: days * dayNs };
@@ -179,5 +189,5 @@ async function makeStream(jsm: JetStreamManager, { days, bytesMax = auditBytesMa
     return;
   }
   const kept = { storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, deny_delete: true, deny_purge: true };
-  await refusedForRoom(jsm.streams.add({ name, subjects: [all], ...kept, ...bounds, allow_direct: true }));
+  await refusedForRoom(jsm.streams.add({ name, subjects: [all], ...kept, ...bounds }));
 }

@@ -127,12 +127,13 @@ export const layerSubjects = {
 
 /**
  * The stream of who changed what. Each account's entries have a subject of their own, so that nobody can push out those of others
- * by doing much; strangers, such as who fails to log in, share one.
+ * by doing much; strangers, such as who fails to log in, share one, and so do commands on the machine itself.
  */
 export const auditSubjects = {
   stream: "sandgate_audit",
   all: "sandgate.audit.*",
-  of: (accountId: string | null) => `sandgate.audit.${accountId ?? "strangers"}`,
+  /** @param who an account, or how one who has none was known */
+  of: (who: string) => `sandgate.audit.${who}`,
 } as const;
 /** How large the audit record may become on disk, and how many entries are kept of one caller: some hundred bytes each. */
 export const auditBytesMax = 256 * MiB;

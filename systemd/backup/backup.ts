@@ -17,6 +17,7 @@ import { StartFailure } from "../base/failure.ts";
 import { type Instance, runsHere } from "../base/instance.ts";
 import type { Progress, Terminal } from "../base/terminal.ts";
 import { readIfThere } from "../base/write-file.ts";
+import { record } from "../supervisor/audit.ts";
 import { connectAs } from "../supervisor/bus-connection.ts";
 import { secretsOf, workerIdOf } from "../supervisor/bus-identities.ts";
 import { tryLock } from "../supervisor/lock.ts";
@@ -61,6 +62,7 @@ export async function backup(dir: string, terminal: Terminal, signal: AbortSigna
     const target = await Target.make(dir, await archiveBytes(connection), signal);
     try {
       const result = await terminal.task("Backing up", instance.paths.data, (progress) => fill(target, source, progress));
+      await record(instance, url, "adminBackUp");
       return result;
     } catch (error) {
       await target.discard();

@@ -110,7 +110,7 @@ async function addStreams(task: Task, inBackup: ReadonlySet<string>): Promise<nu
       await connection.close();
     }
   };
-  return server.during(work());
+  return await server.during(work());
 }
 
 async function writeKept({ dir, instance }: Task, { name, path, reader, isWorkers }: KeptFile): Promise<void> {

@@ -14,11 +14,15 @@ import { StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { makeFirstNode, readNode } from "../cluster/identity.ts";
+import { placeOf } from "../cluster/place.ts";
 import { findAccounts } from "../setup/account.ts";
 import { setupLock } from "../supervisor/alone.ts";
+import { type Action, record } from "../supervisor/audit.ts";
 import { waitForLock } from "../supervisor/lock.ts";
+import { natsUrlHere } from "../supervisor/nats.ts";
 import { packagedCommand, settingsFile, settingsOf } from "../units/places.ts";
 import { isAdmitted } from "./admission.ts";
+import { readMembers } from "./members.ts";
 import { beginList, type Roll, rollOf } from "./roll.ts";
 import { encodeToken, makeToken } from "./token.ts";
 
@@ -38,13 +42,19 @@ export const joiners: Joiners = {
       const { member, token } = await makeToken(instance, role, await list.servers(address ?? addressOf(instance.config)), await readNode(instance));
       await list.put(member);
       await isAdmitted(instance, token);
+      await recorded(instance, "adminLetMachineIn", member.id);
       return {
         id: member.id,
         role,
         command: `sudo ${existsSync(packagedCommand) ? basename(packagedCommand) : "systemd/install"} --join ${encodeToken(token)}`,
       };
     }),
-  remove: (id) => alone((_, roll) => roll.remove(id)),
+  remove: (id) =>
+    alone(async (instance, roll) => {
+      const removed = await roll.remove(id);
+      await recorded(instance, "adminRemoveMachine", id);
+      return removed;
+    }),
 };
 
 export const cluster: ClusterWork = {
@@ -57,7 +67,9 @@ export const cluster: ClusterWork = {
     alone(async (instance) => {
       const node = await readNode(instance);
       if (!node) throw new StartFailure("This is the only machine with a NATS server. Let others join first: sudo sandgate-admin join-token --role all");
-      return (await import("../cluster/form.ts")).formCluster({ instance, node, log, say });
+      const isNew = await (await import("../cluster/form.ts")).formCluster({ instance, node, log, say });
+      if (isNew) await recorded(instance, "adminFormCluster", node.id);
+      return isNew;
     }),
 };
 
@@ -77,6 +89,13 @@ async function alone<T>(work: (instance: Instance, roll: Roll) => Promise<T>): P
   } finally {
     lock.release();
   }
+}
+
+/** In the audit record. */
+async function recorded(instance: Instance, action: Action, target: string): Promise<void> {
+  const { config, paths } = instance;
+  const place = await placeOf(instance, await readMembers(paths));
+  await record(instance, place?.servers.join(",") ?? natsUrlHere(config.natsHost, config.natsPort), action, target);
 }
 
 /** The list as several NATS servers keep it: it begins when the second one is let in. */

@@ -99,6 +99,9 @@ test("a member that is taken back is disconnected, and is told why", async () =>
     30_000,
   );
   assert.equal(await first.output(there, "cat /root/kept"), "kept\n");
+  const { data } = await first.call<{ data: { by: string; action: string; target: string }[] }>("/v1/admin/audit");
+  const done = data.filter(({ by }) => by === "machine").map(({ action, target }) => `${action} ${target.slice(0, 3)}`);
+  assert.deepEqual(done, ["adminRemoveMachine gw_", "adminLetMachineIn gw_", "adminLetMachineIn wk_"]);
 });
 
 test("a machine with the token of another is refused", async () => {

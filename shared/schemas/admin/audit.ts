@@ -40,13 +40,17 @@ export type AuditedChange = Static<typeof change>;
 
 const auditMembers = {
   time: time("When the call ended."),
-  action: text("What was done: the `operationId` of the call."),
+  action: text(
+    "What was done: the `operationId` of the call, or a command on the machine itself (`adminLetMachineIn`, `adminRemoveMachine`, `adminFormCluster`, `adminBackUp`).",
+  ),
   outcome: text("`ok`, or the error code; `aborted` if the caller went away before the answer, and it may or may not have been done."),
-  by: oneOf(["key", "browser", "stranger"], { description: "How the caller was known: by an API key, by a browser's log-in, or not at all." }),
+  by: oneOf(["key", "browser", "stranger", "machine"], {
+    description: "How the caller was known: by an API key, by a browser's log-in, not at all, or as who runs the installation, on its own machine.",
+  }),
   operator: flag("Whether the caller was an operator."),
-  account_id: textOrNull("The caller's account; null for a stranger."),
+  account_id: textOrNull("The caller's account; null for a stranger, and for who works on the machine itself."),
   key_id: textOrNull("The caller's API key; null without one."),
-  address: text("The address that the call came from."),
+  address: text("The address that the call came from; for what was done on the machine itself, its name."),
   target: textOrNull("The id of what it was done to; null if there is none."),
   target_account_id: textOrNull("The account that it was done to, or that owns the target; null if there is none or it is not known."),
   change: Type.Optional(change),

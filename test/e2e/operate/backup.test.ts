@@ -87,6 +87,8 @@ test("a backup is made while calls go on, and is for its owner alone", async () 
     assert.equal(statSync(join(whole.dir, entry)).mode & 0o077, 0, `others may do something with ${entry}`);
   }
   assert.equal((await client.sandboxes.get(sandbox.id)).info.status, "running");
+  const newest = (await operator().admin.audit.list({ limit: 1 })[Symbol.asyncIterator]().next()).value;
+  assert.deepEqual([newest?.action, newest?.by, newest?.account_id, newest?.outcome], ["adminBackUp", "machine", null, "ok"]);
   assert.deepEqual(leftovers(), []);
 });
 

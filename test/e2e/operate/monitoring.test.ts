@@ -133,19 +133,31 @@ test("exemplars lead from durations to the trace of a call", async () => {
   await api.delete(id);
 });
 
+type Rule = { name: string; health: string; lastError?: string; state: string };
+const rules = async (): Promise<Rule[]> => (await prometheus.get<{ groups: { rules: Rule[] }[] }>("rules")).groups.flatMap((group) => group.rules);
+const stateOf = async (wanted: string): Promise<string | undefined> => (await rules()).find(({ name }) => name === wanted)?.state;
+
 test("every alert rule can be evaluated, and a lost worker is one", async () => {
-  type Rule = { name: string; health: string; lastError?: string; state: string };
-  const rules = async (): Promise<Rule[]> => (await prometheus.get<{ groups: { rules: Rule[] }[] }>("rules")).groups.flatMap((group) => group.rules);
   const evaluated = await until("all are evaluated", async () => {
     const found = await rules();
     return found.every(({ health }) => health !== "unknown") && found;
   });
   assert.equal(evaluated.length, readFileSync(alertsFile, "utf8").match(/- alert:/g)?.length);
   for (const { name, health, lastError } of evaluated) assert.equal(health, "ok", `${name}: ${lastError}`);
-  const stateOf = async (wanted: string): Promise<string | undefined> => (await rules()).find(({ name }) => name === wanted)?.state;
   assert.equal(await stateOf("SandgateWorkerLost"), "inactive");
   await stack.worker.kill9();
   await until("the alert waits for its minute", async () => (await stateOf("SandgateWorkerLost")) === "pending");
   await stack.worker.start();
   await until("the alert is over", async () => (await stateOf("SandgateWorkerLost")) === "inactive");
+});
+
+test("entries that the audit record cannot take any more are an alert", async () => {
+  assert.equal(await stateOf("SandgateAuditLost"), "inactive");
+  await stack.nats.kill9();
+  // More than a gateway holds in memory.
+  for (let call = 0; call < 1_100; call += 50) {
+    await Promise.all(Array.from({ length: 50 }, () => api.call("POST", "/v1/admin/accounts/acct_none", { suspended: true })));
+  }
+  await until("the alert", async () => (await stateOf("SandgateAuditLost")) === "firing");
+  await stack.nats.start();
 });

@@ -79,7 +79,7 @@ test("a search from a time on ends there", async () => {
   const record = await open();
   await noteAll(record, [entry(1), entry(2)]);
   const jsm = await jetstreamManager(bus.connection);
-  const second = await jsm.direct.getMessage(auditSubjects.stream, { seq: 2 });
+  const second = await jsm.streams.getMessage(auditSubjects.stream, { seq: 2 });
   const fromMs = (second?.time.getTime() ?? 0) + 1;
   await until("time has passed", () => Date.now() > fromMs);
   await noteAll(record, [entry(3)]);
