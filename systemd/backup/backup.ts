@@ -2,9 +2,9 @@
 import { lstat, readdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import type { NatsConnection } from "@nats-io/transport-node";
+import { type NatsConnection, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { onAbort } from "../../shared/abort.ts";
 import { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { isApiError } from "../../shared/bus/failures.ts";
@@ -66,7 +66,7 @@ export async function backup(dir: string, terminal: Terminal, signal: AbortSigna
       return result;
     } catch (error) {
       await target.discard();
-      throw error;
+      throw asFailure(error);
     }
   } finally {
     await connection.close();
@@ -134,8 +134,14 @@ async function archiveBytes(connection: NatsConnection): Promise<number> {
     return (await streams.info(layerSubjects.stream)).state.bytes;
   } catch (cause) {
     if (isApiError(cause, "noStream")) return 0;
-    throw new StartFailure("The NATS server cannot be asked for what it stores; of several, a majority must run. See: journalctl -t sandgate-nats", { cause });
+    throw asFailure(cause);
   }
+}
+
+/** What the server says, or does not say, in words for the operator. */
+function asFailure(cause: unknown): unknown {
+  if (!(cause instanceof TimeoutError || cause instanceof RequestError || cause instanceof JetStreamApiError)) return cause;
+  return new StartFailure("The NATS server does not give what it stores; of several, a majority must run. See: journalctl -t sandgate-nats", { cause });
 }
 
 const checkEntry = checker(SnapshotEntry);

@@ -61,7 +61,7 @@ export const cluster: ClusterWork = {
   status: () =>
     alone(async (instance) => {
       const node = await readNode(instance);
-      return node ? (await import("../cluster/status.ts")).statusOf(instance, node, log) : { nodes: [], streams: 0, complete: 0 };
+      return node ? (await import("../cluster/status.ts")).statusOf(instance, node, log) : { nodes: [], streams: 0, complete: 0, incomplete: [] };
     }),
   form: (say) =>
     alone(async (instance) => {

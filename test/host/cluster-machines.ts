@@ -25,7 +25,7 @@ export async function joined(machine: Machine, other: Machine, settings: readonl
 /** What a machine has complained of last, for the message of a failure. */
 const complaints = (machine: Machine): Promise<string> =>
   machine.shell(
-    'curl -sS http://127.0.0.1:8080/readyz; for part in gateway worker cluster nats; do journalctl -t sandgate-$part -o cat --no-pager -n 400 | grep -E \'"level":"(warn|error|fatal)|WRN|ERR\' | tail -n 12 | cut -c 1-400; done',
+    'sandgate-admin cluster; curl -sS http://127.0.0.1:8080/readyz; for part in gateway worker cluster nats; do journalctl -t sandgate-$part -o cat --no-pager -n 400 | grep -E \'"level":"(warn|error|fatal)|WRN|ERR\' | tail -n 12 | cut -c 1-400; done',
   );
 
 /** Waits, and says what the machine has complained of when that was in vain. */

@@ -18,6 +18,12 @@ export interface ClusterStatus {
   /** All streams, and those of which every server that should has everything. */
   readonly streams: number;
   readonly complete: number;
+  /** The others. `lag` is how many changes a copy lacks; it may have all and not be in touch with the leader yet. */
+  readonly incomplete: readonly {
+    readonly name: string;
+    readonly leader: string | null;
+    readonly behind: readonly { readonly node: string; readonly lag: number; readonly offline: boolean }[];
+  }[];
 }
 
 /** What is done on this machine, as root. */
@@ -39,6 +45,8 @@ async function status(_: unknown, command: Command): Promise<void> {
   out.show(found, () => {
     out.table(["ID", "ADDRESS", "STATE", "COMPLETE COPIES"], rows, "There is one NATS server, and no cluster.");
     if (found.nodes.length > 0) out.text(`${found.complete} of ${found.streams} streams have all their copies.`);
+    for (const { name, leader, behind } of found.incomplete)
+      out.text(`${name}: ${leader ? behind.map(({ node, lag }) => `${node} lacks ${lag}`).join(", ") : "no leader"}`);
   });
 }
 
