@@ -53,7 +53,7 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   // A file of earlier versions.
   await rm(join(paths.data, "nats-password"), { force: true });
   // The server does not watch a pipe on standard input, so the kernel ends it with its supervisor.
-  const command = asAccount(users.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", paths.natsConf]);
+  const command = asAccount(users.nats, ["setpriv", "--pdeathsig", "TERM", "--", ...serverCommand(paths)]);
   const spec: PartSpec = {
     name: "nats",
     argv: command,
@@ -72,6 +72,13 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   });
   return { spec, url, gateway: settings(secrets.gateway), worker: (id) => settings(secrets.worker(id)) };
 }
+
+/** Starts the server, and what watches its disk. */
+export const serverCommand = ({ app, nats, natsConf }: Pick<Paths, "app" | "nats" | "natsConf">): string[] => [
+  join(app, "systemd/base/run-nats"),
+  nats,
+  ...["nats-server", "--config", natsConf],
+];
 
 /** Where the parts on the same machine reach a server that listens on `host`. */
 export const natsUrlHere = (host: string, port: number): string => `nats://${withPort(reachedHere(host), port)}`;

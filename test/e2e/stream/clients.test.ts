@@ -69,6 +69,21 @@ test("a client that never read and hangs up ends a command that is held back", a
   await mark.gone();
 });
 
+test("a client that does not read is sent little, wherever that waits", async () => {
+  const marks = Array.from({ length: 40 }, () => new Mark());
+  const responses = await Promise.all(marks.map(({ env }) => openStream("exec yes abcdefghijklmnopqrstuvwxyz", env)));
+  const written = (): number[] => marks.map(writtenBytes);
+  await until("all commands are held back", async () => {
+    const before = written();
+    await sleep(500);
+    return before.every((bytes, index) => bytes > 0 && bytes === writtenBytes(marks[index] as Mark));
+  });
+  // The pipe, the window, the buffers of the gateway's connection and of this client, and what is on its way between them.
+  for (const bytes of written()) assert.ok(bytes < MiB, `a command could write ${Math.round(bytes / 1024)} KiB`);
+  for (const response of responses) response.destroy();
+  for (const mark of marks) await mark.gone();
+});
+
 test("a client of execute that hangs up ends the command", async () => {
   const mark = new Mark();
   const hangUp = new AbortController();
