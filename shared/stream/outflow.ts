@@ -16,8 +16,8 @@ export class Outflow {
   #sentBytes = 0;
   #askedBytes = 0;
   #takenBytes = 0;
-  /** Answers of the server that are still to come. */
-  #awaited = 0;
+  /** Whether the server has still to answer. */
+  #isAsked = false;
 
   /** @param flush resolves when the server has taken what was sent before */
   constructor(flush: () => Promise<void>) {
@@ -27,13 +27,15 @@ export class Outflow {
   /** Resolves when it is the turn of a stream that has something to send, which it must then do at once; undefined if that is now. */
   turn(): Promise<void> | undefined {
     if (this.#roomBytes > 0 && this.#queue.length === 0) return undefined;
-    return new Promise((resolve) => this.#queue.push(resolve));
+    const turn = new Promise<void>((resolve) => this.#queue.push(resolve));
+    this.#askIfDue();
+    return turn;
   }
 
   /** Counts what was sent. */
   sent(bytes: number): void {
     this.#sentBytes += bytes;
-    if (this.#sentBytes - this.#askedBytes >= stepBytes) this.#ask();
+    this.#askIfDue();
   }
 
   /** Nothing is on its way any more, and nobody needs to wait. */
@@ -47,19 +49,22 @@ export class Outflow {
     return waitingBytesMax - (this.#sentBytes - this.#takenBytes);
   }
 
-  #ask(): void {
+  /** One question at a time: those who have their turn by an answer have sent before the next. */
+  #askIfDue(): void {
+    // Those that had their turn may have sent little, and others wait.
+    const isDue = this.#sentBytes - this.#askedBytes >= stepBytes || this.#queue.length > 0;
+    if (this.#isAsked || !isDue) return;
     const upToBytes = this.#sentBytes;
     this.#askedBytes = upToBytes;
-    this.#awaited++;
+    this.#isAsked = true;
     const taken = (): void => this.#taken(upToBytes);
     this.#flush().then(taken, taken);
   }
 
   #taken(upToBytes: number): void {
-    this.#awaited--;
+    this.#isAsked = false;
     this.#takenBytes = Math.max(this.#takenBytes, upToBytes);
     for (let roomBytes = this.#roomBytes; roomBytes > 0 && this.#queue.length > 0; roomBytes -= turnBytes) this.#queue.shift()?.();
-    // Those that had their turn may have sent too little for the next question.
-    if (this.#queue.length > 0 && this.#awaited === 0) this.#ask();
+    this.#askIfDue();
   }
 }
