@@ -71,7 +71,7 @@ const unread: Fault = {
   cause: async (random) => {
     const ids: string[] = [];
     try {
-      while (ids.length < readers / readersPerSandbox) ids.push(await api.create({ resources: { memory: 256, storage: 1 }, network: { access: "none" } }));
+      while (ids.length < readers / readersPerSandbox) ids.push(await api.create({ resources: { memory: 1_024, storage: 1 }, network: { access: "none" } }));
       await crowd(ids, random);
     } finally {
       for (const id of ids) await api.delete(id);
