@@ -1,9 +1,10 @@
 /** The worker's store on a disk without room. */
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { execa } from "execa";
+import { Facts } from "../../../../worker/store/facts.ts";
 import { Store } from "../../../../worker/store/store.ts";
 import { SmallFileSystem } from "../../../helpers/small-disk.ts";
 import { recordOf } from "../fixtures/records.ts";
@@ -72,4 +73,18 @@ test("what could not be recorded is not known, and what could not be taken back 
     "done",
     "2 sandboxes, 0 snapshots, blue",
   ]);
+});
+
+test("facts that found no room leave no file behind", async () => {
+  await using files = await smallDisk();
+  const dir = join(files.mounted, "lmdb");
+  const facts = new Facts(dir);
+  await facts.put(recordOf("sb_first"));
+  await files.fill();
+  const large = { ...recordOf("sb_large"), env_vars: { LARGE: "x".repeat(100_000) } };
+  await assert.rejects(facts.put(large), { code: "ENOSPC" });
+  assert.deepEqual(readdirSync(dir), ["sb_first.json"]);
+  await files.empty();
+  await facts.put(large);
+  assert.deepEqual(facts.of("sb_large").env_vars, large.env_vars);
 });
