@@ -25,7 +25,7 @@ const readersPerSandbox = 100;
 const startsAtOnce = 16;
 const staysMs = { least: 5_000, most: 15_000 };
 /** What a part may hold for one reader, and what it may have grown by besides, with clients at work. */
-const bytesPerReader = MiB / 4;
+const bytesPerReader = MiB / 8;
 const growthBytesMax = 150 * MiB;
 
 const settings = { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_EXECUTIONS_PER_SANDBOX: String(readersPerSandbox) };
@@ -83,7 +83,7 @@ const unread: Fault = {
 };
 
 test(`${readers} clients that do not read cost little, and nobody else waits for them`, { timeout: 900_000 }, async () => {
-  await endure(stack, { title: "readers", faults: () => [unread] });
+  await endure(stack, { title: "readers", faults: () => [unread], growthBytesMax: growthBytesMax + readers * bytesPerReader });
   const gone = [stack.gateway, stack.worker].flatMap(({ lines }) => lines.filter((line) => line.includes('"peer_gone"')));
   assert.deepEqual(gone, [], "no part was held for gone");
 });
