@@ -67,6 +67,8 @@ async function crowd(ids: readonly string[], random: Random): Promise<void> {
   }
   await mark.gone();
   await witness.end();
+  const gone = [stack.gateway, stack.worker].flatMap(({ lines }) => lines.filter((line) => line.includes('"peer_gone"')));
+  assert.deepEqual(gone, [], "no part was held for gone");
 }
 
 const unread: Fault = {
@@ -84,6 +86,4 @@ const unread: Fault = {
 
 test(`${readers} clients that do not read cost little, and nobody else waits for them`, { timeout: 900_000 }, async () => {
   await endure(stack, { title: "readers", faults: () => [unread], growthBytesMax: growthBytesMax + readers * bytesPerReader });
-  const gone = [stack.gateway, stack.worker].flatMap(({ lines }) => lines.filter((line) => line.includes('"peer_gone"')));
-  assert.deepEqual(gone, [], "no part was held for gone");
 });
