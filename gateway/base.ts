@@ -21,5 +21,5 @@ export async function openBase(config: Config, log: Logger, shutdown: Shutdown) 
   const bus = await Bus.connect(config.natsUrl, `sandgate-gateway-${id}`, log, gatewayAccess(config, peer));
   shutdown.onStop("bus", () => bus.close());
   const peers = new PeerWatch(bus, peer, log);
-  return { config, log, shutdown, id, bus, peers, hub: new StreamHub(bus, peers, log) };
+  return { config, log, shutdown, id, bus, peers, hub: new StreamHub(bus, peers, log, config.streamWindowsBytesMax) };
 }

@@ -6,7 +6,7 @@ import { inTrace } from "../../shared/util/trace-context.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { type Endpoint, Exchange, type Headers } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
-import { boundReceiveBuffer } from "./receive-buffer.ts";
+import { boundSocketBuffers } from "./socket-buffers.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
 
 interface ServerOptions<R extends Endpoint> {
@@ -105,7 +105,7 @@ class Front {
     app.listen(host, port, (socket: us_listen_socket | false) => {
       if (!socket) return reject(new Error(`cannot listen on ${host}:${port}`));
       const front = new Front(app, socket);
-      boundReceiveBuffer(front.port, options.log);
+      boundSocketBuffers(front.port, options.log);
       resolve(front);
     });
     return promise;

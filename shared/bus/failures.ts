@@ -10,8 +10,10 @@ const apiCodes = {
   noRoom: 10_047,
   /** A write names another revision than the last. */
   wrongLastSequence: 10_071,
-  /** A stream has reached its size. */
+  /** A stream has reached its size, or could not be written for another reason. */
   storeFull: 10_077,
+  /** The server has reached its size, or its disk is full. */
+  serverFull: 10_023,
 } as const;
 
 export const isApiError = (error: unknown, code: keyof typeof apiCodes): boolean => error instanceof JetStreamApiError && error.code === apiCodes[code];
@@ -23,8 +25,13 @@ export const unless =
     if (!isApiError(error, code)) throw error;
   };
 
+/** How soon a caller may try again when the storage is full: somebody has to make room. */
+const fullRetryAfterS = 10;
+
 export function busLost(cause?: unknown): SandgateError {
-  if (isApiError(cause, "storeFull")) return new SandgateError("insufficient_storage", "the service's storage is full", { cause });
+  if (isApiError(cause, "storeFull") || isApiError(cause, "serverFull"))
+    return new SandgateError("insufficient_storage", "the service's storage is full", { cause, retryAfterS: fullRetryAfterS });
+  if (cause instanceof TimeoutError) return new SandgateError("unavailable", "the service's storage does not answer; try again", { cause });
   return new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
 }
 

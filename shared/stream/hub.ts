@@ -12,6 +12,8 @@ import { attempt } from "../util/attempt.ts";
 import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
+import { Outflow } from "./outflow.ts";
+import { WindowBudget } from "./receive-window.ts";
 import { FramesLost } from "./window.ts";
 
 const Sequence = Type.Integer({ minimum: 0 });
@@ -71,18 +73,26 @@ export interface StreamEnd {
 
 export class StreamHub {
   readonly peer: string;
+  readonly windows: WindowBudget;
+  readonly #outflow: Outflow;
   readonly #bus: Bus;
   readonly #log: Logger;
   readonly #ends = new Map<string, StreamEnd>();
   /** The last frame of streams that are not open here, perhaps not yet: the call that opens one may still wait for something. */
   readonly #ended = new Map<string, FrameHeader>();
 
-  constructor(bus: Bus, peers: PeerWatch, log: Logger) {
+  /** @param windowsBytesMax what the windows of all streams may have together beyond the least of each */
+  constructor(bus: Bus, peers: PeerWatch, log: Logger, windowsBytesMax: number) {
     this.peer = peers.peer;
+    this.windows = new WindowBudget(windowsBytesMax);
+    this.#outflow = new Outflow(() => bus.connection.flush());
     this.#bus = bus;
     this.#log = log;
     bus.subscribe(subjects.stream(this.peer, "*"), ({ subject, data }) => this.#dispatch(lastToken(subject), data));
-    bus.onLost(() => this.#abort(() => true, busLost()));
+    bus.onLost(() => {
+      this.#abort(() => true, busLost());
+      this.#outflow.reset();
+    });
     peers.onBroken((peer) => {
       this.#abort((end) => end.remotePeer === peer, busLost());
     });
@@ -113,7 +123,14 @@ export class StreamHub {
   /** @throws {SandgateError} `unavailable`, `payload_too_large` */
   send(peer: string, streamId: string, header: FrameHeader, ...payload: Uint8Array[]): void {
     if (!this.#bus.connected) throw busLost();
-    this.#bus.publish(subjects.stream(peer, streamId), encodeFrame(header, ...payload));
+    const frame = encodeFrame(header, ...payload);
+    this.#bus.publish(subjects.stream(peer, streamId), frame);
+    this.#outflow.sent(frame.length);
+  }
+
+  /** Resolves when a stream that has bytes to send is to do so, at once; undefined if that is now. All take turns, so that little waits here to be sent. */
+  turn(): Promise<void> | undefined {
+    return this.#outflow.turn();
   }
 
   /** Ends every stream with the error, when the time for a shutdown is up. */

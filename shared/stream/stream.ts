@@ -9,10 +9,11 @@ import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
 import type { FrameHeader, StreamEnd, StreamHub } from "./hub.ts";
-import { Inbox, ReceiveWindow, SendWindow, type StreamListener } from "./window.ts";
+import { ReceiveWindow } from "./receive-window.ts";
+import { Inbox, SendWindow, type StreamListener } from "./window.ts";
 
 interface StreamOptions {
-  /** Bytes that may wait here to be read, plus at most one frame. Absent if no bytes are read, or a listener receives them. */
+  /** Bytes that may wait here to be read while they are read fast, plus at most one frame. Absent if no bytes are read, or a listener receives them. */
   readonly windowBytes?: number;
   /** The stream is cancelled after the other end has granted no credit for this long. */
   readonly stallMs?: number;
@@ -44,7 +45,7 @@ export class Stream implements StreamEnd {
     this.#listener = listener ?? (this.#inbox as Inbox);
     const stalled = (): void => this.cancel(new SandgateError("unavailable", "the other end of the stream takes no more"));
     this.#sent = new SendWindow(asked?.window_bytes ?? 0, stallMs, stalled);
-    this.#received = new ReceiveWindow(windowBytes, asked ? 0 : windowBytes);
+    this.#received = new ReceiveWindow(windowBytes, asked === undefined, hub.windows);
     hub.add(this.streamId, this);
     this.#read(0);
   }
@@ -79,9 +80,16 @@ export class Stream implements StreamEnd {
     this.#stop.signal.throwIfAborted();
   }
 
+  /** When bytes that are there are to be sent: see `StreamHub.turn`. */
+  turn(): Promise<void> | undefined {
+    return this.#hub.turn();
+  }
+
   /** Waits for room, then sends bytes as one frame; may exceed the credit by less than this frame. @throws {SandgateError} */
   async write(payload: Uint8Array): Promise<void> {
     await this.room();
+    const turn = this.turn();
+    if (turn) await turn;
     this.push(payload);
     this.#stop.signal.throwIfAborted();
   }
@@ -151,6 +159,7 @@ export class Stream implements StreamEnd {
   /** Leaves without notice, for when the other end learns of it in another way. */
   close(): void {
     this.#phase = "over";
+    this.#received.close();
     this.#hub.remove(this.streamId);
   }
 

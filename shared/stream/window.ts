@@ -1,4 +1,4 @@
-/** The counters of each direction of a stream: frames, to detect losses, and bytes, to limit what is buffered. And what has arrived and waits to be read. */
+/** What a stream may send: counted in frames, to detect losses, and in bytes, within the credit. And what has arrived and waits to be read. */
 import { SandgateError } from "../errors.ts";
 import { Condition, StallClock } from "../waiting.ts";
 
@@ -50,43 +50,6 @@ export class SendWindow {
   /** Makes waiting senders check whether the stream is broken. */
   wake(): void {
     this.#room.notify();
-  }
-}
-
-/** Incoming data: numbered without gaps, with credit granted as it is read. */
-export class ReceiveWindow {
-  /** Bytes that may wait to be read, plus at most one frame. */
-  readonly windowBytes: number;
-  #frames = 0;
-  #bytes = 0;
-  #readBytes = 0;
-  #grantedBytes: number;
-
-  /** @param grantedBytes the credit that the sender already has */
-  constructor(windowBytes: number, grantedBytes: number) {
-    this.windowBytes = windowBytes;
-    this.#grantedBytes = grantedBytes;
-  }
-
-  /** Counts a received frame. @throws {FramesLost} */
-  count(seq: number, bytes: number): void {
-    if (seq !== this.#frames) throw new FramesLost(`expected frame ${this.#frames}, got ${seq}`);
-    this.#frames++;
-    this.#bytes += bytes;
-  }
-
-  /** Checks that everything sent has arrived. @throws {FramesLost} */
-  checkEnd(bytes: number): void {
-    if (bytes !== this.#bytes) throw new FramesLost(`expected ${bytes} bytes, got ${this.#bytes}`);
-  }
-
-  /** Counts bytes as read. @returns the new total credit if it is worth a message, that is, if half of the window is free again */
-  read(bytes: number): number | undefined {
-    this.#readBytes += bytes;
-    const grant = this.#readBytes + this.windowBytes;
-    if (grant === this.#grantedBytes || grant - this.#grantedBytes < this.windowBytes / 2) return undefined;
-    this.#grantedBytes = grant;
-    return grant;
   }
 }
 

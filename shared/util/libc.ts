@@ -41,6 +41,8 @@ const setWindowSize = 0x5414;
 const socketLevel = 1;
 const receiveBuffer = 8;
 const peerCredentials = 17;
+const tcpLevel = 6;
+const tcpUnsentLow = 25;
 /** Process, user and group. */
 const credentialsBytes = 12;
 /** More connections than this do not wait. */
@@ -195,6 +197,11 @@ export function resizeTerminal(fd: number, rows: number, cols: number): void {
 /** Limits the kernel's receive buffer of a socket; Linux doubles the value for its own bookkeeping. @throws {Error} */
 export function setReceiveBuffer(fd: number, bytes: number): void {
   check(setsockopt(fd, socketLevel, receiveBuffer, [bytes], intBytes), "SO_RCVBUF");
+}
+
+/** Has a TCP socket take no more once so many bytes wait in the kernel to be sent. @throws {Error} */
+export function setUnsentBytesMax(fd: number, bytes: number): void {
+  check(setsockopt(fd, tcpLevel, tcpUnsentLow, [bytes], intBytes), "TCP_NOTSENT_LOWAT");
 }
 
 /**

@@ -75,10 +75,17 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
 /** @param conf the file with its configuration */
 export function natsCommand({ accounts, paths }: Instance, conf = paths.natsConf): string[] {
   // The server does not watch a pipe on standard input, so the kernel ends it with its supervisor.
-  return asAccount(accounts.nats, ["setpriv", "--pdeathsig", "TERM", "--", "nats-server", "--config", conf]);
+  return asAccount(accounts.nats, ["setpriv", "--pdeathsig", "TERM", "--", ...serverCommand({ ...paths, natsConf: conf })]);
 }
 
 export const natsEnvironment = (instance: Instance): Record<string, string> => ({ ...partEnvironment(instance, "nats"), ...memoryTarget });
+
+/** Starts the server, and what watches its disk. */
+export const serverCommand = ({ app, nats, natsConf }: Pick<Paths, "app" | "nats" | "natsConf">): string[] => [
+  join(app, "systemd/base/run-nats"),
+  nats,
+  ...["nats-server", "--config", natsConf],
+];
 
 /** Where the parts on the same machine reach a server that listens on `host`. */
 export const natsUrlHere = (host: string, port: number): string => `nats://${withPort(reachedHere(host), port)}`;

@@ -56,12 +56,12 @@ export class TestNats {
     return bus;
   }
 
-  /** What a process of the product has on the bus: a connection, presence and streams. */
-  async member(): Promise<{ bus: Bus; peers: PeerWatch; hub: StreamHub }> {
+  /** What a process of the product has on the bus: a connection, presence and streams. @param windowsBytesMax as `StreamHub` has it */
+  async member(windowsBytesMax = 0): Promise<{ bus: Bus; peers: PeerWatch; hub: StreamHub }> {
     const bus = await this.connect();
     const peers = new PeerWatch(bus, newId("gateway"), quiet);
     this.#opened.push(() => peers.leave());
-    const hub = new StreamHub(bus, peers, quiet);
+    const hub = new StreamHub(bus, peers, quiet, windowsBytesMax);
     peers.start(() => ({}));
     return { bus, peers, hub };
   }

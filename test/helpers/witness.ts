@@ -40,12 +40,13 @@ export class Witness {
     assert.equal((await this.#api.execute(this.#sandbox, "echo here")).stdout, "here\n");
   }
 
-  /** Lets the command end and checks all of its output. */
+  /** Lets the command end, checks all of its output, and deletes its sandbox. */
   async end(): Promise<void> {
     await this.#api.execute(this.#sandbox, "touch /tmp/end");
     const { stdout, last } = await this.#running;
     assert.equal(stdout, "begun\nended\n");
     assert.deepEqual(last, { exit_code: 0 });
     await this.expectUnharmed();
+    await this.#api.delete(this.#sandbox);
   }
 }

@@ -81,6 +81,8 @@ export async function pump(stream: Stream, source: PipeReader, convert = (piece:
     const piece = await source.next();
     if (!piece) return;
     const bytes = convert(piece);
+    const turn = bytes && stream.turn();
+    if (turn) await turn;
     if (stream.signal.aborted) continue;
     if (bytes) stream.push(bytes);
     else await dropped.take(piece.length, stream.signal).catch(() => {});

@@ -45,7 +45,10 @@ interface Begun {
 /** A container from the pool becomes the sandbox. */
 async function adopt(context: WorkerContext, call: Request<"create">, { id, container, root }: Prepared): Promise<Begun> {
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id, root } as const;
-  const sandbox = await context.sandboxes.add(record, container);
+  const sandbox = await context.sandboxes.add(record, container).catch(async (error: unknown) => {
+    await context.lifecycle.removeContainer(id).catch((err) => context.log.error({ err, sandbox: id }, "a prepared sandbox could not be removed"));
+    throw error;
+  });
   await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
   context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
   return { sandbox, made: Promise.resolve() };

@@ -25,8 +25,7 @@ async function retry(context: WorkerContext): Promise<void> {
   const { sandboxes, snapshots, reserve, collectLayers, log } = context;
   for (const sandbox of [...sandboxes.all()]) await finishDeletion(context, sandbox);
   for (const record of [...snapshots.all()]) {
-    if (record.status !== "deleting") continue;
-    await reserve.spend(() => snapshots.remove(record.id)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
+    await reserve.spend(() => snapshots.finishRemoval(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
   }
   await collectLayers().catch((err) => log.warn({ err }, "unused layers could not be removed"));
   await reserve.fill();

@@ -106,11 +106,16 @@ export class Sandboxes {
     return sandbox as RunningSandbox;
   }
 
-  /** Records the intent to create a sandbox, or the sandbox itself when its container already exists. */
+  /** Records the intent to create a sandbox, or the sandbox itself when its container already exists. @throws {SandgateError}; it is not known then */
   async add(record: SandboxRecord, container?: Container): Promise<LiveSandbox> {
     const sandbox = this.#track(record);
     sandbox.container = container;
-    await this.#store.putSandbox(record);
+    try {
+      await this.#store.putSandbox(record);
+    } catch (error) {
+      this.#live.delete(record.id);
+      throw error;
+    }
     return sandbox;
   }
 

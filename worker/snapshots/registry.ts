@@ -96,11 +96,17 @@ export class Snapshots {
     await this.#directory.change(id, (entry) => ({ ...entry, manifest: change(entry.manifest) }));
   }
 
-  /** Removes the record of a snapshot that was never completed. */
+  /** Removes the record of a snapshot that was never completed. Can be repeated when the disk was full. */
   async discard(id: string): Promise<void> {
-    this.#records.delete(id);
     this.#taking.delete(id);
     await this.#store.deleteSnapshot(id);
+    this.#records.delete(id);
+  }
+
+  /** Finishes what was begun and could not be removed again. @throws {SandgateError} `insufficient_storage`, `unavailable` */
+  async finishRemoval({ id, status }: SnapshotEntry): Promise<void> {
+    if (status === "deleting") await this.remove(id);
+    else if (status === "creating" && !this.isBeingTaken(id)) await this.discard(id);
   }
 
   /** Deletes a snapshot. When this resolves, its layers may go. @throws {SandgateError} `unavailable`; the snapshot is then `deleting`. */

@@ -23,9 +23,9 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
   const layerId = newId("layer");
   const consistency: Consistency = call.quick ? "crash" : "application";
   const record = newRecord(context, sandbox, call, layerId);
-  await snapshots.begin(record);
-  faultPoint("snapshot.begun");
   try {
+    await snapshots.begin(record);
+    faultPoint("snapshot.begun");
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
     const captured = await step("snapshot.capture", () => captureLayer(context, sandbox, container, { layerId, consistency }));

@@ -26,8 +26,13 @@ export class Facts {
     if (this.#written.get(id) === text) return;
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
     const partial = `${this.#fileOf(id)}.partial`;
-    await writeFile(partial, text, { mode: 0o600, flush: true });
-    renameSync(partial, this.#fileOf(id));
+    try {
+      await writeFile(partial, text, { mode: 0o600, flush: true });
+      renameSync(partial, this.#fileOf(id));
+    } catch (error) {
+      rmSync(partial, { force: true });
+      throw error;
+    }
     this.#written.set(id, text);
   }
 

@@ -22,9 +22,6 @@ export const dataFile = "data.mdb";
 const stepSamples = 500;
 const unlimited: LogOptions = { sandboxBytes: Number.POSITIVE_INFINITY, accountBytes: Number.POSITIVE_INFINITY, hasRoom: () => true };
 
-/** Resolves when it is committed; `flushed`, when it is on disk. */
-type Write = Promise<unknown> & { readonly flushed?: Promise<unknown> };
-
 export class Store {
   /** The execution log. */
   readonly log: ExecutionLog;
@@ -39,7 +36,8 @@ export class Store {
   constructor(dir: string, logOptions: Partial<LogOptions> = {}) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     this.#facts = new Facts(`${dir}.facts`);
-    this.#root = open({ path: dir, maxDbs: databasesMax, separateFlushed: true });
+    // With it, a transaction is committed before it is on disk; if the disk then fails, nobody is told, and who waits for that waits for ever.
+    this.#root = open({ path: dir, maxDbs: databasesMax, overlappingSync: false });
     this.#sandboxes = this.#root.openDB({ name: "sandboxes" });
     this.log = new ExecutionLog(this.#root, { ...unlimited, ...logOptions });
     this.#samples = this.#root.openDB({ name: "samples" });
@@ -64,7 +62,12 @@ export class Store {
   /** Resolves when the record is on disk. */
   async putSandbox(record: SandboxRecord): Promise<void> {
     await this.#durably(this.#facts.put(record));
-    await this.#durably(this.#sandboxes.put(record.id, record));
+    try {
+      await this.#durably(this.#sandboxes.put(record.id, record));
+    } catch (error) {
+      if (!this.#sandboxes.doesExist(record.id)) this.#facts.remove(record.id);
+      throw error;
+    }
   }
 
   /** Removes the record. Resolves when that is on disk and the usage history is gone; the execution log stays. */
@@ -133,15 +136,13 @@ export class Store {
       for (const key of keys) this.#samples.remove(key);
       return keys.length;
     };
-    while (!this.#closing && (await this.#root.transaction(step)) === stepSamples);
+    while (!this.#closing && (await this.#durably(this.#root.transaction(step))) === stepSamples);
   }
 
-  /** @throws {SandgateError} `insufficient_storage` when the disk is full; none of the writes is kept then. */
-  async #durably(...writes: Write[]): Promise<void> {
+  /** Resolves when the write is on disk. @throws {SandgateError} `insufficient_storage` when the disk is full; nothing of the write is kept then. */
+  async #durably<T>(write: Promise<T>): Promise<T> {
     try {
-      await Promise.all(writes);
-      // Not the database's own `flushed`: that is of the latest writes, and if those fail it never settles.
-      await Promise.all(writes.map(({ flushed }) => flushed));
+      return await write;
     } catch (cause) {
       if (isFailedWrite(cause)) throw new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
       throw cause;

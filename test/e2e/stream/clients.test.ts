@@ -69,6 +69,20 @@ test("a client that never read and hangs up ends a command that is held back", a
   await mark.gone();
 });
 
+test("clients that do not read are sent little, wherever that waits", async () => {
+  const mark = new Mark();
+  const responses = await Promise.all(Array.from({ length: 20 }, () => openStream("exec yes abcdefghijklmnopqrstuvwxyz", mark.env)));
+  const written = await until("all commands are held back", async () => {
+    const before = writtenBytes(mark);
+    await sleep(300);
+    return before > 0 && before === writtenBytes(mark) && before;
+  });
+  // The pipe, the window, the buffers of the gateway's connection and of this client, and what is on its way between them.
+  assert.ok(written < responses.length * MiB, `the commands could write ${Math.round(written / 1024)} KiB`);
+  for (const response of responses) response.destroy();
+  await mark.gone();
+});
+
 test("a client of execute that hangs up ends the command", async () => {
   const mark = new Mark();
   const hangUp = new AbortController();

@@ -61,7 +61,7 @@ export class Terminal {
     this.path = path;
     this.fd = fd;
     this.#slaveFd = slaveFd;
-    this.reader = new PipeReader(fd, new ReadStream(fd));
+    this.reader = new PipeReader(fd, (reading) => new ReadStream(fd, reading));
   }
 
   /** The kernel notifies the foreground processes by SIGWINCH. */

@@ -1,6 +1,6 @@
 /** Real pipes for the standard streams of programs: Node gives its children sockets, on which `> /dev/stderr` fails. */
 import { closeSync, fchmodSync, readSync } from "node:fs";
-import { Socket } from "node:net";
+import { Socket, type SocketConstructorOpts } from "node:net";
 import type { Writable } from "node:stream";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { letWait, openPipe, type Pipe } from "../../../shared/util/libc.ts";
@@ -62,37 +62,49 @@ export function drained(stream: Writable): Promise<void> {
 /** Our end of an input as a stream. */
 export const writerOf = (stdinFd: number): Socket => new Socket({ fd: stdinFd, readable: false, writable: true });
 
-/** Reads a pipe, or the master of a terminal, chunk by chunk. It reads at most one chunk ahead, so a slow reader slows the writer. */
+/** What one read takes goes here first: all readers share it, because each copies at once what it has read. */
+const landing = Buffer.allocUnsafeSlow(chunkBytesMax);
+const landed = (length: number): Buffer => Buffer.from(landing.subarray(0, length));
+
+/** How a reader opens its descriptor as a stream. */
+type Reading = Pick<SocketConstructorOpts, "onread">;
+
+/**
+ * Reads a pipe, or the master of a terminal, chunk by chunk, and only when it is asked to: what a slow reader does not take stays
+ * in the pipe, costs this process nothing, and slows the writer.
+ */
 export class PipeReader {
   readonly #fd: number;
   readonly #socket: Socket;
   #closed = false;
+  /** Read and not taken yet. */
+  #chunk: Buffer | undefined;
   /** Once the command has exited: bytes that may still be its own. */
   #leftoverBytes: number | undefined;
   #wake: (() => void) | undefined;
 
-  /** @param socket the descriptor as a stream; created here for a pipe. */
-  constructor(fd: number, socket: Socket = new Socket({ fd, readable: true, writable: false })) {
+  /** @param open for another descriptor than a pipe's */
+  constructor(fd: number, open = (reading: Reading): Socket => new Socket({ fd, readable: true, writable: false, ...reading })) {
     this.#fd = fd;
-    this.#socket = socket;
+    this.#socket = open({ onread: { buffer: landing, callback: (length) => this.#take(length) } });
+    this.#socket.pause();
     const wake = (): void => this.#wake?.();
-    this.#socket
-      .on("readable", wake)
-      .on("error", wake)
-      .on("close", () => {
-        this.#closed = true;
-        wake();
-      });
+    this.#socket.on("error", wake).on("close", () => {
+      this.#closed = true;
+      wake();
+    });
   }
 
   /** The next bytes, or undefined at the end. */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
-      const chunk = (this.#socket.read() as Buffer | null) ?? this.#leftover();
+      const chunk = this.#chunk ?? this.#leftover();
+      this.#chunk = undefined;
       if (chunk && this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
       if (chunk) return chunk;
       if (this.#closed || this.#socket.destroyed || this.#leftoverBytes !== undefined) return undefined;
+      this.#socket.resume();
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -103,19 +115,19 @@ export class PipeReader {
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
     if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#closed || this.#socket.destroyed) return first;
-    const batch = Buffer.allocUnsafe(chunkBytesMax);
-    let length = first.copy(batch);
+    let length = first.copy(landing);
     try {
-      for (let more = 1; more > 0 && length < batch.length; length += more) more = readSync(this.#fd, batch, length, batch.length - length, null);
+      for (let more = 1; more > 0 && length < landing.length; length += more) more = readSync(this.#fd, landing, length, landing.length - length, null);
     } catch {
       // EAGAIN: that was all. Any other error will occur again in the next read.
     }
-    return batch.subarray(0, length);
+    return length > first.length ? landed(length) : first;
   }
 
   /** The command has exited: reads what is left in the pipe, without waiting for what other processes may still write. */
   writerExited(): void {
-    this.#leftoverBytes = pipeBytesMax + this.#socket.readableLength;
+    this.#leftoverBytes = pipeBytesMax + (this.#chunk?.length ?? 0);
+    this.#socket.pause();
     this.#wake?.();
   }
 
@@ -123,12 +135,19 @@ export class PipeReader {
     this.#socket.destroy();
   }
 
+  /** @returns false: no more until that is taken */
+  #take(length: number): boolean {
+    const chunk = landed(length);
+    this.#chunk = this.#chunk ? Buffer.concat([this.#chunk, chunk]) : chunk;
+    this.#wake?.();
+    return false;
+  }
+
   /** What is in the pipe once the command has exited. */
   #leftover(): Buffer | undefined {
     if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
-    const chunk = Buffer.allocUnsafe(chunkBytesMax);
     // EAGAIN: the pipe is empty.
-    const length = attempt(() => readSync(this.#fd, chunk, 0, chunk.length, null)) ?? 0;
-    return length > 0 ? chunk.subarray(0, length) : undefined;
+    const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null)) ?? 0;
+    return length > 0 ? landed(length) : undefined;
   }
 }

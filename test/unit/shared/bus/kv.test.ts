@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
+import { TimeoutError } from "@nats-io/transport-node";
+import { busLost } from "../../../../shared/bus/failures.ts";
 import { BucketWriter } from "../../../../shared/bus/kv.ts";
 import { BucketMirror } from "../../../../shared/bus/mirror.ts";
 import { bucketStream, buckets } from "../../../../shared/bus/subjects.ts";
@@ -201,6 +203,31 @@ test("a record that is too large is refused as such, and the bucket goes on", as
   }
   await writing.put("a", account("a"));
   assert.deepEqual(await writing.read("a"), account("a"));
+});
+
+test("a full bucket says so, and when to try again; it keeps what it has, lets it be deleted, and goes on when there is room", async () => {
+  const writing = await writer();
+  const { streams } = await jetstreamManager((await nats.connect()).connection);
+  const { config } = await streams.info(bucketStream(buckets.accounts));
+  await streams.update(config.name, { ...config, max_bytes: 16 * 1024 });
+  const keys = Array.from({ length: 100 }, (_, index) => `k${index}`);
+  const stored: string[] = [];
+  await assert.rejects(
+    async () => {
+      for (const key of keys) stored.push(await writing.put(key, account(key, "x".repeat(1_000))).then(() => key));
+    },
+    { code: "insufficient_storage", message: "the service's storage is full", retryAfterS: 10 },
+  );
+  assert.ok(stored.length > 0);
+  assert.deepEqual((await writing.keys()).sort(), stored.toSorted());
+  for (const key of stored.splice(0, stored.length / 2)) await writing.delete(key);
+  await writing.put("last", account("last"));
+  assert.deepEqual((await writing.keys()).sort(), ["last", ...stored].sort());
+});
+
+test("a server whose storage does not answer is not taken for one that is gone", () => {
+  const { code, message, retryAfterS } = busLost(new TimeoutError());
+  assert.deepEqual([code, message, retryAfterS], ["unavailable", "the service's storage does not answer; try again", 2]);
 });
 
 test("a listener that throws keeps neither the mirror nor the others from the change", async () => {

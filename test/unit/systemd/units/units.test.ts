@@ -7,6 +7,7 @@ import { loadConfig } from "../../../../shared/config.ts";
 import { appDir } from "../../../../shared/programs.mjs";
 import { type Account, instanceOf, pathsOf } from "../../../../systemd/base/instance.ts";
 import { directoriesOf } from "../../../../systemd/setup/directories.ts";
+import { serverCommand } from "../../../../systemd/supervisor/nats.ts";
 import { nodeCommand } from "../../../../systemd/supervisor/node-parts.ts";
 import { helperSocket } from "../../../../systemd/units/given.ts";
 import { programDir, unitNames } from "../../../../systemd/units/places.ts";
@@ -21,6 +22,9 @@ test("parts are started with the same command as by npm start", async () => {
   assert.equal(fieldOf("sandgate-gateway@.service", "ExecStart"), nodeCommand(installed, "gateway/main.ts").join(" "));
   const worker = [join(programDir, "systemd/base/run-as-worker"), ...nodeCommand(installed, "worker/main.ts")];
   assert.equal(fieldOf("sandgate-worker.service", "ExecStart"), worker.join(" "));
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: systemd fills this in
+  const paths = { app: programDir, nats: join(loadConfig({}).dataDir, "nats"), natsConf: "${SANDGATE_NATS_CONF}" };
+  assert.equal(fieldOf("sandgate-nats.service", "ExecStart"), serverCommand(paths).join(" "));
 });
 
 test("they name the same accounts and places", () => {
