@@ -1,4 +1,4 @@
-/** Measuring contenders in turns, and statistics of timings. */
+/** Measuring contenders in turns. */
 
 /** One implementation of a task: Sandgate, or a peer it is compared with. */
 export interface Contender<Metric extends string = string> {
@@ -72,20 +72,4 @@ export async function inParallel(clients: number, total: number, operation: () =
   };
   const wallMs = await timed(() => Promise.all(Array.from({ length: clients }, client)));
   return { latencies, wallMs };
-}
-
-export interface Percentiles {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-}
-
-/** The value that the given share of the values does not exceed (nearest rank). @param share above 0, at most 1 */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-}
-
-export function percentilesOf(values: readonly number[]): Percentiles {
-  return { p50: percentile(values, 0.5), p95: percentile(values, 0.95), p99: percentile(values, 0.99) };
 }

@@ -1,7 +1,8 @@
 /** The command line of `npm run bench`. */
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { UsageError } from "../shared/cli/failures.ts";
 import { appDir } from "../shared/programs.mjs";
+import { readArguments } from "./arguments.ts";
 import { largeScenario, type ScenarioName, scenarioNames } from "./scenarios/index.ts";
 
 export interface Options {
@@ -9,11 +10,6 @@ export interface Options {
   /** Number of measurements of the fastest operation; slower ones use a fixed share of it. */
   readonly runs: number;
   readonly jsonFile: string;
-}
-
-/** An invalid command line; the message says why. */
-export class UsageError extends Error {
-  override name = "UsageError";
 }
 
 const runsDefault = 100;
@@ -29,7 +25,7 @@ Measures Sandgate beside what it is built on, in turns, and states whether the t
 
 /** @returns the options, or undefined if only help was requested. @throws {UsageError} */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = parse(args);
+  const { values, positionals } = readArguments(args, { runs: { type: "string" }, json: { type: "string" }, help: { type: "boolean", short: "h" } });
   if (values.help) return undefined;
   const runs = Number(values.runs ?? runsDefault);
   if (!Number.isInteger(runs) || runs < 1) throw new UsageError("--runs takes a whole number from 1");
@@ -38,16 +34,4 @@ export function parseOptions(args: readonly string[]): Options | undefined {
   }
   const scenarios = scenarioNames.filter((name) => (positionals.length === 0 ? name !== largeScenario : positionals.includes(name)));
   return { scenarios, runs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json") };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { runs: { type: "string" }, json: { type: "string" }, help: { type: "boolean", short: "h" } },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }

@@ -1,5 +1,6 @@
 /** One line of the report: the result of one contender in one scenario. */
-import { type Contender, type Percentiles, percentilesOf, type Rounds, takeTurns } from "./measure.ts";
+import { type Contender, type Rounds, takeTurns } from "./measure.ts";
+import { type Percentiles, percentilesOf } from "./statistics.ts";
 
 export const own = "sandgate";
 

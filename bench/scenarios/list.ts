@@ -1,9 +1,10 @@
 /** The gateway alone: an authenticated call that needs no worker, compared with a bare HTTP server. */
+
+import { httpLoad, type LoadResult } from "../http-load.ts";
 import type { Installation } from "../installation.ts";
-import { type LoadResult, loadGenerator } from "../load.ts";
-import { percentile } from "../measure.ts";
 import { type BareServer, startBareServer } from "../peers/bare-server.ts";
 import { own, type Row } from "../rows.ts";
+import { percentile } from "../statistics.ts";
 import type { Setting } from "./setting.ts";
 
 export const listTask = (sandboxes: number): string => `list, ${sandboxes} sandboxes`;
@@ -32,19 +33,18 @@ export async function list(setting: Setting): Promise<Row[]> {
 
 async function compare({ installation, runs, signal, say }: Setting, hello: BareServer, size: number): Promise<Row[]> {
   await checkSize(installation, size);
-  const load = await loadGenerator();
   const { headers } = installation.api;
   const contenders = [
     { name: own, url: installation.api.url + path, results: [] as LoadResult[] },
     { name: "bare uWebSockets.js", url: `http://127.0.0.1:${hello.port}${path}`, results: [] as LoadResult[] },
   ];
-  for (const { url } of contenders) await load({ url, headers, durationS: warmUpS });
+  for (const { url } of contenders) await httpLoad({ url, headers, durationS: warmUpS });
   const count = Math.max(2, Math.round(runs / 20));
   for (let round = 0; round < count; round++) {
     say(`${listTask(size)} ${round}/${count}`);
     for (const { url, results } of round % 2 ? contenders.toReversed() : contenders) {
       signal.throwIfAborted();
-      results.push(await load({ url, headers, durationS: roundS }));
+      results.push(await httpLoad({ url, headers, durationS: roundS }));
     }
   }
   return contenders.map(({ name, results }) => summary(listTask(size), name, results));

@@ -3,8 +3,9 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, percentile, takeTurns, timed } from "../measure.ts";
+import { type Contender, takeTurns, timed } from "../measure.ts";
 import { own, type Row, rowOf } from "../rows.ts";
+import { percentile } from "../statistics.ts";
 import type { Setting } from "./setting.ts";
 
 const MB = 1_000_000;

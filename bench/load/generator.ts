@@ -1,0 +1,63 @@
+/** Watches this process: what it cannot keep up with, it would blame on the deployment. */
+import { type EventLoopUtilization, monitorEventLoopDelay, performance } from "node:perf_hooks";
+import { loadAverage } from "../machine.ts";
+import type { GeneratorResult, Sending } from "./result.ts";
+
+/** From this share of its time on, the event loop has work waiting more often than not. */
+const busyMax = 0.85;
+const loopDelayMsMax = 50;
+/** Share of the arrivals that may be sent late. */
+const lateShareMax = 0.01;
+
+const nsPerMs = 1_000_000;
+const usPerMs = 1_000;
+
+export class GeneratorWatch {
+  readonly #delay = monitorEventLoopDelay({ resolution: 10 });
+  #utilization: EventLoopUtilization = performance.eventLoopUtilization();
+  #cpu = process.cpuUsage();
+  #sinceMs = performance.now();
+  #busy = 0;
+  #cpuMs = 0;
+  #watchedMs = 0;
+
+  /** Watches during this work only, not during preparation and removal. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#utilization = performance.eventLoopUtilization();
+    this.#cpu = process.cpuUsage();
+    this.#sinceMs = performance.now();
+    this.#delay.enable();
+    try {
+      return await work();
+    } finally {
+      this.#delay.disable();
+      const elapsedMs = performance.now() - this.#sinceMs;
+      const { user, system } = process.cpuUsage(this.#cpu);
+      this.#busy += performance.eventLoopUtilization(this.#utilization).utilization * elapsedMs;
+      this.#cpuMs += (user + system) / usPerMs;
+      this.#watchedMs += elapsedMs;
+    }
+  }
+
+  /** @param sendings all that were sent meanwhile */
+  result(sendings: readonly Sending[]): GeneratorResult {
+    const elapsedMs = Math.max(1, this.#watchedMs);
+    const busy = this.#busy / elapsedMs;
+    const loopDelayMsP99 = Math.max(0, this.#delay.percentile(99) / nsPerMs - 10);
+    return { busy, cpus: this.#cpuMs / elapsedMs, loopDelayMsP99, limits: limitsOf(busy, loopDelayMsP99, sendings) };
+  }
+}
+
+function limitsOf(busy: number, loopDelayMsP99: number, sendings: readonly Sending[]): string[] {
+  const sum = (pick: (sending: Sending) => number): number => sendings.reduce((total, sending) => total + pick(sending), 0);
+  const [late, scheduled, unsent] = [sum((one) => one.late), sum((one) => one.scheduled), sum((one) => one.unsent)];
+  const inFlightMax = Math.max(0, ...sendings.map((one) => one.inFlightMax));
+  return [
+    ...(busy > busyMax ? [`its event loop was busy for ${Math.round(busy * 100)} % of the time`] : []),
+    ...(loopDelayMsP99 > loopDelayMsMax
+      ? [`its event loop was delayed by ${Math.round(loopDelayMsP99)} ms (p99); the load average is ${loadAverage().toFixed(1)}`]
+      : []),
+    ...(unsent > 0 ? [`${unsent} of ${scheduled} arrivals were not sent, because ${inFlightMax} were under way (--in-flight)`] : []),
+    ...(unsent === 0 && late > lateShareMax * scheduled ? [`${late} of ${scheduled} arrivals were sent more than 10 ms late`] : []),
+  ];
+}

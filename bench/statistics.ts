@@ -1,0 +1,131 @@
+/** Percentiles, and how sure one may be that two sets of measurements differ. */
+import { seededRandom } from "../test/helpers/random.ts";
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+/** The value that the given share of the values does not exceed (nearest rank). @param share above 0, at most 1 */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+}
+
+export function percentilesOf(values: readonly number[]): Percentiles {
+  return { p50: percentile(values, 0.5), p95: percentile(values, 0.95), p99: percentile(values, 0.99) };
+}
+
+/** A value, and how often it was measured. */
+export type Counted = readonly [value: number, count: number];
+
+/** What was measured together, such as in the same seconds: shared noise moves all of it at once, so it is drawn as a whole. */
+export type Block = readonly Counted[];
+
+/** A value with the range in which it lies with the confidence that was asked for. */
+export interface Estimate {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+interface Resampling {
+  readonly share: number;
+  /** How sure the range is to contain the true value, between 0 and 1. */
+  readonly confidence: number;
+  /** Whether blocks of the same position were measured side by side, so that they are drawn together. */
+  readonly isPaired: boolean;
+}
+
+/** Fewer blocks say nothing of how much they differ by chance. */
+export const blocksMin = 5;
+const resamples = 1_000;
+/** Fixed, so that a comparison says the same each time. */
+const seed = 1;
+
+/**
+ * How many times as large a percentile is in `other` as in `base`, by a bootstrap over blocks: blocks are drawn with
+ * replacement, and the range is what the drawn ratios cover.
+ *
+ * @returns undefined if either has fewer than `blocksMin` blocks with values, or is 0
+ */
+export function ratioOf(base: readonly Block[], other: readonly Block[], { share, confidence, isPaired }: Resampling): Estimate | undefined {
+  if ([base, other].some((blocks) => blocks.filter((block) => block.length > 0).length < blocksMin)) return undefined;
+  const [denominator, numerator] = [new Pool(base), new Pool(other)];
+  const value = numerator.percentile(numerator.all, share) / denominator.percentile(denominator.all, share);
+  const random = seededRandom(seed);
+  const drawn = Array.from({ length: resamples }, () => {
+    const first = draw(base.length, random);
+    const second = isPaired ? first : draw(other.length, random);
+    return numerator.percentile(second, share) / denominator.percentile(first, share);
+  });
+  return rangeOf(value, drawn, confidence);
+}
+
+/** Successes and failures of a block. */
+export interface Outcomes {
+  readonly count: number;
+  readonly failures: number;
+}
+
+/** How much larger the share of failures is in `other` than in `base`, as `ratioOf` finds it. */
+export function failuresMore(base: readonly Outcomes[], other: readonly Outcomes[], confidence: number): Estimate | undefined {
+  const used = [base, other].map((blocks) => blocks.filter(({ count }) => count > 0)) as [Outcomes[], Outcomes[]];
+  if (used.some((blocks) => blocks.length < blocksMin)) return undefined;
+  const random = seededRandom(seed);
+  const all = (blocks: readonly Outcomes[]): number[] => blocks.map((_, index) => index);
+  const difference = (first: readonly number[], second: readonly number[]): number => failureShare(used[1], second) - failureShare(used[0], first);
+  const drawn = Array.from({ length: resamples }, () => difference(draw(used[0].length, random), draw(used[1].length, random)));
+  return rangeOf(difference(all(used[0]), all(used[1])), drawn, confidence);
+}
+
+function failureShare(blocks: readonly Outcomes[], chosen: readonly number[]): number {
+  let [count, failures] = [0, 0];
+  for (const index of chosen) {
+    count += blocks[index]?.count ?? 0;
+    failures += blocks[index]?.failures ?? 0;
+  }
+  return failures / count;
+}
+
+const draw = (length: number, random: () => number): number[] => Array.from({ length }, () => Math.floor(random() * length));
+
+function rangeOf(value: number, drawn: readonly number[], confidence: number): Estimate | undefined {
+  const real = drawn.filter(Number.isFinite);
+  if (!Number.isFinite(value) || real.length === 0) return undefined;
+  return { value, low: percentile(real, (1 - confidence) / 2), high: percentile(real, (1 + confidence) / 2) };
+}
+
+/** Blocks whose values are numbered, so that drawing many of them is adding up counts. */
+class Pool {
+  readonly #values: readonly number[];
+  readonly #blocks: readonly (readonly Counted[])[];
+  /** The positions of all blocks. */
+  readonly all: readonly number[];
+
+  constructor(blocks: readonly Block[]) {
+    this.#values = [...new Set(blocks.flatMap((block) => block.map(([value]) => value)))].sort((a, b) => a - b);
+    const positions = new Map(this.#values.map((value, position) => [value, position]));
+    this.#blocks = blocks.map((block) => block.map(([value, count]) => [positions.get(value) ?? 0, count] as const));
+    this.all = blocks.map((_, index) => index);
+  }
+
+  /** A percentile (nearest rank) of what the chosen blocks have together; NaN if that is nothing. */
+  percentile(chosen: readonly number[], share: number): number {
+    const counts = new Float64Array(this.#values.length);
+    let total = 0;
+    for (const index of chosen) {
+      for (const [position, count] of this.#blocks[index] ?? []) {
+        counts[position] = (counts[position] ?? 0) + count;
+        total += count;
+      }
+    }
+    let left = Math.max(1, Math.ceil(share * total));
+    for (let position = 0; position < counts.length; position++) {
+      left -= counts[position] ?? 0;
+      if (left <= 0) return this.#values[position] ?? Number.NaN;
+    }
+    return Number.NaN;
+  }
+}
