@@ -6,8 +6,9 @@ import type { GeneratorResult, Sending } from "./result.ts";
 /** From this share of its time on, the event loop has work waiting more often than not. */
 const busyMax = 0.85;
 const loopDelayMsMax = 50;
-/** Share of the arrivals that may be sent late. */
+/** Share of the arrivals that may be sent late, and by how much more may be. */
 const lateShareMax = 0.01;
+const lateMsMax = 100;
 
 const nsPerMs = 1_000_000;
 const usPerMs = 1_000;
@@ -51,6 +52,7 @@ export class GeneratorWatch {
 function limitsOf(busy: number, loopDelayMsP99: number, sendings: readonly Sending[]): string[] {
   const sum = (pick: (sending: Sending) => number): number => sendings.reduce((total, sending) => total + pick(sending), 0);
   const [late, scheduled, unsent] = [sum((one) => one.late), sum((one) => one.scheduled), sum((one) => one.unsent)];
+  const latest = Math.max(0, ...sendings.map((one) => one.lateMsMax));
   const inFlightMax = Math.max(0, ...sendings.map((one) => one.inFlightMax));
   return [
     ...(busy > busyMax ? [`its event loop was busy for ${Math.round(busy * 100)} % of the time`] : []),
@@ -58,6 +60,8 @@ function limitsOf(busy: number, loopDelayMsP99: number, sendings: readonly Sendi
       ? [`its event loop was delayed by ${Math.round(loopDelayMsP99)} ms (p99); the load average is ${loadAverage().toFixed(1)}`]
       : []),
     ...(unsent > 0 ? [`${unsent} of ${scheduled} arrivals were not sent, because ${inFlightMax} were under way (--in-flight)`] : []),
-    ...(unsent === 0 && late > lateShareMax * scheduled ? [`${late} of ${scheduled} arrivals were sent more than 10 ms late`] : []),
+    ...(unsent === 0 && late > lateShareMax * scheduled && latest > lateMsMax
+      ? [`${late} of ${scheduled} arrivals were sent more than 10 ms late, ${Math.round(latest)} ms at most`]
+      : []),
   ];
 }

@@ -3,7 +3,8 @@ import { Html, html } from "../../shared/util/html.ts";
 import { computerText } from "../machine.ts";
 import { Latencies } from "./latencies.ts";
 import { colours, type Plot, plotOf } from "./plot.ts";
-import { cellsOf, errorsOf, problemsOf, rowHeadings, sendingLines } from "./print.ts";
+import { cellsOf, errorsOf, p99CountMin, problemsOf, rowHeadings, sendingLines } from "./print.ts";
+import { intervalCount } from "./recorder.ts";
 import type { LimitResult, Result, RowResult } from "./result.ts";
 
 const style = `
@@ -26,9 +27,11 @@ ${["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8f7bd6", 
 @media print { body { max-width: none } }
 `;
 
-const percentileTicks = [0, 0.9, 0.99, 0.999, 0.9999].map(
-  (share) => [1 / (1 - share), share === 0 ? "0" : `${Number((share * 100).toPrecision(6))} %`] as const,
-);
+/** Where the percentile axis has its marks, as far as there are values. */
+const percentileTicks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999].map((share) => [1 / (1 - share), `${Number((share * 100).toPrecision(6))} %`] as const);
+const intervalTicks = Array.from({ length: intervalCount / 5 }, (_, index) => [5 * (index + 1), String(5 * (index + 1))] as const);
+/** A line through fewer points says nothing. */
+const pointsMin = 5;
 
 /** The whole page. */
 export function htmlOf(result: Result): string {
@@ -51,7 +54,7 @@ export function htmlOf(result: Result): string {
 ${problems.length > 0 && html`<ul class="problems">${problems.map((problem) => html`<li class="failed">${problem}</li>`)}</ul>`}
 ${result.limit && limitSection(result.limit)}
 <h2>Latency</h2>
-<p class="dim">Milliseconds from when each action was due, so that waiting to be sent counts. Failures are counted, but not in the latencies.</p>
+<p class="dim">Milliseconds from when each action was due, so that waiting to be sent counts. Failures have no latency. A p99 needs ${p99CountMin} values.</p>
 <div class="scroll"><table>
 <thead><tr>${rowHeadings.map((heading) => html`<th scope="col">${heading}</th>`)}</tr></thead>
 <tbody>${result.rows.map((row) => rowOf(row, result))}</tbody>
@@ -62,7 +65,7 @@ ${errorSection(result)}
 <div class="plots">
 ${plotOf(distribution(actions))}
 ${result.sendings.length <= 4 && result.sendings.map((sending) => plotOf(timeline(sending)))}
-${actions.map((row) => plotOf(overTime(row)))}
+${actions.filter(({ intervals }) => intervals.filter(({ count }) => count > 0).length >= pointsMin).map((row) => plotOf(overTime(row)))}
 </div>
 </body>
 </html>
@@ -118,7 +121,9 @@ function distribution(rows: readonly RowResult[]): Plot {
     });
     return { name, points };
   });
-  return { title: "Latency by percentile", x: { title: "percentile", scale: "log", ticks: percentileTicks }, y: { title: "ms", scale: "log" }, series };
+  const most = Math.max(1, ...series.flatMap(({ points }) => points.slice(-1).map(([x]) => x)));
+  const ticks = percentileTicks.filter(([at], index) => index === 0 || at <= most * 2);
+  return { title: "Latency by percentile", x: { title: "percentile", scale: "log", ticks }, y: { title: "ms", scale: "log" }, series };
 }
 
 function timeline({ name, timeline: bins }: Result["sendings"][number]): Plot {
@@ -141,5 +146,5 @@ function overTime({ name, intervals }: RowResult): Plot {
     { name: "p99", points: points(({ p99 }) => p99), colour: 1 },
     ...(failed.length > 0 ? [{ name: "has failures", points: failed, isDots: true, colour: 3 }] : []),
   ];
-  return { title: name, x: { title: "interval, in the order of arrival", scale: "linear" }, y: { title: "ms", scale: "log" }, series };
+  return { title: name, x: { title: "interval, in the order of arrival", scale: "linear", ticks: intervalTicks }, y: { title: "ms", scale: "log" }, series };
 }

@@ -13,8 +13,8 @@ const slackActions = 2;
 /** The found rates are this close together. */
 const precision = 1.1;
 const doublingsMax = 16;
-/** Between two steps, so that what the one before has left behind is over. */
-const settleMs = 1_000;
+/** At most, between two steps, so that what the one before has left behind is over. */
+const settleMsMax = 1_000;
 
 interface Sent {
   readonly sending: Sending;
@@ -30,7 +30,7 @@ interface Found {
 
 /** @param send sends one rate, and waits for the end of all that was sent */
 export async function findLimit(
-  { rate, p99MsMax }: Pick<LoadOptions, "rate" | "p99MsMax">,
+  { rate, durationMs, p99MsMax }: Pick<LoadOptions, "rate" | "durationMs" | "p99MsMax">,
   send: (rate: number) => Promise<Sent>,
   signal: AbortSignal,
 ): Promise<Found> {
@@ -39,7 +39,7 @@ export async function findLimit(
   let [holds, bends] = [0, undefined as LimitStep | undefined];
   let last: Recorder | undefined;
   const once = async (tried: number): Promise<{ step: LimitStep; recorder: Recorder }> => {
-    if (steps.length > 0) await pause(settleMs, signal);
+    if (steps.length > 0) await pause(Math.min(settleMsMax, durationMs), signal);
     const { sending, recorder } = await send(tried);
     signal.throwIfAborted();
     const step = stepOf(tried, sending, recorder, p99MsMax);

@@ -30,7 +30,7 @@ export interface Plot {
 /** As many as the style of the page has. */
 export const colours = 8;
 const [width, height] = [640, 300];
-const margin = { left: 58, right: 12, top: 10, bottom: 40 };
+const margin = { left: 58, right: 26, top: 10, bottom: 40 };
 const ticksWanted = 5;
 
 interface Scale {
@@ -100,7 +100,7 @@ function scaleOf({ scale, ticks }: Axis, values: readonly number[], from: number
 /** The ends of the axis: a linear one begins at 0, a logarithmic one leaves a little room. */
 function rangeOf(isLog: boolean, least: number, most: number): [number, number] {
   if (isLog) return least === most ? [least / 2, most * 2] : [least / 1.15, most * 1.15];
-  return [Math.min(0, least), most > 0 ? most : 1];
+  return [Math.min(0, least), most > 0 ? most * 1.05 : 1];
 }
 
 function linearTicks(low: number, high: number): [number, string][] {

@@ -9,6 +9,10 @@ import type { Result, RowResult } from "./result.ts";
 /** Every row needs at least this many values before its 99th percentile means anything. */
 export const p99CountMin = 100;
 
+const bytesPerMB = 1_000_000;
+/** MB/s; less is not what a load is about. */
+const leastShown = 0.1;
+
 export const rowHeadings = ["", "n", "failed", "429", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "max ms", "MB/s"] as const;
 
 export function printResult(terminal: Terminal, result: Result): void {
@@ -48,7 +52,8 @@ export function cellsOf({ name, isMark, count, failures, refused, bytes, ms }: R
   const seconds = sendings.reduce((sum, { durationS }) => sum + durationS, 0);
   const succeeded = count - failures;
   const time = (value: number, least = 1): string => (succeeded >= least ? precise(value) : "-");
-  const rate = bytes > 0 && seconds > 0 ? precise(bytes / 1_000_000 / seconds) : "";
+  const perS = seconds > 0 ? bytes / bytesPerMB / seconds : 0;
+  const rate = perS >= leastShown ? precise(perS) : "";
   return [title, ...[count, failures, refused].map(String), time(ms.p50), time(ms.p90), time(ms.p95), time(ms.p99, p99CountMin), time(ms.max), rate];
 }
 
@@ -65,7 +70,7 @@ export function sendingLines({ sendings, generator, limit, rows }: Result): stri
       ? []
       : sendings.map(
           ({ name, achievedPerS, rate, inFlightMax }) =>
-            `${name}: ${precise(achievedPerS)}/s done${rate ? ` of ${precise(rate)}/s` : ""}, ${inFlightMax} under way at most.`,
+            `${name}: ${precise(achievedPerS)}/s done${rate ? ` of ${rate}/s` : ""}, ${inFlightMax} under way at most.`,
         )),
     `The generator was busy for ${Math.round(generator.busy * 100)} % of the time and used ${precise(generator.cpus)} CPUs; its event loop was delayed by ${precise(generator.loopDelayMsP99)} ms (p99).`,
   ];

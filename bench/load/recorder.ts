@@ -73,13 +73,19 @@ export interface Arrival {
 export class Recorder {
   readonly #rows = new Map<string, RowRecord>();
   readonly #marks = new Set<string>();
-  /** Of all actions, without those marked on the way. */
-  readonly all = Latencies.empty();
+  /** Of all actions since the last `begin`, without times within them. */
+  all = Latencies.empty();
   /** Actions that have ended. */
   ended = 0;
   failures = 0;
   refused = 0;
   readonly #messages = new Map<string, string>();
+
+  /** Counts from here for what is shown meanwhile. */
+  begin(): void {
+    this.all = Latencies.empty();
+    [this.ended, this.failures, this.refused] = [0, 0, 0];
+  }
 
   /** Makes the rows appear in this order, also those that nothing arrives for. */
   expect(rows: readonly string[]): void {

@@ -126,13 +126,13 @@ export interface Sent {
 }
 
 async function sendOne(sender: Sender, schedule: Schedule, show: Show, recorder: Recorder, prefix = ""): Promise<Sent> {
-  const before = { ended: recorder.ended, failures: recorder.failures, refused: recorder.refused };
+  recorder.begin();
   const sending = await show.task("Sending", schedule.name, async (say) => {
     const tell = (): void => {
       const { p50, p99 } = { p50: recorder.all.percentile(0.5), p99: recorder.all.percentile(0.99) };
-      const failures = recorder.failures - before.failures;
-      const told = [`${recorder.ended - before.ended} of ${schedule.arrivalsMs.length} done`, `${sender.inFlight} under way`, `${failures} failed`];
-      if (recorder.refused > before.refused) told.push(`${recorder.refused - before.refused} of them refused (429)`);
+      const { ended, failures, refused } = recorder;
+      const told = [`${ended} of ${schedule.arrivalsMs.length} done`, `${sender.inFlight} under way`, `${failures} failed`];
+      if (refused > 0) told.push(`${refused} of them refused (429)`);
       say([...told, `p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`].join(", "));
     };
     const timer = setInterval(tell, progressMs);

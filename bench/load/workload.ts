@@ -152,7 +152,7 @@ function attemptCheck(value: unknown, fail: (message: string) => never): Workloa
   } catch (error) {
     const message = messageOf(error)
       .replace("the request", "the workload")
-      .replace(/\.(\d+)(?=[.\s]|$)/g, "[$1]");
+      .replace(/(?<=[a-z])\.(\d+)(?=[.\s]|$)/g, "[$1]");
     const unknown = /^Unknown field: (?:.*\.)?([^.]+)$/.exec(message)?.[1];
     const meant = unknown && nearest(unknown, fieldNames);
     return fail(`${message}${meant ? `; did you mean ${meant}?` : ""}`);
