@@ -1,51 +1,43 @@
 /** Watches this process: what it cannot keep up with, it would blame on the deployment. */
-import { type EventLoopUtilization, monitorEventLoopDelay, performance } from "node:perf_hooks";
+import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { loadAverage } from "../machine.ts";
 import type { GeneratorResult, Sending } from "./result.ts";
 
 /** From this share of its time on, the event loop has work waiting more often than not. */
-const busyMax = 0.85;
+export const busyMax = 0.85;
 const loopDelayMsMax = 50;
 /** Share of the arrivals that may be sent late, and by how much more may be. */
 const lateShareMax = 0.01;
 const lateMsMax = 100;
 
+const resolutionMs = 10;
 const nsPerMs = 1_000_000;
 const usPerMs = 1_000;
 
 export class GeneratorWatch {
-  readonly #delay = monitorEventLoopDelay({ resolution: 10 });
-  #utilization: EventLoopUtilization = performance.eventLoopUtilization();
-  #cpu = process.cpuUsage();
-  #sinceMs = performance.now();
-  #busy = 0;
+  readonly #delay = monitorEventLoopDelay({ resolution: resolutionMs });
   #cpuMs = 0;
   #watchedMs = 0;
 
   /** Watches during this work only, not during preparation and removal. */
   async during<T>(work: () => Promise<T>): Promise<T> {
-    this.#utilization = performance.eventLoopUtilization();
-    this.#cpu = process.cpuUsage();
-    this.#sinceMs = performance.now();
+    const [cpu, sinceMs] = [process.cpuUsage(), performance.now()];
     this.#delay.enable();
     try {
       return await work();
     } finally {
       this.#delay.disable();
-      const elapsedMs = performance.now() - this.#sinceMs;
-      const { user, system } = process.cpuUsage(this.#cpu);
-      this.#busy += performance.eventLoopUtilization(this.#utilization).utilization * elapsedMs;
+      const { user, system } = process.cpuUsage(cpu);
       this.#cpuMs += (user + system) / usPerMs;
-      this.#watchedMs += elapsedMs;
+      this.#watchedMs += performance.now() - sinceMs;
     }
   }
 
-  /** @param sendings all that were sent meanwhile */
+  /** @param sendings what the result says something about */
   result(sendings: readonly Sending[]): GeneratorResult {
-    const elapsedMs = Math.max(1, this.#watchedMs);
-    const busy = this.#busy / elapsedMs;
-    const loopDelayMsP99 = Math.max(0, this.#delay.percentile(99) / nsPerMs - 10);
-    return { busy, cpus: this.#cpuMs / elapsedMs, loopDelayMsP99, limits: limitsOf(busy, loopDelayMsP99, sendings) };
+    const loopDelayMsP99 = Math.max(0, this.#delay.percentile(99) / nsPerMs - resolutionMs);
+    const busy = Math.max(0, ...sendings.map((one) => one.busy));
+    return { busy, cpus: this.#cpuMs / Math.max(1, this.#watchedMs), loopDelayMsP99, limits: limitsOf(busy, loopDelayMsP99, sendings) };
   }
 }
 
@@ -54,14 +46,13 @@ function limitsOf(busy: number, loopDelayMsP99: number, sendings: readonly Sendi
   const [late, scheduled, unsent] = [sum((one) => one.late), sum((one) => one.scheduled), sum((one) => one.unsent)];
   const latest = Math.max(0, ...sendings.map((one) => one.lateMsMax));
   const inFlightMax = Math.max(0, ...sendings.map((one) => one.inFlightMax));
+  const isLate = unsent === 0 && late > lateShareMax * scheduled && latest > lateMsMax;
   return [
     ...(busy > busyMax ? [`its event loop was busy for ${Math.round(busy * 100)} % of the time`] : []),
     ...(loopDelayMsP99 > loopDelayMsMax
       ? [`its event loop was delayed by ${Math.round(loopDelayMsP99)} ms (p99); the load average is ${loadAverage().toFixed(1)}`]
       : []),
     ...(unsent > 0 ? [`${unsent} of ${scheduled} arrivals were not sent, because ${inFlightMax} were under way (--in-flight)`] : []),
-    ...(unsent === 0 && late > lateShareMax * scheduled && latest > lateMsMax
-      ? [`${late} of ${scheduled} arrivals were sent more than 10 ms late, ${Math.round(latest)} ms at most`]
-      : []),
+    ...(isLate ? [`${late} of ${scheduled} arrivals were sent more than 10 ms late, ${Math.round(latest)} ms at most`] : []),
   ];
 }

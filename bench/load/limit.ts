@@ -1,5 +1,7 @@
 /** Finds the rate at which a deployment bends: doubles the rate until it does, then halves the distance. */
 import { pause } from "../../shared/waiting.ts";
+import { precise } from "../precise.ts";
+import { busyMax } from "./generator.ts";
 import type { LoadOptions } from "./options.ts";
 import type { Recorder } from "./recorder.ts";
 import type { LimitResult, LimitStep, Sending } from "./result.ts";
@@ -24,6 +26,8 @@ interface Sent {
 interface Found {
   readonly result: LimitResult;
   readonly sendings: Sending[];
+  /** Of the highest rate that held: the rates above are to overload the generator's machine, too, if that is the deployment's. */
+  readonly judged: Sending[];
   /** Of the step with the highest rate that held, or else of the last one. */
   readonly last: Recorder;
 }
@@ -38,6 +42,7 @@ export async function findLimit(
   const sendings: Sending[] = [];
   let [holds, bends] = [0, undefined as LimitStep | undefined];
   let last: Recorder | undefined;
+  let judged: Sending[] = [];
   const once = async (tried: number): Promise<{ step: LimitStep; recorder: Recorder }> => {
     if (steps.length > 0) await pause(Math.min(settleMsMax, durationMs), signal);
     const { sending, recorder } = await send(tried);
@@ -51,7 +56,7 @@ export async function findLimit(
   const holdsAt = async (tried: number): Promise<boolean> => {
     let { step, recorder } = await once(tried);
     if (step.bends !== undefined) ({ step, recorder } = await once(tried));
-    if (step.bends === undefined) [holds, last] = [tried, recorder];
+    if (step.bends === undefined) [holds, last, judged] = [tried, recorder, sendings.slice(-1)];
     else [bends, last] = [step, last ?? recorder];
     return step.bends === undefined;
   };
@@ -59,7 +64,7 @@ export async function findLimit(
   // Below the first rate there is no lower bound yet: it is halved until one holds.
   for (let tried = rate / 2; bends && holds === 0 && tried >= rate / 64; tried /= 2) await holdsAt(tried);
   while (bends && holds > 0 && bends.rate / holds > precision) await holdsAt(between(holds, bends.rate));
-  return { result: resultOf(holds, bends, p99MsMax, steps), sendings, last: last as Recorder };
+  return { result: resultOf(holds, bends, p99MsMax, steps), sendings, judged, last: last as Recorder };
 }
 
 /** The middle of two rates, with three significant figures. */
@@ -75,7 +80,7 @@ function resultOf(holds: number, bends: LimitStep | undefined, p99MsMax: number,
 }
 
 /** What one rate has shown. */
-export function stepOf(rate: number, { achievedPerS, scheduled, unsent }: Sending, recorder: Recorder, p99MsMax: number): LimitStep {
+export function stepOf(rate: number, { achievedPerS, scheduled, unsent, busy }: Sending, recorder: Recorder, p99MsMax: number): LimitStep {
   const { all, failures, refused } = recorder;
   const p99 = all.percentile(0.99);
   const counted = { rate, achievedPerS, p50: all.percentile(0.5), p99, failures, refused, count: scheduled };
@@ -85,8 +90,9 @@ export function stepOf(rate: number, { achievedPerS, scheduled, unsent }: Sendin
       ? [`${failures} of ${scheduled} actions failed${refused > 0 ? `, ${refused} of them refused by a limit (429)` : ""}`]
       : []),
     ...(p99 > p99MsMax ? [`p99 is ${Math.round(p99)} ms, above ${p99MsMax} ms`] : []),
-    ...(isBelow ? [`${achievedPerS.toPrecision(3)}/s were done of ${rate}/s`] : []),
+    ...(isBelow ? [`${precise(achievedPerS)}/s were done of ${rate}/s`] : []),
     ...(unsent > 0 ? [`${unsent} arrivals could not be sent`] : []),
+    ...(busy > busyMax ? [`the generator was busy for ${Math.round(busy * 100)} % of the time, so that this may be its limit`] : []),
   ];
   return reasons.length > 0 ? { ...counted, bends: reasons.join("; ") } : counted;
 }

@@ -54,13 +54,15 @@ const Sending = Type.Object({
   /** Actions that ended a second, without failures, over the later three quarters of the time in which they arrived. */
   achievedPerS: number,
   inFlightMax: number,
+  /** Share of the time in which the generator's event loop had something to do, 0 to 1. */
+  busy: number,
   /** Per interval: when it began, and how many actions ended in that time. */
   timeline: Type.Array(Type.Object({ atS: number, scheduled: number, ended: number })),
 });
 export type Sending = Static<typeof Sending>;
 
 const Generator = Type.Object({
-  /** Share of the time in which its event loop had something to do, 0 to 1. */
+  /** The largest `busy` of all that it sent. */
   busy: number,
   /** CPUs that it used. */
   cpus: number,

@@ -30,6 +30,8 @@ export interface Show {
 interface Loaded {
   readonly sendings: Sending[];
   readonly recorder: Recorder;
+  /** Of the sendings, what the result says something about, if not all. */
+  readonly judged?: Sending[];
   readonly limit?: LimitResult;
 }
 
@@ -57,7 +59,7 @@ export async function runLoad(options: LoadOptions, show: Show, signal: AbortSig
   const leftOver = await show.task("Removing", `sandboxes named ${fleet.label}*`, () => fleet.removeAll(options.cleanUpMs));
   // What is left over matters more than why the load ended, which is told with it.
   if (failure !== undefined && !signal.aborted && leftOver.length === 0) throw failure;
-  const { sendings, recorder, limit } = loaded;
+  const { sendings, recorder, limit, judged = sendings } = loaded;
   const messages = { ...recorder.messages, ...(failure === undefined || signal.aborted ? {} : { failed: messageOf(failure) }) };
   const durationS = (Date.now() - startedAt.getTime()) / 1_000;
   const facts = {
@@ -71,7 +73,7 @@ export async function runLoad(options: LoadOptions, show: Show, signal: AbortSig
     seed,
     machine,
   } as const;
-  const measured = { sendings, generator: watch.result(sendings), rows: recorder.results(), messages, ...(limit ? { limit } : {}) };
+  const measured = { sendings, generator: watch.result(judged), rows: recorder.results(), messages, ...(limit ? { limit } : {}) };
   return { ...facts, load: loadText(options), ...measured, isComplete: failure === undefined && !signal.aborted, leftOver };
 }
 
@@ -108,7 +110,7 @@ async function send(options: LoadOptions, sender: Sender, { sendings, recorder }
   const { workload, rate, durationMs } = options;
   if (options.isLimitWanted) {
     const limit = await findLimit(options, (one) => sendOne(sender, atRate(one, durationMs), show, new Recorder()), signal);
-    return { sendings: limit.sendings, recorder: limit.last, limit: limit.result };
+    return { sendings: limit.sendings, judged: limit.judged, recorder: limit.last, limit: limit.result };
   }
   const schedules = workload.phases?.map((phase) => [ofPhase(phase), `${phase.name}: `] as const) ?? [[atRate(rate, durationMs), ""] as const];
   recorder.expect(schedules.flatMap(([, prefix]) => workload.steps.map(({ name }) => prefix + name)));

@@ -58,7 +58,7 @@ export class Sender {
    */
   async send(schedule: Schedule, recorder: Recorder, prefix = ""): Promise<Sending> {
     const { signal, inFlightMax } = this.#deployment;
-    const beganMs = performance.now();
+    const [beganMs, utilization] = [performance.now(), performance.eventLoopUtilization()];
     const ended: number[] = [];
     const running = new Set<Promise<void>>();
     const told = { late: 0, lateMsMax: 0, sent: 0, inFlightMax: 0 };
@@ -78,7 +78,8 @@ export class Sender {
     await Promise.all(running);
     const scheduled = signal.aborted ? told.sent : schedule.arrivalsMs.length;
     const durationMs = performance.now() - beganMs;
-    const rates = { durationS: durationMs / 1_000, achievedPerS: achievedPerS(schedule, ended), timeline: timelineOf(schedule, ended, durationMs) };
+    const busy = performance.eventLoopUtilization(utilization).utilization;
+    const rates = { busy, durationS: durationMs / 1_000, achievedPerS: achievedPerS(schedule, ended), timeline: timelineOf(schedule, ended, durationMs) };
     return { name: schedule.name, ...(schedule.rate ? { rate: schedule.rate } : {}), scheduled, unsent: scheduled - told.sent, ...told, ...rates };
   }
 

@@ -55,6 +55,7 @@ function result(rows: readonly Row[], seed: number): Result {
     unsent: 0,
     achievedPerS: 10,
     inFlightMax: 3,
+    busy: 0.1,
     timeline,
   };
   const generator = { busy: 0.1, cpus: 0.1, loopDelayMsP99: 1, limits: [] };

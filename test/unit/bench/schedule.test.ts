@@ -1,7 +1,7 @@
 /** When arrivals are due, and what counts as done in time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stepOf } from "../../../bench/load/limit.ts";
+import { findLimit, stepOf } from "../../../bench/load/limit.ts";
 import { Recorder } from "../../../bench/load/recorder.ts";
 import { achievedPerS, atRate, ofPhase } from "../../../bench/load/schedule.ts";
 
@@ -49,6 +49,7 @@ test("a rate bends for its latency, its failures, what was not done or not sent,
     unsent: 0,
     achievedPerS: 10,
     inFlightMax: 1,
+    busy: 0.1,
     timeline: [],
   };
   const quick = Array.from({ length: 100 }, () => 20);
@@ -60,4 +61,45 @@ test("a rate bends for its latency, its failures, what was not done or not sent,
   assert.equal(bends({ achievedPerS: 8 }), "8.00/s were done of 10/s");
   assert.equal(bends({ achievedPerS: 9.9 }), undefined);
   assert.equal(bends({ unsent: 3 }), "3 arrivals could not be sent");
+});
+
+/** What a deployment would show that does `capacity` actions a second, each in 10 ms unless they queue. */
+const deployment = (capacity: number, tried: number[]) => async (rate: number) => {
+  tried.push(rate);
+  const isOver = rate > capacity;
+  const sending = { name: "", rate, durationS: 1, scheduled: 1_000, sent: 1_000, late: 0, lateMsMax: 0, unsent: 0, inFlightMax: 1, busy: 0.1, timeline: [] };
+  return { sending: { ...sending, achievedPerS: isOver ? capacity : rate }, recorder: shown([isOver ? 5_000 : 10]) };
+};
+
+test("the limit is found within a tenth, above and below the first rate", async () => {
+  const { signal } = new AbortController();
+  for (const [capacity, rate] of [
+    [137, 10],
+    [10.5, 10],
+    [37, 100],
+  ] as const) {
+    const tried: number[] = [];
+    const { result } = await findLimit({ rate, durationMs: 1, p99MsMax: 1_000 }, deployment(capacity, tried), signal);
+    assert.ok(result.holds <= capacity && capacity < (result.bends ?? 0), `${result.holds} to ${result.bends}`);
+    assert.ok((result.bends ?? 0) / result.holds <= 1.1, `${result.holds} to ${result.bends}`);
+    assert.match(result.why, /^holds [\d.]+\/s and bends at [\d.]+\/s: p99 is 50\d\d ms, above 1000 ms/);
+    const bent = result.steps.filter(({ bends }) => bends !== undefined).map((step) => step.rate);
+    assert.ok(
+      bent.every((one) => tried.filter((each) => each === one).length === 2),
+      "each that bends is tried twice",
+    );
+  }
+});
+
+test("one disturbance is no limit, and a search without an end gives up", async () => {
+  const { signal } = new AbortController();
+  const steady = deployment(64, []);
+  let calls = 0;
+  const disturbed = async (rate: number) => (++calls === 2 ? deployment(0, [])(rate) : steady(rate));
+  const { result } = await findLimit({ rate: 4, durationMs: 1, p99MsMax: 1_000 }, disturbed, signal);
+  assert.ok(result.holds >= 60, `${result.holds}`);
+  const none = await findLimit({ rate: 8, durationMs: 1, p99MsMax: 1_000 }, deployment(0, []), signal);
+  assert.match(none.result.why, /^bends already at [\d.]+\/s/);
+  const all = await findLimit({ rate: 1, durationMs: 1, p99MsMax: 1_000 }, deployment(Number.POSITIVE_INFINITY, []), signal);
+  assert.match(all.result.why, /^holds 32768\/s, the highest rate that was tried/);
 });
