@@ -4,7 +4,7 @@ import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/
 
 try {
   const node = await ensureInstalled({ dev: true });
-  const args = ["--import", "tsx", ...process.argv.slice(2)];
+  const args = ["--disable-warning=ExperimentalWarning", "--experimental-strip-types", ...process.argv.slice(2)];
   const { code } = await withTemporaryFolder((env) => runForwarding(node, args, { cwd: appDir, env, stdio: "inherit" }));
   process.exitCode = code ?? 1;
 } catch (error) {

@@ -100,12 +100,15 @@ function rangeOf(value: number, drawn: readonly number[], confidence: number): E
 /** Blocks whose values are numbered, so that drawing many of them is adding up counts. */
 class Pool {
   readonly #values: readonly number[];
+  /** How often each value occurs in what is drawn at the moment. */
+  readonly #counts: Uint32Array;
   readonly #blocks: readonly (readonly Counted[])[];
   /** The positions of all blocks. */
   readonly all: readonly number[];
 
   constructor(blocks: readonly Block[]) {
     this.#values = [...new Set(blocks.flatMap((block) => block.map(([value]) => value)))].sort((a, b) => a - b);
+    this.#counts = new Uint32Array(this.#values.length);
     const positions = new Map(this.#values.map((value, position) => [value, position]));
     this.#blocks = blocks.map((block) => block.map(([value, count]) => [positions.get(value) ?? 0, count] as const));
     this.all = blocks.map((_, index) => index);
@@ -113,7 +116,7 @@ class Pool {
 
   /** A percentile (nearest rank) of what the chosen blocks have together; NaN if that is nothing. */
   percentile(chosen: readonly number[], share: number): number {
-    const counts = new Float64Array(this.#values.length);
+    const counts = this.#counts.fill(0);
     let total = 0;
     for (const index of chosen) {
       for (const [position, count] of this.#blocks[index] ?? []) {

@@ -1,6 +1,6 @@
 /** Watches this process: what it cannot keep up with, it would blame on the deployment. */
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
-import { loadAverage } from "../machine.ts";
+import { loadAverage } from "../computer.ts";
 import type { GeneratorResult, Sending } from "./result.ts";
 
 /** From this share of its time on, the event loop has work waiting more often than not. */

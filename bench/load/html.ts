@@ -1,6 +1,6 @@
 /** The result of a load as one HTML file, which needs nothing else. */
 import { Html, html } from "../../shared/util/html.ts";
-import { computerText } from "../machine.ts";
+import { computerText } from "../computer.ts";
 import { Latencies } from "./latencies.ts";
 import { colours, type Plot, plotOf } from "./plot.ts";
 import { cellsOf, errorsOf, p99CountMin, problemsOf, rowHeadings, sendingLines } from "./print.ts";

@@ -2,7 +2,7 @@
 import { bytesText } from "../../shared/cli/output.ts";
 import { alignColumns } from "../../shared/util/columns.ts";
 import type { Terminal } from "../../systemd/base/terminal.ts";
-import { computerText } from "../machine.ts";
+import { computerText } from "../computer.ts";
 import { precise } from "../precise.ts";
 import type { Result, RowResult } from "./result.ts";
 

@@ -5,7 +5,7 @@ import { messageOf } from "../../shared/cli/failures.ts";
 import { Sandgate } from "../../shared/client/index.ts";
 import type { SandboxHandle } from "../../shared/client/sandbox.ts";
 import { seededRandom } from "../../test/helpers/random.ts";
-import { thisComputer } from "../machine.ts";
+import { thisComputer } from "../computer.ts";
 import { inParallel } from "../measure.ts";
 import { timeoutDefaultS } from "./actions.ts";
 import { Fleet } from "./fleet.ts";
