@@ -11,7 +11,7 @@ import { describeMachine } from "./machine.ts";
 import { type Options, parseOptions, usage } from "./options.ts";
 import { printReport, writeReport } from "./report.ts";
 import type { Row } from "./rows.ts";
-import { scenarios } from "./scenarios/index.ts";
+import { scenarios, shareOf } from "./scenarios/index.ts";
 import { judge } from "./targets.ts";
 
 async function bench(options: Options, signal: AbortSignal): Promise<void> {
@@ -26,11 +26,12 @@ async function bench(options: Options, signal: AbortSignal): Promise<void> {
     const machine = await describeMachine(installation, computer);
     const rows: Row[] = [];
     for (const name of options.scenarios) {
-      const measured = await terminal.task("Measuring", name, ({ say }) => scenarios[name]({ installation, runs: options.runs, signal, say }));
+      const budgetMs = options.budgetMs * shareOf(name, options.scenarios);
+      const measured = await terminal.task("Measuring", name, ({ say }) => scenarios[name]({ installation, budgetMs, signal, say }));
       rows.push(...measured);
     }
     const durationS = (Date.now() - startedAt.getTime()) / 1_000;
-    const report = { startedAt: startedAt.toISOString(), durationS, runs: options.runs, machine, rows, targets: judge(rows) };
+    const report = { startedAt: startedAt.toISOString(), durationS, machine, rows, targets: judge(rows) };
     printReport(terminal, report);
     writeReport(options.jsonFile, report);
     terminal.line(`Written to ${options.jsonFile}`);

@@ -7,12 +7,12 @@ import { computerText } from "./computer.ts";
 import type { Machine } from "./machine.ts";
 import { precise } from "./precise.ts";
 import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
+import { isTight } from "./statistics.ts";
 import type { Verdict } from "./targets.ts";
 
 export interface Report {
   readonly startedAt: string;
   readonly durationS: number;
-  readonly runs: number;
   readonly machine: Machine;
   readonly rows: readonly Row[];
   readonly targets: readonly Verdict[];
@@ -44,7 +44,14 @@ export function writeReport(file: string, report: Report): void {
 
 function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
   const ours = ownRow(rows, row.task);
-  const compared = ours && row.contender !== own ? `${precise(speedAgainst(ours, row))} times as fast` : "";
+  const compared = ours && row.contender !== own ? speedText(ours, row) : "";
   const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : "";
   return [isFirst ? row.task : "", row.contender, row.n.toLocaleString("en"), precise(row.p50), precise(row.p95), precise(row.p99), rate, compared];
+}
+
+/** How many times as fast, with its range where that is too wide to be sure of two figures. */
+function speedText(ours: Row, row: Row): string {
+  const text = `${precise(speedAgainst(ours, row))} times as fast`;
+  if (!row.speed) return `${text} (too few to be sure)`;
+  return isTight(row.speed) ? text : `${text} (between ${precise(row.speed.low)} and ${precise(row.speed.high)})`;
 }
