@@ -9,6 +9,7 @@ import { thisComputer } from "./computer.ts";
 import { Installation } from "./installation.ts";
 import { describeMachine } from "./machine.ts";
 import { type Options, parseOptions, usage } from "./options.ts";
+import { writeReadme } from "./readme.ts";
 import { printReport, writeReport } from "./report.ts";
 import type { Row } from "./rows.ts";
 import { scenarios, shareOf } from "./scenarios/index.ts";
@@ -35,6 +36,7 @@ async function bench(options: Options, signal: AbortSignal): Promise<void> {
     printReport(terminal, report);
     writeReport(options.jsonFile, report);
     terminal.line(`Written to ${options.jsonFile}`);
+    if (options.isForReadme) terminal.line(`Written to ${writeReadme(report)}`);
   } finally {
     await installation.stop();
   }

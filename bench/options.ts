@@ -11,11 +11,13 @@ export interface Options {
   /** For all that the scenarios measure. */
   readonly budgetMs: number;
   readonly jsonFile: string;
+  /** Whether the figures replace those in the README. */
+  readonly isForReadme: boolean;
 }
 
 const usual = scenarioNames.filter((name) => name !== largeScenario);
 
-export const usage = `npm run bench -- [SCENARIO...] [--time SPAN] [--json FILE]
+export const usage = `npm run bench -- [SCENARIO...] [--time SPAN] [--json FILE] [--readme]
 
 Measures Sandgate beside what it is built on, in turns, until it is known how many times as fast it is or the time is over, and
 states whether the targets are met.
@@ -23,16 +25,22 @@ states whether the targets are met.
   SCENARIO     ${scenarioNames.join(", ")}; all but ${largeScenario}, which takes minutes, when none is named
   --time SPAN  for all measurements (default: ${Math.round(allSecondsOf(usual) / 60)}m for all, or what each named one has of that)
   --json FILE  where the results go as JSON (default bench/results/latest.json)
+  --readme     write them into the section Performance of README.md as well
 `;
 
 /** @returns the options, or undefined if only help was requested. @throws {UsageError} */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = readArguments(args, { time: { type: "string" }, json: { type: "string" }, help: { type: "boolean", short: "h" } });
+  const { values, positionals } = readArguments(args, {
+    time: { type: "string" },
+    json: { type: "string" },
+    readme: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  });
   if (values.help) return undefined;
   for (const name of positionals) {
     if (!(scenarioNames as readonly string[]).includes(name)) throw new UsageError(`no such scenario: ${name}; there are ${scenarioNames.join(", ")}`);
   }
   const scenarios = positionals.length === 0 ? usual : scenarioNames.filter((name) => positionals.includes(name));
   const budgetMs = values.time === undefined ? allSecondsOf(scenarios) * 1_000 : spanMs("--time")(values.time);
-  return { scenarios, budgetMs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json") };
+  return { scenarios, budgetMs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json"), isForReadme: values.readme ?? false };
 }

@@ -18,9 +18,9 @@ export interface Report {
   readonly targets: readonly Verdict[];
 }
 
-const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
+export const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
 /** Number of left-aligned columns. */
-const leftAligned = 2;
+export const leftAligned = 2;
 
 export function printReport(terminal: Terminal, { machine, rows, targets, durationS }: Report): void {
   terminal.line();
@@ -42,7 +42,8 @@ export function writeReport(file: string, report: Report): void {
   writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
 }
 
-function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
+/** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */
+export function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
   const ours = ownRow(rows, row.task);
   const compared = ours && row.contender !== own ? speedText(ours, row) : "";
   const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : "";

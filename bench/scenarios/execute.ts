@@ -1,5 +1,6 @@
 /** The shortest command: the overhead of running anything. */
 import { timed, timing } from "../measure.ts";
+import { PodmanApi } from "../peers/podman-api.ts";
 import { compare, own, type Row } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
@@ -9,11 +10,15 @@ export async function execute(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     const program = (name: string) => timing(`${name} exec`, () => installation.agent.time([name, "exec", sandbox.containerId, "true"]));
+    const api = await PodmanApi.start(installation.agent);
     const contenders = [
       timing(own, () => timed(() => installation.execute(sandbox.id, "true"))),
       program("podman"),
       program(await installation.runtimeOf(sandbox)),
+      timing("podman's API over HTTP", () => timed(() => api.exec(sandbox.containerId, ["true"]))),
     ] as const;
-    return compare(executeTask, contenders, roundsOf(setting, "execute", { share: 1, warmUp: 10, countMin: 30 }));
+    const rows = await compare(executeTask, contenders, roundsOf(setting, "execute", { share: 1, warmUp: 10, countMin: 30 }));
+    await api.idle();
+    return rows;
   });
 }

@@ -2,7 +2,6 @@
 import type { Installation } from "../installation.ts";
 import type { Rounds } from "../measure.ts";
 import type { Row } from "../rows.ts";
-import { blocksMin } from "../statistics.ts";
 
 export interface Setting {
   readonly installation: Installation;
@@ -23,7 +22,7 @@ interface Part {
 }
 
 /** The rounds of one comparison, which take a share of the scenario's time, or less if that is enough. */
-export function roundsOf({ budgetMs, signal, say }: Setting, what: string, { share, warmUp, countMin = blocksMin, countMax = 1_000 }: Part): Rounds {
+export function roundsOf({ budgetMs, signal, say }: Setting, what: string, { share, warmUp, countMin = 3, countMax = 1_000 }: Part): Rounds {
   let saidMs = 0;
   const onRound = (done: number): void => {
     if (performance.now() - saidMs < 500) return;
