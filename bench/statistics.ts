@@ -45,22 +45,27 @@ const resamples = 1_000;
 const seed = 1;
 
 /**
- * How many times as large a percentile is in `other` as in `base`, by a bootstrap over blocks: blocks are drawn with
- * replacement, and the range is what the drawn ratios cover.
+ * How many times as large a percentile is in `other` as in `base`, by a bootstrap: runs are drawn with replacement, and of each
+ * drawn one its blocks; the range is what the drawn ratios cover.
  *
+ * @param base runs, each with its blocks
  * @returns undefined if either has fewer than `blocksMin` blocks with values, or is 0
  */
-export function ratioOf(base: readonly Block[], other: readonly Block[], { share, confidence, isPaired }: Resampling): Estimate | undefined {
-  if ([base, other].some((blocks) => blocks.filter((block) => block.length > 0).length < blocksMin)) return undefined;
-  const [denominator, numerator] = [new Pool(base), new Pool(other)];
-  const value = numerator.percentile(numerator.all, share) / denominator.percentile(denominator.all, share);
+export function ratioOf(
+  base: readonly (readonly Block[])[],
+  other: readonly (readonly Block[])[],
+  { share, confidence, isPaired }: Resampling,
+): Estimate | undefined {
+  if ([base, other].some((runs) => runs.flat().filter((block) => block.length > 0).length < blocksMin)) return undefined;
+  const [denominator, numerator] = [new Pool(base.flat()), new Pool(other.flat())];
+  const [below, above] = [positionsOf(base), positionsOf(other)];
+  const ratio = (first: readonly number[], second: readonly number[]): number => numerator.percentile(second, share) / denominator.percentile(first, share);
   const random = seededRandom(seed);
   const drawn = Array.from({ length: resamples }, () => {
-    const first = draw(base.length, random);
-    const second = isPaired ? first : draw(other.length, random);
-    return numerator.percentile(second, share) / denominator.percentile(first, share);
+    const first = draw(below, random);
+    return ratio(first, isPaired ? first : draw(above, random));
   });
-  return rangeOf(value, drawn, confidence);
+  return rangeOf(ratio(below.flat(), above.flat()), drawn, confidence);
 }
 
 /** Narrow enough: a range at most this wide, as a share of the value. */
@@ -71,7 +76,7 @@ export const isTight = ({ value, low, high }: Estimate): boolean => high - low <
 /** How many times as fast `ours` is as `theirs`, by the median of times that were measured in turns, 95 % sure; undefined for too few. */
 export function timesAsFast(ours: readonly number[], theirs: readonly number[]): Estimate | undefined {
   const blocks = (times: readonly number[]): Block[] => times.map((time) => [[time, 1]]);
-  return ratioOf(blocks(ours), blocks(theirs), { share: 0.5, confidence: 0.95, isPaired: true });
+  return ratioOf([blocks(ours)], [blocks(theirs)], { share: 0.5, confidence: 0.95, isPaired: true });
 }
 
 /** Successes and failures of a block. */
@@ -81,14 +86,18 @@ export interface Outcomes {
 }
 
 /** How much larger the share of failures is in `other` than in `base`, as `ratioOf` finds it. */
-export function failuresMore(base: readonly Outcomes[], other: readonly Outcomes[], confidence: number): Estimate | undefined {
-  const used = [base, other].map((blocks) => blocks.filter(({ count }) => count > 0)) as [Outcomes[], Outcomes[]];
-  if (used.some((blocks) => blocks.length < blocksMin)) return undefined;
+export function failuresMore(base: readonly (readonly Outcomes[])[], other: readonly (readonly Outcomes[])[], confidence: number): Estimate | undefined {
+  const [first, second] = [base, other].map((runs) => runs.map((run) => run.filter(({ count }) => count > 0)).filter((run) => run.length > 0)) as [
+    Outcomes[][],
+    Outcomes[][],
+  ];
+  if ([first, second].some((runs) => runs.flat().length < blocksMin)) return undefined;
+  const [below, above] = [positionsOf(first), positionsOf(second)];
+  const [before, after] = [first.flat(), second.flat()];
+  const difference = (one: readonly number[], two: readonly number[]): number => failureShare(after, two) - failureShare(before, one);
   const random = seededRandom(seed);
-  const all = (blocks: readonly Outcomes[]): number[] => blocks.map((_, index) => index);
-  const difference = (first: readonly number[], second: readonly number[]): number => failureShare(used[1], second) - failureShare(used[0], first);
-  const drawn = Array.from({ length: resamples }, () => difference(draw(used[0].length, random), draw(used[1].length, random)));
-  return rangeOf(difference(all(used[0]), all(used[1])), drawn, confidence);
+  const drawn = Array.from({ length: resamples }, () => difference(draw(below, random), draw(above, random)));
+  return rangeOf(difference(below.flat(), above.flat()), drawn, confidence);
 }
 
 function failureShare(blocks: readonly Outcomes[], chosen: readonly number[]): number {
@@ -100,7 +109,21 @@ function failureShare(blocks: readonly Outcomes[], chosen: readonly number[]): n
   return failures / count;
 }
 
-const draw = (length: number, random: () => number): number[] => Array.from({ length }, () => Math.floor(random() * length));
+/** For each run, the positions of its blocks among those of all. */
+function positionsOf(runs: readonly (readonly unknown[])[]): number[][] {
+  let position = 0;
+  return runs.map((run) => run.map(() => position++));
+}
+
+const drawOne = <T>(items: readonly T[], random: () => number): T => items[Math.floor(random() * items.length)] as T;
+
+/** As many runs as there are, and of each as many blocks as it has, with replacement. */
+function draw(runs: readonly (readonly number[])[], random: () => number): number[] {
+  return runs.flatMap(() => {
+    const run = drawOne(runs, random);
+    return run.map(() => drawOne(run, random));
+  });
+}
 
 function rangeOf(value: number, drawn: readonly number[], confidence: number): Estimate | undefined {
   const real = drawn.filter(Number.isFinite);
@@ -114,15 +137,12 @@ class Pool {
   /** How often each value occurs in what is drawn at the moment. */
   readonly #counts: Uint32Array;
   readonly #blocks: readonly (readonly Counted[])[];
-  /** The positions of all blocks. */
-  readonly all: readonly number[];
 
   constructor(blocks: readonly Block[]) {
     this.#values = [...new Set(blocks.flatMap((block) => block.map(([value]) => value)))].sort((a, b) => a - b);
     this.#counts = new Uint32Array(this.#values.length);
     const positions = new Map(this.#values.map((value, position) => [value, position]));
     this.#blocks = blocks.map((block) => block.map(([value, count]) => [positions.get(value) ?? 0, count] as const));
-    this.all = blocks.map((_, index) => index);
   }
 
   /** A percentile (nearest rank) of what the chosen blocks have together; NaN if that is nothing. */

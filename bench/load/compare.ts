@@ -28,26 +28,29 @@ const metrics = [
   { metric: "p99", share: 0.99, countMin: p99CountMin },
 ] as const;
 
-/** @param base the results of one side, whose intervals count together */
+/** @param base the results of one side */
 export function compareResults(base: readonly Result[], other: readonly Result[]): Verdict[] {
   const names = [...new Set(base.flatMap(({ rows }) => rows.map(({ name }) => name)))];
   return names.flatMap((name) => {
     const [before, after] = [base, other].map((results) => intervalsOf(results, name)) as [Intervals, Intervals];
-    return after.length === 0 ? [] : [...metrics.map((metric) => speedOf(name, metric, before, after)), ...failuresOf(name, before, after)];
+    return after.flat().length === 0 ? [] : [...metrics.map((metric) => speedOf(name, metric, before, after)), ...failuresOf(name, before, after)];
   });
 }
 
-type Intervals = RowResult["intervals"];
+/** Of each run. */
+type Intervals = readonly RowResult["intervals"][];
 
-const intervalsOf = (results: readonly Result[], name: string): Intervals =>
-  results.flatMap(({ rows }) => rows.find((row) => row.name === name)?.intervals ?? []);
+const intervalsOf = (results: readonly Result[], name: string): Intervals => results.map(({ rows }) => rows.find((row) => row.name === name)?.intervals ?? []);
+
+type Decoded = readonly (readonly Latencies[])[];
 
 function speedOf(row: string, { metric, share, countMin }: (typeof metrics)[number], before: Intervals, after: Intervals): Verdict {
-  const [first, second] = [before, after].map((intervals) => intervals.map(({ histogram }) => Latencies.decode(histogram))) as [Latencies[], Latencies[]];
-  const [base, other] = [Latencies.sum(first), Latencies.sum(second)];
+  const decoded = (runs: Intervals): Decoded => runs.map((run) => run.map(({ histogram }) => Latencies.decode(histogram)));
+  const [first, second] = [decoded(before), decoded(after)];
+  const [base, other] = [Latencies.sum(first.flat()), Latencies.sum(second.flat())];
   const figures = { row, metric, base: base.percentile(share), other: other.percentile(share) };
   const isEnough = Math.min(base.count, other.count) >= countMin;
-  const blocks = (parts: readonly Latencies[]) => parts.map((part) => [...part.values()]);
+  const blocks = (runs: Decoded) => runs.map((run) => run.map((part) => [...part.values()]));
   const ratio = isEnough ? ratioOf(blocks(first), blocks(second), { share, confidence, isPaired: false }) : undefined;
   if (!ratio) return { ...figures, change: undefined, judgement: "too few to tell" };
   const change = { value: ratio.value - 1, low: ratio.low - 1, high: ratio.high - 1 };
@@ -63,7 +66,7 @@ function failuresOf(row: string, before: Intervals, after: Intervals): Verdict[]
   return [{ ...figures, change, judgement: change ? judge(change, "fewer failures", "more failures") : "too few to tell" }];
 }
 
-const sumOf = (intervals: Intervals, field: "count" | "failures"): number => intervals.reduce((sum, interval) => sum + interval[field], 0);
+const sumOf = (intervals: Intervals, field: "count" | "failures"): number => intervals.flat().reduce((sum, interval) => sum + interval[field], 0);
 
 /** Less is better; the range must not contain "no change". */
 function judge({ low, high }: Estimate, better: Judgement, worse: Judgement): Judgement {

@@ -23,13 +23,15 @@ figcaption { font-weight: 600 } svg { width: 100%; height: auto; display: block 
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: 0; margin: .25rem 0 0; font-size: 13px; color: var(--dim) }
 .key { display: inline-block; width: 18px; height: 3px; margin: 0 6px 3px 0; vertical-align: middle; background: var(--c) } .key.dashed { background: repeating-linear-gradient(90deg, var(--c) 0 5px, transparent 5px 8px) }
 .line { stroke: var(--c) } circle { fill: var(--c) }
-${["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8f7bd6", "#7f8790"].map((colour, index) => `.c${index} { --c: ${colour} }`).join("\n")}
+${["#2a86c4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8f7bd6", "#7f8790"].map((colour, index) => `.c${index} { --c: ${colour} }`).join("\n")}
 @media print { body { max-width: none } }
 `;
 
 /** Where the percentile axis has its marks, as far as there are values. */
 const percentileTicks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999].map((share) => [1 / (1 - share), `${Number((share * 100).toPrecision(6))} %`] as const);
 const intervalTicks = Array.from({ length: intervalCount / 5 }, (_, index) => [5 * (index + 1), String(5 * (index + 1))] as const);
+/** The cell after the title in which failures stand. */
+const failedColumn = rowHeadings.indexOf("failed") - 1;
 /** A line through fewer points says nothing. */
 const pointsMin = 5;
 
@@ -75,7 +77,7 @@ ${actions.filter(({ intervals }) => intervals.filter(({ count }) => count > 0).l
 
 function rowOf(row: RowResult, result: Result): Html {
   const [title = "", ...cells] = cellsOf(row, result);
-  const values = cells.map((cell, index) => html`<td${index === 1 && row.failures > 0 && new Html(' class="failed"')}>${cell}</td>`);
+  const values = cells.map((cell, index) => html`<td${index === failedColumn && row.failures > 0 && new Html(' class="failed"')}>${cell}</td>`);
   return html`<tr${row.isMark && new Html(' class="mark"')}><td>${title.trim()}</td>${values}</tr>`;
 }
 
@@ -130,7 +132,8 @@ function timeline({ name, timeline: bins }: Result["sendings"][number]): Plot {
   const widthS = (bins[1]?.atS ?? 1) - (bins[0]?.atS ?? 0) || 1;
   const points = (pick: (bin: (typeof bins)[number]) => number) => bins.map((bin) => [bin.atS + widthS / 2, pick(bin) / widthS] as const);
   const series = [
-    { name: "due", points: points(({ scheduled }) => scheduled), isDashed: true, colour: 7 },
+    // In sequence, nothing is due at a time of its own.
+    ...(bins.some(({ scheduled }) => scheduled > 0) ? [{ name: "due", points: points(({ scheduled }) => scheduled), isDashed: true, colour: 7 }] : []),
     { name: "done", points: points(({ ended }) => ended), colour: 2 },
   ];
   return { title: `Arrivals and ends, ${name}`, x: { title: "seconds", scale: "linear" }, y: { title: "a second", scale: "linear" }, series };

@@ -13,7 +13,7 @@ const bytesPerMB = 1_000_000;
 /** MB/s; less is not what a load is about. */
 const leastShown = 0.1;
 
-export const rowHeadings = ["", "n", "failed", "429", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "max ms", "MB/s"] as const;
+export const rowHeadings = ["", "n", "success", "failed", "429", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "max ms", "MB/s"] as const;
 
 export function printResult(terminal: Terminal, result: Result): void {
   terminal.line();
@@ -52,9 +52,23 @@ export function cellsOf({ name, isMark, count, failures, refused, bytes, ms }: R
   const seconds = sendings.reduce((sum, { durationS }) => sum + durationS, 0);
   const succeeded = count - failures;
   const time = (value: number, least = 1): string => (succeeded >= least ? precise(value) : "-");
+  // Rounded down, so that 100 % means all.
+  const success = count > 0 ? `${Math.floor((succeeded / count) * 1_000) / 10} %` : "-";
   const perS = seconds > 0 ? bytes / bytesPerMB / seconds : 0;
   const rate = perS >= leastShown ? precise(perS) : "";
-  return [title, ...[count, failures, refused].map(String), time(ms.p50), time(ms.p90), time(ms.p95), time(ms.p99, p99CountMin), time(ms.max), rate];
+  return [
+    title,
+    String(count),
+    success,
+    String(failures),
+    String(refused),
+    time(ms.p50),
+    time(ms.p90),
+    time(ms.p95),
+    time(ms.p99, p99CountMin),
+    time(ms.max),
+    rate,
+  ];
 }
 
 /** What was sent, and whether in time. */

@@ -106,7 +106,7 @@ test("phases and marks: create to first command, and the report of it is one fil
   const page = join(folder, "made.html");
   const { exitCode, stdout } = await runs.made;
   assert.equal(exitCode, 0, stdout);
-  for (const row of ["in turn: first command +3 +0", "at once: first command +3 +0", "  created +3 +0", "  deleted +3 +0"])
+  for (const row of ["in turn: first command +3 +100 % +0", "at once: first command +3 +100 % +0", "  created +3 +100 % +0", "  deleted +3 +100 % +0"])
     assert.match(stdout, new RegExp(`^${row}`, "m"));
   await using browser = await TestBrowser.launch(api.url);
   const asked: string[] = [];

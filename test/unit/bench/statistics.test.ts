@@ -7,12 +7,13 @@ import { seededRandom } from "../../helpers/random.ts";
 const sure = { share: 0.5, confidence: 0.99, isPaired: false };
 
 /** Blocks of values around 100, each block shifted by noise of its own, as neighbours on a machine shift it. */
-function noisy(factor: number, seed: number, noise = 10): Block[] {
+function noisy(factor: number, seed: number, noise = 10): [Block[]] {
   const random = seededRandom(seed);
-  return Array.from({ length: 20 }, () => {
+  const blocks = Array.from({ length: 20 }, () => {
     const shift = noise * random();
     return Array.from({ length: 30 }, () => [Math.round((100 + shift + 20 * random()) * factor), 1] as const);
   });
+  return [blocks];
 }
 
 test("percentiles are values that were measured (nearest rank)", () => {
@@ -63,16 +64,26 @@ test("the same measurements get the same answer each time", () => {
 });
 
 test("too few blocks say nothing", () => {
-  assert.equal(ratioOf(noisy(1, 1).slice(0, 4), noisy(1, 2), sure), undefined);
-  assert.equal(ratioOf([...noisy(1, 1).slice(0, 4), [], [], []], noisy(1, 2), sure), undefined);
-  assert.equal(failuresMore([{ count: 10, failures: 1 }], [], 0.99), undefined);
+  const few = noisy(1, 1)[0].slice(0, 4);
+  assert.equal(ratioOf([few], noisy(1, 2), sure), undefined);
+  assert.equal(ratioOf([[...few, [], [], []]], noisy(1, 2), sure), undefined);
+  assert.equal(failuresMore([[{ count: 10, failures: 1 }]], [[]], 0.99), undefined);
 });
 
 test("failures differ if their share does in all parts, not if it does in one", () => {
   const calm = Array.from({ length: 20 }, () => ({ count: 50, failures: 0 }));
   const bad = calm.map((block) => ({ ...block, failures: 5 }));
   const once = calm.map((block, index) => (index === 3 ? { ...block, failures: 5 } : block));
-  const [more, disturbed] = [failuresMore(calm, bad, 0.99), failuresMore(calm, once, 0.99)];
+  const [more, disturbed] = [failuresMore([calm], [bad], 0.99), failuresMore([calm], [once], 0.99)];
   assert.ok(more && more.low > 0.05 && Math.abs(more.value - 0.1) < 1e-9);
   assert.ok(disturbed && disturbed.low <= 0 && disturbed.high > 0);
+});
+
+test("runs that differ from each other make the range wider than their intervals would", () => {
+  const run = (factor: number, seed: number): Block[] => noisy(factor, seed)[0];
+  const base = [run(1, 1), run(1.3, 2), run(0.8, 3)];
+  const other = [run(1.1, 4), run(1.4, 5), run(0.9, 6)];
+  const [apart, together] = [ratioOf(base, other, sure), ratioOf([base.flat()], [other.flat()], sure)];
+  assert.ok(apart && together && apart.low < 1 && apart.high > 1);
+  assert.ok(apart.high - apart.low > 1.3 * (together.high - together.low), `${JSON.stringify(apart)} ${JSON.stringify(together)}`);
 });
