@@ -53,6 +53,6 @@ export function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[
 /** How many times as fast, with its range where that is too wide to be sure of two figures. */
 function speedText(ours: Row, row: Row): string {
   const text = `${precise(speedAgainst(ours, row))} times as fast`;
-  if (!row.speed) return `${text} (too few to be sure)`;
-  return isTight(row.speed) ? text : `${text} (between ${precise(row.speed.low)} and ${precise(row.speed.high)})`;
+  if (row.speed === "too few rounds") return `${text} (${row.speed} to be sure)`;
+  return !row.speed || isTight(row.speed) ? text : `${text} (between ${precise(row.speed.low)} and ${precise(row.speed.high)})`;
 }

@@ -11,8 +11,8 @@ export interface Row extends Percentiles {
   readonly n: number;
   /** Throughput; if present, contenders are compared by it. */
   readonly rate?: { readonly value: number; readonly unit: "calls/s" | "MB/s" };
-  /** Of a peer: how many times as fast Sandgate is. Absent with too few rounds. */
-  readonly speed?: Estimate;
+  /** Of a peer that took turns with Sandgate: how many times as fast Sandgate is. */
+  readonly speed?: Estimate | "too few rounds";
 }
 
 /** A row of timings in milliseconds. */
@@ -33,8 +33,7 @@ export function rowsOf(task: string, [ours, ...peers]: readonly [Timings, ...Tim
     return made ? { rate: made } : {};
   };
   const compared = peers.map(({ contender, ms }) => {
-    const speed = timesAsFast(ours.ms, ms);
-    return rowOf(task, contender, ms, { ...more(ms), ...(speed ? { speed } : {}) });
+    return rowOf(task, contender, ms, { ...more(ms), speed: timesAsFast(ours.ms, ms) ?? "too few rounds" });
   });
   return [rowOf(task, ours.contender, ours.ms, more(ours.ms)), ...compared];
 }

@@ -67,6 +67,7 @@ export class Fleet {
    * @param timeoutMs how long it is tried @returns what is left over: ids, with why
    */
   async removeAll(timeoutMs: number): Promise<string[]> {
+    if (this.#serial === 0) return [];
     await Promise.allSettled(this.#creating);
     const deadlineMs = Date.now() + timeoutMs;
     for (;;) {

@@ -44,10 +44,11 @@ export async function runLoad(options: LoadOptions, show: Show, signal: AbortSig
   const remover = new Sandgate({ baseUrl, apiKey, maxRetries: 0, onRateLimited: () => undefined });
   const fleet = new Fleet(runId, remover, workload.sandbox);
   const watch = new GeneratorWatch();
+  // Fails before anything is made if there is no such deployment, or the key is not one of its.
+  await remover.sandboxes.list({ pageSize: 1, timeoutMs: timeoutDefaultS * 1_000, signal }).page();
   let loaded: Loaded = { sendings: [], recorder: new Recorder() };
   let failure: unknown;
   try {
-    await remover.sandboxes.list({ pageSize: 1, timeoutMs: timeoutDefaultS * 1_000 }).page();
     const sandboxes = await prepare(fleet, remover, workload, show, signal);
     const random = seededRandom(seed);
     const connect = (): Sandgate => new Sandgate({ baseUrl, apiKey, maxRetries: 0 });

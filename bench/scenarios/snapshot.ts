@@ -52,7 +52,7 @@ async function compare(setting: Setting, { name, MB, share }: Size): Promise<Row
     const source = (await agent.run(await createCommand(installation, sandbox, "sandgate-bench-source"))).stdout.trim();
     await agent.run(["podman", "exec", source, "sh", "-c", change]);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, source, await createCommand(installation, sandbox))];
-    const rounds = roundsOf(setting, snapshotTask(name), { share, warmUp: MB > 1_000 ? 0 : 1 });
+    const rounds = roundsOf(setting, snapshotTask(name), { share, warmUp: MB > 100 ? 0 : 1 });
     const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone"]));
     await agent.run(["podman", "rm", "-f", "-t", "0", source]);
     const timings = (name: string, contender: string, metric: Metric) => ({ contender, ms: samples[name]?.[metric] ?? [] });

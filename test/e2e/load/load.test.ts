@@ -10,6 +10,7 @@ import type { Workload } from "../../../bench/load/workload.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { TestBrowser } from "../../helpers/browser.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
+import { testPort } from "../../helpers/ports.ts";
 import { ReverseProxy } from "../../helpers/reverse-proxy.ts";
 import { sharedStack } from "../../helpers/shared.ts";
 import { until } from "../../helpers/until.ts";
@@ -61,6 +62,8 @@ const runs = {
   made: load(["--mix", made, "--json", result("made"), "--html", join(folder, "made.html")]),
   limit: load(["--mix", reads, "--find-limit", "--rate", "40", "--duration", "100ms", "--p99", "1ms"]),
   refused: load(["--mix", creates, "--json", result("refused")], limited.api),
+  nowhere: load(["--rate", "1"], { ...busy.api, url: `http://127.0.0.1:${await testPort()}` }),
+  stranger: load(["--rate", "1"], { ...busy.api, apiKey: "sg_nobody" }),
   fails: load(["--mix", fails, "--rate", "4", "--duration", "500ms"]),
   profiles: Promise.all(profiles.map((profile) => load(["--mix", profile, "--rate", "10", "--duration", "2s", "--json", result(profile)]))),
 };
@@ -179,4 +182,12 @@ test("Ctrl-C and errors remove what was made, and nothing else", async () => {
   assert.equal(broken.exitCode, 1);
   assert.match(broken.stderr, /the set-up command of the workload ended with 7/);
   assert.deepEqual(await listed(), bystanders);
+});
+
+test("a deployment that cannot be used ends it at once", async () => {
+  const [nowhere, stranger] = [await runs.nowhere, await runs.stranger];
+  assert.deepEqual([nowhere.exitCode, stranger.exitCode], [1, 1]);
+  assert.match(nowhere.stderr, /^no answer from http:\/\/127\.0\.0\.1:\d+: connect ECONNREFUSED/m);
+  assert.match(stranger.stderr, /API key/);
+  for (const { stdout } of [nowhere, stranger]) assert.doesNotMatch(stdout, /Removing|Left over/);
 });
