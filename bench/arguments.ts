@@ -19,10 +19,11 @@ export class Interrupted extends Error {
 
 export const exitInterrupted = 130;
 
-/** Aborted by Ctrl-C and what else asks a process to end. */
+/** Aborted by Ctrl-C and what else asks a process to end, and by an error that nothing has caught, which becomes the reason. */
 export function interruption(): AbortSignal {
   const interrupt = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => interrupt.abort(new Interrupted("interrupted; removing what was made")));
+  for (const name of ["uncaughtException", "unhandledRejection"] as const) process.on(name, (error: unknown) => interrupt.abort(error));
   return interrupt.signal;
 }
 

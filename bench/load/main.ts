@@ -1,7 +1,7 @@
 /** `npm run load`: loads a deployment, or compares two results. */
 import { exitCodes, UsageError } from "../../shared/cli/failures.ts";
 import { Terminal } from "../../systemd/base/terminal.ts";
-import { exitInterrupted, interruption, tellFailure } from "../arguments.ts";
+import { exitInterrupted, Interrupted, interruption, tellFailure } from "../arguments.ts";
 import { compareResults, differencesOf, isWorse, printComparison } from "./compare.ts";
 import { htmlOf } from "./html.ts";
 import { type LoadOptions, loadExitCodes, parseOptions, usage } from "./options.ts";
@@ -31,7 +31,7 @@ async function load(terminal: Terminal, options: LoadOptions): Promise<number> {
 
 function exitCodeOf({ leftOver, rows, isComplete }: Result, signal: AbortSignal): number {
   if (leftOver.length > 0) return loadExitCodes.leftOver;
-  if (signal.aborted) return exitInterrupted;
+  if (signal.reason instanceof Interrupted) return exitInterrupted;
   if (!isComplete) return exitCodes.failed;
   return rows.some(({ count, failures }) => count > failures) ? exitCodes.done : loadExitCodes.nothingSucceeded;
 }

@@ -5,6 +5,7 @@ import { messageOf } from "../../shared/cli/failures.ts";
 import { Sandgate } from "../../shared/client/index.ts";
 import type { SandboxHandle } from "../../shared/client/sandbox.ts";
 import { seededRandom } from "../../test/helpers/random.ts";
+import { Interrupted } from "../arguments.ts";
 import { thisComputer } from "../computer.ts";
 import { inParallel } from "../measure.ts";
 import { timeoutDefaultS } from "./actions.ts";
@@ -61,7 +62,9 @@ export async function runLoad(options: LoadOptions, show: Show, signal: AbortSig
   // What is left over matters more than why the load ended, which is told with it.
   if (failure !== undefined && !signal.aborted && leftOver.length === 0) throw failure;
   const { sendings, recorder, limit, judged = sendings } = loaded;
-  const messages = { ...recorder.messages, ...(failure === undefined || signal.aborted ? {} : { failed: messageOf(failure) }) };
+  const reason: unknown = signal.aborted ? signal.reason : failure;
+  const isFailed = reason !== undefined && !(reason instanceof Interrupted);
+  const messages = { ...recorder.messages, ...(isFailed ? { failed: messageOf(reason) } : {}) };
   const durationS = (Date.now() - startedAt.getTime()) / 1_000;
   const facts = {
     format: resultFormat,
@@ -75,7 +78,7 @@ export async function runLoad(options: LoadOptions, show: Show, signal: AbortSig
     machine,
   } as const;
   const measured = { sendings, generator: watch.result(judged), rows: recorder.results(), messages, ...(limit ? { limit } : {}) };
-  return { ...facts, load: loadText(options), ...measured, isComplete: failure === undefined && !signal.aborted, leftOver };
+  return { ...facts, load: loadText(options), ...measured, isComplete: reason === undefined, leftOver };
 }
 
 /** How the load is sent, in words. */

@@ -182,6 +182,15 @@ test("Ctrl-C and errors remove what was made, and nothing else", async () => {
   assert.equal(broken.exitCode, 1);
   assert.match(broken.stderr, /the set-up command of the workload ended with 7/);
   assert.deepEqual(await listed(), bystanders);
+  const throws = join(folder, "throws.ts");
+  writeFileSync(
+    throws,
+    'setTimeout(() => { throw new Error("an accident"); }, 2_000);\nexport default { about: "throws", steps: [{ name: "a", create: { run: "true" } }] };\n',
+  );
+  const thrown = await load(["--mix", throws, "--rate", "4"], api);
+  assert.equal(thrown.exitCode, 1, thrown.stdout + thrown.stderr);
+  assert.match(thrown.stdout, /The load ended early: an accident/);
+  assert.deepEqual(await listed(), bystanders);
 });
 
 test("a deployment that cannot be used ends it at once", async () => {
