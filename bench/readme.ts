@@ -35,7 +35,7 @@ export function sectionOf({ machine, rows, targets, startedAt, durationS }: Repo
   return [
     title,
     "",
-    `Measured by \`npm run bench\` on ${startedAt.slice(0, 10)} in ${Math.round(durationS / 60)} minutes: ${computerText(machine)}; podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}.`,
+    `Measured by \`npm run bench\` on ${startedAt.slice(0, 10)} in ${Math.round(durationS)} s: ${computerText(machine)}; podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}.`,
     "Contenders take turns until the median of their ratio is known within a tenth or their time is over; a wider range stands in parentheses.",
     "",
     line(headings),

@@ -87,7 +87,19 @@ export function differencesOf(base: readonly Result[], other: readonly Result[])
   const differing = facts.filter(([, of]) => new Set(all.map(of)).size > 1).map(([name, of]) => `${name} differs: ${[...new Set(all.map(of))].join(" / ")}`);
   const limited = all.filter(({ generator }) => generator.limits.length > 0).map(({ runId }) => `in run ${runId}, the generator may have been the limit`);
   const early = all.filter(({ isComplete }) => !isComplete).map(({ runId }) => `run ${runId} ended early`);
-  return [...differing, ...limited, ...early];
+  const single = base.length > 1 && other.length > 1 ? [] : ["what changes from run to run is unknown: give several runs on each side, made in turns"];
+  return [...differing, ...busier(all), ...limited, ...early, ...single];
+}
+
+/** Load averages for each core that are further apart than this are told: the runs had different shares of the machine. */
+const loadApart = 0.5;
+
+function busier(all: readonly Result[]): string[] {
+  const loads = all.map(({ machine }) => machine.loadAverage / machine.cores);
+  if (Math.max(...loads) - Math.min(...loads) <= loadApart) return [];
+  return [
+    `the generator's machine was busier in some runs than in others: load averages ${all.map(({ machine }) => machine.loadAverage.toFixed(1)).join(", ")}`,
+  ];
 }
 
 const percent = (share: number): string => `${share > 0 ? "+" : ""}${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;

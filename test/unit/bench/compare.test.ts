@@ -106,8 +106,12 @@ test("failures are compared where there are any", () => {
 
 test("what should be the same and is not is told", () => {
   const [one, other] = [result([{ name: "a", ms: 10 }], 5), { ...result([{ name: "a", ms: 10 }], 6), load: "20/s for 60 s", isComplete: false }];
-  assert.deepEqual(differencesOf([one], [one]), []);
-  assert.deepEqual(differencesOf([one], [other]), ["the load differs: 10/s for 60 s / 20/s for 60 s", "run run6 ended early"]);
+  const hint = "what changes from run to run is unknown: give several runs on each side, made in turns";
+  assert.deepEqual(differencesOf([one, one], [one, one]), []);
+  assert.deepEqual(differencesOf([one], [one]), [hint]);
+  assert.deepEqual(differencesOf([one], [other]), ["the load differs: 10/s for 60 s / 20/s for 60 s", "run run6 ended early", hint]);
+  const beside = { ...one, machine: { ...one.machine, loadAverage: 6 } };
+  assert.match(differencesOf([one], [beside])[0] ?? "", /busier in some runs than in others: load averages 0\.0, 6\.0$/);
 });
 
 test("a result survives its file, and anything else is refused", () => {
