@@ -1,4 +1,4 @@
-/** Measuring contenders in turns, and statistics of timings. */
+/** Measuring contenders in turns. */
 
 /** One implementation of a task: Sandgate, or a peer it is compared with. */
 export interface Contender<Metric extends string = string> {
@@ -11,9 +11,12 @@ export interface Contender<Metric extends string = string> {
 export const timing = (name: string, measure: () => Promise<number>): Contender<"ms"> => ({ name, measure: async () => ({ ms: await measure() }) });
 
 export interface Rounds {
-  readonly count: number;
   /** Rounds before the first one that counts. */
   readonly warmUp: number;
+  readonly countMin: number;
+  readonly countMax: number;
+  /** When this time has passed since the first round that counts, no other one begins. Milliseconds. */
+  readonly budgetMs: number;
   readonly signal: AbortSignal;
   /** Called before every round that counts. */
   readonly onRound?: (done: number) => void;
@@ -22,29 +25,45 @@ export interface Rounds {
 /** Timings of each contender in milliseconds, by metric. */
 export type Samples<Metric extends string> = Readonly<Record<string, Readonly<Record<Metric, number[]>>>>;
 
+/** After which share of more rounds the question whether they are enough is asked again. */
+const askAgain = 1.25;
+
 /**
  * Measures the contenders in turns, so that noise on the machine affects all of them. Each round starts with a different one,
  * so that none always runs right after the same other.
  *
+ * @param areEnough whether the samples so far say what is to be known
  * @throws the signal's reason when it is aborted; the running measurement is finished first, so that it leaves nothing behind
  */
-export async function takeTurns<Metric extends string>(contenders: readonly Contender<Metric>[], rounds: Rounds): Promise<Samples<Metric>> {
+export async function takeTurns<Metric extends string>(
+  contenders: readonly Contender<Metric>[],
+  rounds: Rounds,
+  areEnough: (samples: Samples<Metric>) => boolean,
+): Promise<Samples<Metric>> {
   const samples: Record<string, Record<string, number[]>> = Object.fromEntries(contenders.map(({ name }) => [name, {}]));
-  for (let round = -rounds.warmUp; round < rounds.count; round++) {
-    if (round >= 0) rounds.onRound?.(round);
-    for (let turn = 0; turn < contenders.length; turn++) {
-      rounds.signal.throwIfAborted();
-      const contender = contenders[(turn + round + rounds.warmUp) % contenders.length] as Contender<Metric>;
-      const timings: Readonly<Record<string, number>> = await contender.measure();
-      if (round < 0) continue;
-      const own = samples[contender.name] as Record<string, number[]>;
-      for (const [metric, ms] of Object.entries(timings)) {
-        own[metric] ??= [];
-        own[metric].push(ms);
-      }
-    }
+  for (let round = -rounds.warmUp; round < 0; round++) await takeTurn(contenders, round + rounds.warmUp, rounds.signal, () => undefined);
+  const endMs = performance.now() + rounds.budgetMs;
+  for (let [round, asked] = [0, rounds.countMin]; round < rounds.countMax; round++) {
+    if (round >= rounds.countMin && performance.now() >= endMs) break;
+    if (round >= asked && areEnough(samples as Samples<Metric>)) break;
+    if (round >= asked) asked = Math.ceil(round * askAgain);
+    rounds.onRound?.(round);
+    await takeTurn(contenders, round, rounds.signal, (name, timings) => {
+      const own = samples[name] as Record<string, number[]>;
+      for (const [metric, ms] of Object.entries(timings)) own[metric] = [...(own[metric] ?? []), ms];
+    });
   }
   return samples as Samples<Metric>;
+}
+
+type Note = (name: string, timings: Readonly<Record<string, number>>) => void;
+
+async function takeTurn(contenders: readonly Contender[], first: number, signal: AbortSignal, note: Note): Promise<void> {
+  for (let turn = 0; turn < contenders.length; turn++) {
+    signal.throwIfAborted();
+    const contender = contenders[(turn + first) % contenders.length] as Contender;
+    note(contender.name, await contender.measure());
+  }
 }
 
 /** The duration of the work in milliseconds. */
@@ -72,20 +91,4 @@ export async function inParallel(clients: number, total: number, operation: () =
   };
   const wallMs = await timed(() => Promise.all(Array.from({ length: clients }, client)));
   return { latencies, wallMs };
-}
-
-export interface Percentiles {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-}
-
-/** The value that the given share of the values does not exceed (nearest rank). @param share above 0, at most 1 */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-}
-
-export function percentilesOf(values: readonly number[]): Percentiles {
-  return { p50: percentile(values, 0.5), p95: percentile(values, 0.95), p99: percentile(values, 0.99) };
 }

@@ -1,53 +1,46 @@
 /** The command line of `npm run bench`. */
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { UsageError } from "../shared/cli/failures.ts";
+import { spanMs } from "../shared/cli/values.ts";
 import { appDir } from "../shared/programs.mjs";
-import { largeScenario, type ScenarioName, scenarioNames } from "./scenarios/index.ts";
+import { readArguments } from "./arguments.ts";
+import { allSecondsOf, largeScenario, type ScenarioName, scenarioNames } from "./scenarios/index.ts";
 
 export interface Options {
   readonly scenarios: readonly ScenarioName[];
-  /** Number of measurements of the fastest operation; slower ones use a fixed share of it. */
-  readonly runs: number;
+  /** For all that the scenarios measure. */
+  readonly budgetMs: number;
   readonly jsonFile: string;
+  /** Whether the figures replace those in the README. */
+  readonly isForReadme: boolean;
 }
 
-/** An invalid command line; the message says why. */
-export class UsageError extends Error {
-  override name = "UsageError";
-}
+const usual = scenarioNames.filter((name) => name !== largeScenario);
 
-const runsDefault = 100;
+export const usage = `npm run bench -- [SCENARIO...] [--time SPAN] [--json FILE] [--readme]
 
-export const usage = `npm run bench -- [SCENARIO...] [--runs N] [--json FILE]
-
-Measures Sandgate beside what it is built on, in turns, and states whether the targets are met.
+Measures Sandgate beside what it is built on, in turns, until it is known how many times as fast it is or the time is over, and
+states whether the targets are met.
 
   SCENARIO     ${scenarioNames.join(", ")}; all but ${largeScenario}, which takes minutes, when none is named
-  --runs N     measurements of execute (default ${runsDefault}); the slower scenarios take a share of it
+  --time SPAN  for all measurements (default: ${Math.round(allSecondsOf(usual) / 60)}m for all, or what each named one has of that)
   --json FILE  where the results go as JSON (default bench/results/latest.json)
+  --readme     write them into the section Performance of README.md as well
 `;
 
 /** @returns the options, or undefined if only help was requested. @throws {UsageError} */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = parse(args);
+  const { values, positionals } = readArguments(args, {
+    time: { type: "string" },
+    json: { type: "string" },
+    readme: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  });
   if (values.help) return undefined;
-  const runs = Number(values.runs ?? runsDefault);
-  if (!Number.isInteger(runs) || runs < 1) throw new UsageError("--runs takes a whole number from 1");
   for (const name of positionals) {
     if (!(scenarioNames as readonly string[]).includes(name)) throw new UsageError(`no such scenario: ${name}; there are ${scenarioNames.join(", ")}`);
   }
-  const scenarios = scenarioNames.filter((name) => (positionals.length === 0 ? name !== largeScenario : positionals.includes(name)));
-  return { scenarios, runs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json") };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { runs: { type: "string" }, json: { type: "string" }, help: { type: "boolean", short: "h" } },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+  const scenarios = positionals.length === 0 ? usual : scenarioNames.filter((name) => positionals.includes(name));
+  const budgetMs = values.time === undefined ? allSecondsOf(scenarios) * 1_000 : spanMs("--time")(values.time);
+  return { scenarios, budgetMs, jsonFile: values.json ?? join(appDir, "bench/results/latest.json"), isForReadme: values.readme ?? false };
 }

@@ -1,32 +1,33 @@
 /** The results, for people and for programs. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { alignColumns } from "../shared/util/columns.ts";
 import type { Terminal } from "../systemd/base/terminal.ts";
+import { computerText } from "./computer.ts";
 import type { Machine } from "./machine.ts";
+import { precise } from "./precise.ts";
 import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
+import { isTight } from "./statistics.ts";
 import type { Verdict } from "./targets.ts";
 
 export interface Report {
   readonly startedAt: string;
   readonly durationS: number;
-  readonly runs: number;
   readonly machine: Machine;
   readonly rows: readonly Row[];
   readonly targets: readonly Verdict[];
 }
 
-const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
+export const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
 /** Number of left-aligned columns. */
-const leftAligned = 2;
+export const leftAligned = 2;
 
 export function printReport(terminal: Terminal, { machine, rows, targets, durationS }: Report): void {
   terminal.line();
-  terminal.line(
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load average at start ${machine.loadAverage.toFixed(2)}`,
-  );
+  terminal.line(computerText(machine));
   terminal.line(`podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}, HTTP load by ${machine.load}`);
   terminal.line();
-  const lines = table([headings, ...rows.map((row, index) => cells(row, rows, rows[index - 1]?.task !== row.task))]);
+  const lines = alignColumns([headings, ...rows.map((row, index) => cells(row, rows, rows[index - 1]?.task !== row.task))], leftAligned);
   for (const [index, line] of lines.entries()) terminal.line(index === 0 ? terminal.paint("bold", line) : line);
   terminal.line();
   for (const { target, measured, met } of targets) {
@@ -41,24 +42,17 @@ export function writeReport(file: string, report: Report): void {
   writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
 }
 
-function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
+/** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */
+export function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
   const ours = ownRow(rows, row.task);
-  const compared = ours && row.contender !== own ? `${precise(speedAgainst(ours, row))} times as fast` : "";
+  const compared = ours && row.contender !== own ? speedText(ours, row) : "";
   const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : "";
   return [isFirst ? row.task : "", row.contender, row.n.toLocaleString("en"), precise(row.p50), precise(row.p95), precise(row.p99), rate, compared];
 }
 
-/** Three significant figures, which is already more than a second run would reproduce. */
-function precise(value: number): string {
-  return value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(value >= 10 ? 1 : 2);
-}
-
-function table(lines: readonly (readonly string[])[]): string[] {
-  const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines.map((line) =>
-    line
-      .map((cell, column) => (column < leftAligned ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join("  ")
-      .trimEnd(),
-  );
+/** How many times as fast, with its range where that is too wide to be sure of two figures. */
+function speedText(ours: Row, row: Row): string {
+  const text = `${precise(speedAgainst(ours, row))} times as fast`;
+  if (row.speed === "too few rounds") return `${text} (${row.speed} to be sure)`;
+  return !row.speed || isTight(row.speed) ? text : `${text} (between ${precise(row.speed.low)} and ${precise(row.speed.high)})`;
 }

@@ -1,5 +1,6 @@
 /** One line of the report: the result of one contender in one scenario. */
-import { type Contender, type Percentiles, percentilesOf, type Rounds, takeTurns } from "./measure.ts";
+import { type Contender, type Rounds, type Samples, takeTurns } from "./measure.ts";
+import { type Estimate, isTight, type Percentiles, percentilesOf, timesAsFast } from "./statistics.ts";
 
 export const own = "sandgate";
 
@@ -10,17 +11,55 @@ export interface Row extends Percentiles {
   readonly n: number;
   /** Throughput; if present, contenders are compared by it. */
   readonly rate?: { readonly value: number; readonly unit: "calls/s" | "MB/s" };
+  /** Of a peer that took turns with Sandgate: how many times as fast Sandgate is. */
+  readonly speed?: Estimate | "too few rounds";
 }
 
 /** A row of timings in milliseconds. */
-export function rowOf(task: string, contender: string, latencies: readonly number[], rate?: Row["rate"]): Row {
-  return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...(rate ? { rate } : {}) };
+export function rowOf(task: string, contender: string, latencies: readonly number[], more: Pick<Row, "rate" | "speed"> = {}): Row {
+  return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...more };
 }
 
-/** Measures the contenders in turns: a row for each. */
-export async function compare(task: string, contenders: readonly Contender<"ms">[], rounds: Rounds): Promise<Row[]> {
-  const samples = await takeTurns(contenders, rounds);
-  return contenders.map(({ name }) => rowOf(task, name, samples[name]?.ms ?? []));
+/** The timings of one contender, taken in turns with those of the others. */
+export interface Timings {
+  readonly contender: string;
+  readonly ms: readonly number[];
+}
+
+/** A row for each contender. Those after the first, which is Sandgate, are compared with it. @param rate made of the timings */
+export function rowsOf(task: string, [ours, ...peers]: readonly [Timings, ...Timings[]], rate?: (ms: readonly number[]) => Row["rate"]): Row[] {
+  const more = (ms: readonly number[]): Pick<Row, "rate"> => {
+    const made = rate?.(ms);
+    return made ? { rate: made } : {};
+  };
+  const compared = peers.map(({ contender, ms }) => {
+    return rowOf(task, contender, ms, { ...more(ms), speed: timesAsFast(ours.ms, ms) ?? "too few rounds" });
+  });
+  return [rowOf(task, ours.contender, ours.ms, more(ours.ms)), ...compared];
+}
+
+/** Whether the speed against every peer is known well enough, in all of these metrics. Never for a contender without a peer. */
+export function areTight<Metric extends string>(samples: Samples<Metric>, metrics: readonly Metric[]): boolean {
+  const [ours, ...peers] = Object.values(samples) as Readonly<Record<Metric, number[]>>[];
+  if (!ours || peers.length === 0) return false;
+  return metrics.every((metric) =>
+    peers.every((peer) => {
+      const speed = timesAsFast(ours[metric] ?? [], peer[metric] ?? []);
+      return speed !== undefined && isTight(speed);
+    }),
+  );
+}
+
+/** Measures the contenders in turns, the first of which is Sandgate: a row for each. */
+export async function compare(
+  task: string,
+  contenders: readonly [Contender<"ms">, ...Contender<"ms">[]],
+  rounds: Rounds,
+  rate?: (ms: readonly number[]) => Row["rate"],
+): Promise<Row[]> {
+  const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["ms"]));
+  const timings = contenders.map(({ name }): Timings => ({ contender: name, ms: samples[name]?.ms ?? [] }));
+  return rowsOf(task, timings as [Timings, ...Timings[]], rate);
 }
 
 /** How many times as fast as `peer` this row is: by rate if there is one, else by the median time. */

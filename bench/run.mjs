@@ -1,12 +1,10 @@
-/** `npm run bench`: installs what is missing, then measures with the Node.js that the product uses. */
+/** `npm run bench` and `npm run load`: installs what is missing, then runs a program of this folder on the Node.js that the product uses. */
 import { appDir } from "../shared/programs.mjs";
-import { ensureBuilt } from "../systemd/build.mjs";
 import { ensureInstalled, runForwarding, withTemporaryFolder } from "../systemd/install.mjs";
 
 try {
   const node = await ensureInstalled({ dev: true });
-  await ensureBuilt(node);
-  const args = ["--import", "tsx", "bench/main.ts", ...process.argv.slice(2)];
+  const args = ["--disable-warning=ExperimentalWarning", "--experimental-strip-types", ...process.argv.slice(2)];
   const { code } = await withTemporaryFolder((env) => runForwarding(node, args, { cwd: appDir, env, stdio: "inherit" }));
   process.exitCode = code ?? 1;
 } catch (error) {

@@ -1,4 +1,4 @@
--- Prints what load.ts needs as the last line; times in milliseconds.
+-- Prints what http-load.ts needs as the last line; times in milliseconds.
 function done(summary, latency)
   local errors = summary.errors
   print(string.format(

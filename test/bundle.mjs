@@ -41,7 +41,9 @@ await build({
   banner: { js: requireBanner },
   logLevel: "warning",
   define: { "import.meta.url": "sourceUrl", "import.meta.dirname": "sourceFolder" },
-  plugins: [{ name: "location", setup: ({ onLoad }) => void onLoad({ filter: /\/(?:gateway|worker|shared|systemd|test)\/.*\.m?[jt]s$/ }, withOwnLocation) }],
+  plugins: [
+    { name: "location", setup: ({ onLoad }) => void onLoad({ filter: /\/(?:gateway|worker|shared|systemd|bench|test)\/.*\.m?[jt]s$/ }, withOwnLocation) },
+  ],
 });
 await stop();
 

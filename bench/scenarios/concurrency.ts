@@ -1,52 +1,44 @@
 /** The shortest command, run by many clients at once. */
 import { inParallel, timed } from "../measure.ts";
-import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { compare, own, type Row } from "../rows.ts";
+import { percentilesOf } from "../statistics.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 const clientCounts = [1, 8, 32] as const;
-const rounds = 2;
 
-interface Contender {
-  readonly name: string;
-  /** Calls in one round; podman gets fewer, because each takes much longer. */
-  readonly calls: (clients: number) => number;
-  readonly call: () => Promise<number>;
-}
-
-export async function concurrency({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+export async function concurrency(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
-    const contenders: Contender[] = [
-      {
-        name: own,
-        calls: (clients) => Math.max(4 * clients, runs),
-        call: () => timed(() => installation.execute(sandbox.id, "true")),
-      },
-      {
-        name: "podman exec",
-        calls: (clients) => Math.max(clients, Math.round(runs / 5)),
-        call: async () => (await installation.agent.run(["podman", "exec", sandbox.containerId, "true"])).ms,
-      },
-    ];
-    for (const { call } of contenders) await inParallel(8, 16, call);
+    const execute = (): Promise<number> => timed(() => installation.execute(sandbox.id, "true"));
+    const podman = async (): Promise<number> => (await installation.agent.run(["podman", "exec", sandbox.containerId, "true"])).ms;
     const rows: Row[] = [];
     for (const clients of clientCounts) {
-      say(`execute by ${clients} at once`);
-      rows.push(...(await compare(contenders, clients, signal)));
+      const task = clients === 1 ? "execute true by 1 client" : `execute true by ${clients} clients`;
+      // Podman gets fewer calls, because each takes much longer.
+      const contenders = [
+        contender(own, clients, Math.max(4 * clients, 30), execute),
+        contender("podman exec", clients, Math.max(clients, 6), podman),
+      ] as const;
+      const rounds = roundsOf(setting, task, { share: 1 / clientCounts.length, warmUp: 1 });
+      const compared = await compare(task, contenders, rounds, (ms) => ({ value: 1_000 / percentilesOf(ms).p50, unit: "calls/s" }));
+      // The rounds are compared by their rate; what the single calls have taken is told beside it.
+      rows.push(...compared.map((row, index) => ({ ...row, ...contenders[index]?.callsOf(row.n) })));
     }
     return rows;
   });
 }
 
-async function compare(contenders: readonly Contender[], clients: number, signal: AbortSignal): Promise<Row[]> {
-  const results = contenders.map((contender) => ({ ...contender, latencies: [] as number[], wallMs: 0 }));
-  for (let round = 0; round < rounds; round++) {
-    for (const result of results) {
-      signal.throwIfAborted();
-      const { latencies, wallMs } = await inParallel(clients, result.calls(clients), result.call);
-      result.latencies.push(...latencies);
-      result.wallMs += wallMs;
-    }
-  }
-  const task = clients === 1 ? "execute true by 1 client" : `execute true by ${clients} clients`;
-  return results.map(({ name, latencies, wallMs }) => rowOf(task, name, latencies, { value: (latencies.length * 1_000) / wallMs, unit: "calls/s" }));
+/** Each round is a number of calls, kept running by so many clients; its time is that of the whole, divided by the calls. */
+function contender(name: string, clients: number, calls: number, call: () => Promise<number>) {
+  const rounds: number[][] = [];
+  const measure = async () => {
+    const { latencies, wallMs } = await inParallel(clients, calls, call);
+    rounds.push(latencies);
+    return { ms: wallMs / latencies.length };
+  };
+  const callsOf = (roundCount: number) => {
+    const latencies = rounds.slice(-roundCount).flat();
+    return { n: latencies.length, ...percentilesOf(latencies) };
+  };
+  return { name, measure, callsOf };
 }

@@ -1,8 +1,8 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
 import { Installation, type Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timed, timedResult } from "../measure.ts";
-import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const createTask = "create";
 const deleteTask = "delete";
@@ -11,7 +11,8 @@ const containerName = "sandgate-bench-peer";
 
 type Metric = "create" | "delete";
 
-export async function create({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+export async function create(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
   const shared = await Installation.start({ SANDGATE_USER_IDS: "shared" });
   const contenders: Contender<Metric>[] = [
@@ -19,10 +20,12 @@ export async function create({ installation, runs, signal, say }: Setting): Prom
     { name: withSharedIds, measure: () => createAndDelete(shared) },
     podman(installation, command),
   ];
-  const count = Math.max(3, Math.round(runs / 4));
-  const samples = await takeTurns(contenders, { count, warmUp: 2, signal, onRound: (done) => say(`create ${done}/${count}`) }).finally(() => shared.stop());
-  const rows = (task: string, metric: Metric, names: readonly string[]): Row[] =>
-    contenders.map(({ name }, index) => rowOf(task, names[index] ?? name, samples[name]?.[metric] ?? []));
+  const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2 });
+  const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["create", "delete"])).finally(() => shared.stop());
+  const rows = (task: string, metric: Metric, names: readonly string[]): Row[] => {
+    const timings = contenders.map(({ name }, index): Timings => ({ contender: names[index] ?? name, ms: samples[name]?.[metric] ?? [] }));
+    return rowsOf(task, timings as [Timings, ...Timings[]]);
+  };
   return [...rows(createTask, "create", [own, withSharedIds, "podman run -d"]), ...rows(deleteTask, "delete", [own, withSharedIds, "podman rm -f -t 0"])];
 }
 
@@ -73,7 +76,7 @@ const networks: Readonly<Record<string, string>> = {
  * The command line with which Podman makes a container from the image by itself that is isolated like that of a sandbox. The
  * worker's label is kept, so that the container is found when the installation is removed.
  */
-export async function createCommand({ agent }: Installation, { containerId }: Sandbox, name = containerName): Promise<string[]> {
+export async function createCommand({ agent }: Installation, { id, containerId }: Sandbox, name = containerName): Promise<string[]> {
   const [inspected] = JSON.parse((await agent.run(["podman", "inspect", containerId])).stdout) as [Inspected];
   const { OCIRuntime, OCIConfigPath, BoundingCaps, Config, HostConfig } = inspected;
   const { linux } = JSON.parse((await agent.run(["cat", OCIConfigPath])).stdout) as { linux: { sysctl?: Record<string, string> } };
@@ -87,7 +90,11 @@ export async function createCommand({ agent }: Installation, { containerId }: Sa
     ...["podman", "run", "--detach", "--pull", "never", "--runtime", OCIRuntime, "--name", name, "--hostname", Config.Hostname],
     ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false", "--no-healthcheck"],
     ...pairs("--label", { ...Config.Labels, "sandgate.sandbox": name }),
-    ...each("--volume", HostConfig.Binds),
+    // Without the folder in which the worker meets the sandbox's exec server: it goes with the sandbox.
+    ...each(
+      "--volume",
+      HostConfig.Binds.filter((bind) => !bind.includes(id)),
+    ),
     ...pairs("--tmpfs", HostConfig.Tmpfs, ":"),
     ...["--cap-drop", "all", ...each("--cap-add", BoundingCaps), ...each("--security-opt", HostConfig.SecurityOpt)],
     ...each(

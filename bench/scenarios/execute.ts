@@ -1,18 +1,24 @@
 /** The shortest command: the overhead of running anything. */
 import { timed, timing } from "../measure.ts";
+import { PodmanApi } from "../peers/podman-api.ts";
 import { compare, own, type Row } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const executeTask = "execute true";
 
-export async function execute({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+export async function execute(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     const program = (name: string) => timing(`${name} exec`, () => installation.agent.time([name, "exec", sandbox.containerId, "true"]));
+    const api = await PodmanApi.start(installation.agent);
     const contenders = [
       timing(own, () => timed(() => installation.execute(sandbox.id, "true"))),
       program("podman"),
       program(await installation.runtimeOf(sandbox)),
-    ];
-    return compare(executeTask, contenders, { count: runs, warmUp: 10, signal, onRound: (done) => say(`execute ${done}/${runs}`) });
+      timing("podman's API over HTTP", () => timed(() => api.exec(sandbox.containerId, ["true"]))),
+    ] as const;
+    const rows = await compare(executeTask, contenders, roundsOf(setting, "execute", { share: 1, warmUp: 10, countMin: 30 }));
+    await api.idle();
+    return rows;
   });
 }

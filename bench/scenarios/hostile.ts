@@ -1,7 +1,7 @@
 /** What one account's command takes while another account's sandbox floods everything it can, all at once. */
 import { timed, timing } from "../measure.ts";
 import { compare, own, type Row } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const hostileTask = "execute true beside a hostile sandbox";
 /** The same commands a moment before, with nothing else running. */
@@ -29,14 +29,16 @@ const floods: Readonly<Record<string, string>> = {
 const inBackground = ([name, program]: readonly [string, string]): string =>
   `cat > /tmp/${name}.py <<'END'\n${program}\nEND\npython3 /tmp/${name}.py > /dev/null 2>&1 &`;
 
-export async function hostile({ installation, runs, signal, say }: Setting): Promise<Row[]> {
-  // The slowest hundredth of a hundred calls would be a single one.
-  const count = 5 * runs;
+/** The slowest hundredth of a hundred calls would be a single one. */
+const countMin = 200;
+
+export async function hostile(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox((tenant) =>
     installation.withSandbox(async (greedy) => {
       const measure = (name: string, what: string): Promise<Row[]> => {
         const execute = timing(name, () => timed(() => installation.execute(tenant.id, "true")));
-        return compare(hostileTask, [execute], { count, warmUp: 10, signal, onRound: (done) => say(`${what} ${done}/${count}`) });
+        return compare(hostileTask, [execute], roundsOf(setting, what, { share: 0.5, warmUp: 10, countMin, countMax: 500 }));
       };
       const quiet = await measure(quietContender, "quiet");
       // The floods go on after the command has ended, until the sandbox is deleted.

@@ -20,3 +20,14 @@ export const scenarios = { execute, create, list, concurrency, stream, snapshot,
 
 export type ScenarioName = keyof typeof scenarios;
 export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
+
+/** How long each may measure; slow ones and those with many rows need more for the same certainty. */
+const seconds: Readonly<Record<ScenarioName, number>> = {
+  ...{ execute: 20, create: 30, list: 45, concurrency: 40, stream: 40, snapshot: 60, session: 40, fairness: 10, hostile: 25 },
+  [largeScenario]: 180,
+};
+
+export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);
+
+/** What a scenario has of the time for several. */
+export const shareOf = (name: ScenarioName, names: readonly ScenarioName[]): number => seconds[name] / allSecondsOf(names);

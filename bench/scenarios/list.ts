@@ -1,17 +1,17 @@
 /** The gateway alone: an authenticated call that needs no worker, compared with a bare HTTP server. */
+
+import { httpLoad, type LoadResult } from "../http-load.ts";
 import type { Installation } from "../installation.ts";
-import { type LoadResult, loadGenerator } from "../load.ts";
-import { percentile } from "../measure.ts";
 import { type BareServer, startBareServer } from "../peers/bare-server.ts";
-import { own, type Row } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { compare, own, type Row } from "../rows.ts";
+import { percentile } from "../statistics.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const listTask = (sandboxes: number): string => `list, ${sandboxes} sandboxes`;
 export const listSizes = [0, 5] as const;
 
 const path = "/v1/sandboxes/list";
 const roundS = 2;
-const warmUpS = 1;
 
 export async function list(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
@@ -21,7 +21,7 @@ export async function list(setting: Setting): Promise<Row[]> {
     const rows: Row[] = [];
     for (const size of listSizes) {
       while (ids.length < size) ids.push(await installation.create());
-      rows.push(...(await compare(setting, hello, size)));
+      rows.push(...(await compareSize(setting, hello, size)));
     }
     return rows;
   } finally {
@@ -30,32 +30,29 @@ export async function list(setting: Setting): Promise<Row[]> {
   }
 }
 
-async function compare({ installation, runs, signal, say }: Setting, hello: BareServer, size: number): Promise<Row[]> {
+async function compareSize(setting: Setting, hello: BareServer, size: number): Promise<Row[]> {
+  const { installation } = setting;
   await checkSize(installation, size);
-  const load = await loadGenerator();
   const { headers } = installation.api;
-  const contenders = [
-    { name: own, url: installation.api.url + path, results: [] as LoadResult[] },
-    { name: "bare uWebSockets.js", url: `http://127.0.0.1:${hello.port}${path}`, results: [] as LoadResult[] },
-  ];
-  for (const { url } of contenders) await load({ url, headers, durationS: warmUpS });
-  const count = Math.max(2, Math.round(runs / 20));
-  for (let round = 0; round < count; round++) {
-    say(`${listTask(size)} ${round}/${count}`);
-    for (const { url, results } of round % 2 ? contenders.toReversed() : contenders) {
-      signal.throwIfAborted();
-      results.push(await load({ url, headers, durationS: roundS }));
-    }
-  }
-  return contenders.map(({ name, results }) => summary(listTask(size), name, results));
+  const contender = (name: string, url: string) => {
+    const results: LoadResult[] = [];
+    const measure = async () => {
+      const result = await httpLoad({ url, headers, durationS: roundS });
+      results.push(result);
+      return { ms: 1_000 / result.perSecond };
+    };
+    return { name, results, measure };
+  };
+  const contenders = [contender(own, installation.api.url + path), contender("bare uWebSockets.js", `http://127.0.0.1:${hello.port}${path}`)] as const;
+  const rows = await compare(listTask(size), contenders, roundsOf(setting, listTask(size), { share: 1 / listSizes.length, warmUp: 1 }));
+  // Those of the warm-up came first.
+  return rows.map((row, index) => ({ ...row, ...summary(contenders[index]?.results.slice(-row.n) ?? []) }));
 }
 
 /** Every figure is the median of the rounds, so that one disturbed round has no effect. */
-function summary(task: string, contender: string, results: readonly LoadResult[]): Row {
+function summary(results: readonly LoadResult[]): Omit<Row, "task" | "contender" | "speed"> {
   const median = (pick: (result: LoadResult) => number): number => percentile(results.map(pick), 0.5);
   return {
-    task,
-    contender,
     n: results.reduce((sum, { requests }) => sum + requests, 0),
     p50: median(({ p50 }) => p50),
     p95: median(({ p95 }) => p95),

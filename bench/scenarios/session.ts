@@ -4,7 +4,8 @@ import { type Contender, inParallel, timed, timing } from "../measure.ts";
 import { startBareServer } from "../peers/bare-server.ts";
 import { compare, own, type Row } from "../rows.ts";
 import { BenchSession, type Echo, openEcho } from "../session-client.ts";
-import type { Setting } from "./setting.ts";
+import { percentile } from "../statistics.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const echoTask = (sessions: number): string => `keystroke, ${sessions} open session${sessions === 1 ? "" : "s"}`;
 export const sessionCounts = [1, 100, 500] as const;
@@ -15,8 +16,8 @@ export const podmanTerminal = "podman exec -it";
 const sessionsEach = 50;
 const startsAtOnce = 8;
 const MB = 1_000_000;
-const outputBytes = 1024 * 1_048_576;
-const outputTask = "session, cat of 1 GiB";
+const outputBytes = 128 * 1_048_576;
+const outputTask = "session, cat of 128 MiB";
 /** Echoes every byte immediately, like a program that reads keys. */
 const echoCommand = "stty raw -echo; echo; exec cat";
 
@@ -24,19 +25,20 @@ export async function session(setting: Setting): Promise<Row[]> {
   return [...(await starts(setting)), ...(await keystrokes(setting)), ...(await output(setting))];
 }
 
-async function starts({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+async function starts(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox(async ({ id, containerId }) => {
     const contenders = [
       timing(own, () => timed(async () => (await BenchSession.start(installation.stack, id, { command: "true", tty: true })).ended)),
       // podman exec -it needs a terminal, which script provides.
       timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])),
-    ];
-    const count = Math.max(5, Math.round(runs / 2));
-    return compare(startTask, contenders, { count, warmUp: 5, signal, onRound: (done) => say(`session start ${done}/${count}`) });
+    ] as const;
+    return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.25, warmUp: 5 }));
   });
 }
 
-async function keystrokes({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+async function keystrokes(setting: Setting): Promise<Row[]> {
+  const { installation, say } = setting;
   const bare = await startBareServer("ws-echo.ts");
   const sandboxes: string[] = [];
   const open: { ours: BenchSession[]; bare: Echo[] } = { ours: [], bare: [] };
@@ -47,7 +49,7 @@ async function keystrokes({ installation, runs, signal, say }: Setting): Promise
       while (sandboxes.length * sessionsEach < size) sandboxes.push(await installation.create());
       await openSessions(installation, sandboxes, open.ours, size);
       while (open.bare.length < size) open.bare.push(await openEcho(bare.port));
-      const rounds = { count: 5 * runs, warmUp: 20, signal, onRound: (done: number) => void (done % 50 === 0 && say(`${echoTask(size)} ${done}/${5 * runs}`)) };
+      const rounds = roundsOf(setting, echoTask(size), { share: 0.1, warmUp: 20, countMin: 200 });
       // One keystroke at a time, each in another session, while all sessions are open.
       rows.push(...(await compare(echoTask(size), [inTurn(own, open.ours), inTurn(bareEcho, open.bare)], rounds)));
     }
@@ -74,7 +76,8 @@ function inTurn(name: string, echoes: readonly Echo[]): Contender<"ms"> {
   return timing(name, () => (echoes[turn++ % echoes.length] as Echo).keystroke());
 }
 
-async function output({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+async function output(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox(async ({ id, containerId }) => {
     await installation.execute(id, `head -c ${outputBytes} /dev/urandom > /root/bench-output`);
     const catAll = async (): Promise<void> => {
@@ -85,9 +88,8 @@ async function output({ installation, runs, signal, say }: Setting): Promise<Row
     const contenders = [
       timing(own, () => timed(catAll)),
       timing("podman exec", () => installation.agent.time(["sh", "-c", 'podman exec "$1" cat /root/bench-output | wc -c', "sh", containerId])),
-    ];
-    const count = Math.max(1, Math.round(runs / 100));
-    const rows = await compare(outputTask, contenders, { count, warmUp: 0, signal, onRound: (done) => say(`${outputTask} ${done}/${count}`) });
-    return rows.map((row) => ({ ...row, rate: { value: outputBytes / MB / (row.p50 / 1_000), unit: "MB/s" } }));
+    ] as const;
+    const rounds = roundsOf(setting, outputTask, { share: 0.45, warmUp: 1 });
+    return compare(outputTask, contenders, rounds, (ms) => ({ value: outputBytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" }));
   });
 }

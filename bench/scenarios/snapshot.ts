@@ -1,22 +1,24 @@
 /** Snapshots, restores and clones of sandboxes with changes of different sizes, compared with `podman commit` and `podman run`. */
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, takeTurns, timedResult } from "../measure.ts";
-import { own, type Row, rowOf } from "../rows.ts";
+import { areTight, own, type Row, rowOf, rowsOf } from "../rows.ts";
 import { createCommand } from "./create.ts";
-import type { Setting } from "./setting.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 export const snapshotSizes = [
-  { name: "no changes", MB: 0 },
-  { name: "100 MB", MB: 100 },
-  { name: "1 GB", MB: 1_000 },
+  { name: "no changes", MB: 0, share: 0.15 },
+  { name: "100 MB", MB: 100, share: 0.25 },
+  { name: "1 GB", MB: 1_000, share: 0.6 },
 ] as const;
 
 /** Measured in a scenario of its own, because writing and copying it takes minutes. */
-export const largeSize = { name: "10 GB", MB: 10_000 } as const;
+export const largeSize = { name: "10 GB", MB: 10_000, share: 1 } as const;
 
 interface Size {
   readonly name: string;
   readonly MB: number;
+  /** Of the time of its scenario. */
+  readonly share: number;
 }
 
 /** More than the largest takes, and its copy by Podman, which lies in the same storage. */
@@ -40,7 +42,8 @@ export async function snapshot(setting: Setting): Promise<Row[]> {
 
 export const largeSnapshot = (setting: Setting): Promise<Row[]> => compare(setting, largeSize);
 
-async function compare({ installation, runs, signal, say }: Setting, { name, MB }: Size): Promise<Row[]> {
+async function compare(setting: Setting, { name, MB, share }: Size): Promise<Row[]> {
+  const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     // Random bytes, which neither a file system nor an archive can compress.
     const change = `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`;
@@ -49,18 +52,11 @@ async function compare({ installation, runs, signal, say }: Setting, { name, MB 
     const source = (await agent.run(await createCommand(installation, sandbox, "sandgate-bench-source"))).stdout.trim();
     await agent.run(["podman", "exec", source, "sh", "-c", change]);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, source, await createCommand(installation, sandbox))];
-    const count = MB > 1_000 ? 3 : Math.max(3, Math.round(runs / (MB > 100 ? 30 : 10)));
-    const samples = await takeTurns(contenders, {
-      count,
-      warmUp: MB > 1_000 ? 0 : 1,
-      signal,
-      onRound: (done) => say(`${snapshotTask(name)} ${done}/${count}`),
-    });
+    const rounds = roundsOf(setting, snapshotTask(name), { share, warmUp: MB > 100 ? 0 : 1 });
+    const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone"]));
     await agent.run(["podman", "rm", "-f", "-t", "0", source]);
-    const pair = (task: string, metric: Metric, peer: string): Row[] => [
-      rowOf(task, own, samples[own]?.[metric] ?? []),
-      rowOf(task, peer, samples.podman?.[metric] ?? []),
-    ];
+    const timings = (name: string, contender: string, metric: Metric) => ({ contender, ms: samples[name]?.[metric] ?? [] });
+    const pair = (task: string, metric: Metric, peer: string): Row[] => rowsOf(task, [timings(own, own, metric), timings("podman", peer, metric)]);
     return [
       ...pair(snapshotTask(name), "snapshot", "podman commit"),
       ...pair(restoreTask(name), "restore", "podman run -d"),

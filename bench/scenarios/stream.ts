@@ -3,38 +3,38 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, percentile, takeTurns, timed } from "../measure.ts";
-import { own, type Row, rowOf } from "../rows.ts";
-import type { Setting } from "./setting.ts";
+import { type Contender, takeTurns, timed } from "../measure.ts";
+import { areTight, own, type Row, rowsOf } from "../rows.ts";
+import { percentile } from "../statistics.ts";
+import { roundsOf, type Setting } from "./setting.ts";
 
 const MB = 1_000_000;
-const outputBytes = 500 * 1_048_576;
-const fileBytes = 256 * MB;
-const command = "head -c 500M /dev/zero | tr '\\0' 'x'";
+const outputBytes = 128 * 1_048_576;
+const fileBytes = 64 * MB;
+const command = "head -c 128M /dev/zero | tr '\\0' 'x'";
 const fileInside = "/root/bench-file";
 
 type Metric = "output" | "upload" | "download";
 
 const tasks: Readonly<Record<Metric, { title: string; bytes: number; peer: string }>> = {
-  output: { title: "stream 500 MiB of output", bytes: outputBytes, peer: "podman exec" },
-  upload: { title: "upload 256 MB", bytes: fileBytes, peer: "podman cp" },
-  download: { title: "download 256 MB", bytes: fileBytes, peer: "podman cp" },
+  output: { title: "stream 128 MiB of output", bytes: outputBytes, peer: "podman exec" },
+  upload: { title: "upload 64 MB", bytes: fileBytes, peer: "podman cp" },
+  download: { title: "download 64 MB", bytes: fileBytes, peer: "podman cp" },
 };
 
-export async function stream({ installation, runs, signal, say }: Setting): Promise<Row[]> {
+export async function stream(setting: Setting): Promise<Row[]> {
+  const { installation, signal } = setting;
   return installation.withSandbox(async (sandbox) => {
     const file = join(installation.agent.scratchDir, "file");
     await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
     const contenders = [sandgate(installation, sandbox, file, signal), podman(installation, sandbox, file)];
-    const count = Math.max(2, Math.round(runs / 50));
-    const samples = await takeTurns(contenders, { count, warmUp: 0, signal, onRound: (done) => say(`stream ${done}/${count}`) });
-    return (Object.keys(tasks) as Metric[]).flatMap((metric) => {
+    const metrics = Object.keys(tasks) as Metric[];
+    const samples = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
+    return metrics.flatMap((metric) => {
       const { title, bytes, peer } = tasks[metric];
-      return contenders.map(({ name }) => {
-        const times = samples[name]?.[metric] ?? [];
-        const value = bytes / MB / (percentile(times, 0.5) / 1_000);
-        return rowOf(title, name === own ? own : peer, times, { value, unit: "MB/s" });
-      });
+      const timings = (name: string, contender: string) => ({ contender, ms: samples[name]?.[metric] ?? [] });
+      const rate = (ms: readonly number[]): Row["rate"] => ({ value: bytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" });
+      return rowsOf(title, [timings(own, own), timings("podman", peer)], rate);
     });
   });
 }

@@ -17,10 +17,11 @@ export interface Access {
 }
 
 /** @throws {CliError} if there is no key for the gateway */
-export async function findAccess(urlOption: string | undefined): Promise<Access> {
-  const { url: urlVariable, apiKey } = clientEnvironment();
+export async function findAccess(urlOption: string | undefined, keyOption?: string): Promise<Access> {
+  const environment = clientEnvironment();
+  const apiKey = keyOption ?? environment.apiKey;
   const stored = await readStored();
-  const baseUrl = urlOf(urlOption ?? urlVariable) ?? stored?.url ?? urlDefault;
+  const baseUrl = urlOf(urlOption ?? environment.url) ?? stored?.url ?? urlDefault;
   if (apiKey) return { baseUrl, apiKey };
   // A stored key is only sent to the gateway it was stored for.
   if (stored && isSameGateway(stored.url, baseUrl)) return { baseUrl, apiKey: stored.api_key };

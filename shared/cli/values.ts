@@ -34,7 +34,16 @@ export function isolation(text: string): Isolation {
   return text;
 }
 
-const spanUnits: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const spanUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds: a time span such as `500ms`, `90s`, `10m`; at least one millisecond. */
+export function spanMs(option: string): (text: string) => number {
+  return (text) => {
+    const [, number = "0", unit = ""] = /^(\d{1,9})(ms|[smhd])$/.exec(text) ?? [];
+    if (Number(number) === 0) throw new UsageError(`${option} takes a time span such as 500ms, 90s, 10m`);
+    return Number(number) * (spanUnits[unit] ?? 0);
+  };
+}
 
 /** A time: ISO 8601, or a time span before now such as `90s`, `10m`, `2h`, `7d`. */
 export function moment(option: string): (text: string) => string {

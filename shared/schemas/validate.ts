@@ -36,7 +36,8 @@ export function inputChecker<S extends TSchema>(schema: S): { readonly schema: S
 
 /** The schema with all of its objects closed to unknown fields. */
 function closed(schema: TSchema): TSchema {
-  const { anyOf, properties } = schema as { anyOf?: TSchema[]; properties?: Record<string, TSchema> };
+  const { anyOf, items, properties } = schema as { anyOf?: TSchema[]; items?: TSchema; properties?: Record<string, TSchema> };
+  if (items) return { ...schema, items: closed(items) };
   if (anyOf) return { ...schema, anyOf: anyOf.map(closed) };
   if (!properties) return schema;
   return { ...schema, additionalProperties: false, properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, closed(one)])) };
@@ -97,7 +98,7 @@ function schemaAt(root: TSchema, path: string): Described | undefined {
     const alternatives = (schema?.anyOf ?? []) as Described[];
     const properties = (schema?.properties ?? alternatives.find((one) => one.properties)?.properties) as Record<string, Described> | undefined;
     if (schema?.takesEntry && !properties?.[step]) return { takes: schema.takesEntry as string };
-    schema = properties?.[step];
+    schema = properties?.[step] ?? (schema?.items as Described | undefined);
   }
   return schema;
 }

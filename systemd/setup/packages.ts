@@ -75,6 +75,11 @@ export function imageBuildingPackages(administrator: Administrator): Step {
   return installation("Installing the image builder", [imageBuilder], administrator);
 }
 
+/** What only `npm run bench` needs. */
+export function benchPackages(administrator: Administrator): Step {
+  return installation("Installing what the bench needs", [{ package: "wrk", anyOf: ["wrk"] }], administrator);
+}
+
 /** What only the tests need, and what they use without the set-up that would install it. */
 export function testPackages(administrator: Administrator): Step {
   return installation("Installing what the tests need", [...browser, attributes, btrfs, clock], administrator);

@@ -10,7 +10,7 @@ import { withReadableApp } from "../../systemd/setup/app-directory.ts";
 import { defaultImageId } from "../../systemd/setup/default-image.ts";
 import { dataDirectories } from "../../systemd/setup/directories.ts";
 import { gvisorPackage } from "../../systemd/setup/gvisor.ts";
-import { testPackages } from "../../systemd/setup/packages.ts";
+import { benchPackages, testPackages } from "../../systemd/setup/packages.ts";
 import { podmanConfiguration } from "../../systemd/setup/podman-configuration.ts";
 import { prepareMachine } from "../../systemd/setup/prepare.ts";
 import { ensure } from "../../systemd/setup/step.ts";
@@ -27,6 +27,12 @@ export async function prepareTests(terminal: Terminal): Promise<void> {
   await ensure(gvisorPackage(config, administrator), terminal);
   const { paths } = await withReadableApp(instanceOf(config, await findAccounts(config)), terminal);
   process.env.TEST_APP = paths.app;
+}
+
+/** The same for `npm run bench`. */
+export async function prepareBench(terminal: Terminal): Promise<void> {
+  await prepareTests(terminal);
+  await ensure(benchPackages(createAdministrator(terminal, new AbortController().signal)), terminal);
 }
 
 /** The program that starts commands in sandboxes. */

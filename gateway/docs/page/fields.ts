@@ -1,6 +1,8 @@
 /** Tables of the fields of a body or an answer. */
+
+import { type Html, html } from "../../../shared/util/html.ts";
 import type { Json } from "../schema.ts";
-import { type Html, html, words } from "./html.ts";
+import { words } from "./html.ts";
 
 type Schemas = Readonly<Record<string, Json>>;
 

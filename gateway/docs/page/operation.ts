@@ -1,12 +1,13 @@
 /** Renders one operation of the reference. */
 import { type ErrorCode, statusOf } from "../../../shared/errors.ts";
+import { type Html, html } from "../../../shared/util/html.ts";
 import type { Document } from "../document.ts";
 import { type DocumentedRoute, templateOf } from "../operation.ts";
 import { failuresOf } from "../responses.ts";
 import type { Json } from "../schema.ts";
 import { curlOf } from "./curl.ts";
 import { fieldsTable, typeOf } from "./fields.ts";
-import { coloured, type Html, html, prose, snippet, words } from "./html.ts";
+import { coloured, prose, snippet, words } from "./html.ts";
 
 type Schemas = Readonly<Record<string, Json>>;
 

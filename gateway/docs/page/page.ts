@@ -1,11 +1,12 @@
 /** The reference page: openapi.json rendered for people. Works without scripts, and in print. */
 import { type ErrorCode, errorCodes, statusOf } from "../../../shared/errors.ts";
+import { type Html, html } from "../../../shared/util/html.ts";
 import { meanings } from "../common.ts";
 import type { Document } from "../document.ts";
 import { type DocumentedRoute, isDocumented, type RouteFacts } from "../operation.ts";
 import { environment } from "./curl.ts";
 import { fieldsTable } from "./fields.ts";
-import { coloured, type Html, html, prose, snippet, words } from "./html.ts";
+import { coloured, prose, snippet, words } from "./html.ts";
 import { badge, idOf, renderOperation } from "./operation.ts";
 
 const mark = html`<svg class="mark" viewBox="0 0 32 32" width="22" height="22" aria-hidden="true"><rect class="mark-ground" width="32" height="32" rx="7"/><path class="mark-arch" d="M8 25V15a8 8 0 0 1 16 0v10h-4.5V15a3.5 3.5 0 0 0-7 0v10z"/><path class="mark-post" d="M14.75 25v-6.5h2.5V25z"/></svg>`;

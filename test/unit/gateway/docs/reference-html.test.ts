@@ -1,7 +1,8 @@
 /** The templates that the page of the reference is made of. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { coloured, html, prose, words } from "../../../../gateway/docs/page/html.ts";
+import { coloured, prose, words } from "../../../../gateway/docs/page/html.ts";
+import { html } from "../../../../shared/util/html.ts";
 
 const hostile = `<img src=x onerror="alert('1')">&`;
 const inert = "&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;";

@@ -20,6 +20,20 @@ test("columns are as wide as terminals show what is in them", () => {
   );
 });
 
+test("numbers end on the right", () => {
+  assert.deepEqual(
+    alignColumns(
+      [
+        ["task", "n"],
+        ["a", "1"],
+        ["b", "100"],
+      ],
+      1,
+    ),
+    ["task    n", "a       1", "b     100"],
+  );
+});
+
 test("rows may be of different lengths, and nothing stands behind the last column", () => {
   assert.deepEqual(alignColumns([["a"], ["bb", "", ""], ["c", "d"]]), ["a", "bb", "c   d"]);
   assert.deepEqual(alignColumns([]), []);
