@@ -3,6 +3,9 @@ import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import type { Exchange, Headers } from "./exchange.ts";
 
+/** uWebSockets.js closes a connection that takes nothing for ten seconds, unless it is told in time that somebody still waits. */
+const renewalMs = 4_000;
+
 export class BodyWriter {
   readonly #exchange: Exchange;
   readonly #totalBytes: number | undefined;
@@ -10,6 +13,7 @@ export class BodyWriter {
   #writtenBytes = 0;
   /** The last byte of the Content-Length is written. uWS has ended the response, which must not be used any more. */
   #complete = false;
+  #readsNoMore = false;
   #wait: { resolve: () => void; reject: (error: SandgateError) => void } | undefined;
 
   /**
@@ -59,7 +63,9 @@ export class BodyWriter {
    * uWebSockets.js does so some seconds later. Called as late as possible, because a disconnect goes unnoticed without reading.
    */
   #readNoMore(): void {
-    if (this.#exchange.closes) this.#exchange.raw.pause();
+    if (!this.#exchange.closes) return;
+    this.#readsNoMore = true;
+    this.#exchange.raw.pause();
   }
 
   async #writeChunked(chunk: Uint8Array): Promise<void> {
@@ -98,13 +104,25 @@ export class BodyWriter {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#wait = { resolve, reject };
     const timer = setTimeout(() => this.cut(), this.#stallMs);
-    // Deferred: uWebSockets.js restores the listener that it has just called, which would replace one set during the call.
-    listen(() => setImmediate(resolve));
+    const renewal = setInterval(() => this.#renew(), renewalMs);
+    listen(() => {
+      // At once: uWebSockets.js has just turned its own clock off, for as long as there is room.
+      clearInterval(renewal);
+      // Deferred: it restores the listener that it has just called, which would replace one set during the call.
+      setImmediate(resolve);
+    });
     try {
       await promise;
     } finally {
       clearTimeout(timer);
+      clearInterval(renewal);
       this.#wait = undefined;
     }
+  }
+
+  /** Starts the clock of uWebSockets.js anew: to pause turns it off, and to go on starts it. */
+  #renew(): void {
+    this.#exchange.raw.pause();
+    if (!this.#readsNoMore) this.#exchange.raw.resume();
   }
 }

@@ -29,13 +29,13 @@ function startFiles(): string[] {
 }
 
 /** A stream whose body is read by hand, so that nothing is read ahead. */
-async function openStream(command: string, env: Record<string, string>): Promise<IncomingMessage> {
-  const call = request(`${stack.url}/v1/sandboxes/${id}/execute_async`, {
-    method: "POST",
-    headers: { "x-api-key": stack.apiKey, "content-type": "application/json" },
-  });
+const openStream = (command: string, env: Record<string, string>): Promise<IncomingMessage> => open("POST", "execute_async", JSON.stringify({ command, env }));
+
+async function open(method: "GET" | "POST", path: string, body?: string): Promise<IncomingMessage> {
+  const headers = { "x-api-key": stack.apiKey, ...(body === undefined ? {} : { "content-type": "application/json" }) };
+  const call = request(`${stack.url}/v1/sandboxes/${id}/${path}`, { method, headers });
   call.on("error", () => {});
-  call.end(JSON.stringify({ command, env }));
+  call.end(body);
   const [response] = (await once(call, "response")) as [IncomingMessage];
   return response.on("error", () => {});
 }
@@ -81,6 +81,18 @@ test("clients that do not read are sent little, wherever that waits", async () =
   assert.ok(written < responses.length * MiB, `the commands could write ${Math.round(written / 1024)} KiB`);
   for (const response of responses) response.destroy();
   await mark.gone();
+});
+
+test("clients that read nothing for longer than the server's own patience lasts get everything when they read on", async () => {
+  const bytes = 8 * MiB;
+  await api.execute(id, `head -c ${bytes} /dev/zero > /tmp/zeros`);
+  const [output, file] = await Promise.all([openStream(`head -c ${bytes} /dev/zero | tr '\\0' a`, {}), open("GET", "download?path=/tmp/zeros")]);
+  await sleep(20_000);
+  const { last } = await readAll(output);
+  assert.deepEqual(last, { exit_code: 0 });
+  let readBytes = 0;
+  for await (const part of file as AsyncIterable<Buffer>) readBytes += part.length;
+  assert.equal(readBytes, bytes);
 });
 
 test("a client of execute that hangs up ends the command", async () => {
