@@ -30,6 +30,8 @@ const checkPresence = messageChecker(PresenceSchema, "a heartbeat");
 
 interface Known {
   readonly presence: Presence;
+  /** How often it was away from the bus; undefined until its first beat since this process was, which has ended everything itself. */
+  outages: number | undefined;
   seenAtMs: number;
   isAskedFor: boolean;
 }
@@ -65,6 +67,7 @@ export class PeerWatch {
     bus.onLost(() => this.#outages++);
     bus.onRestored(() => {
       this.#grace();
+      for (const known of this.#peers.values()) known.outages = undefined;
       this.beat();
     });
   }
@@ -158,8 +161,8 @@ export class PeerWatch {
     const known = this.#peers.get(presence.peer);
     const isNew = known === undefined;
     if (isNew && this.#isReplaced(presence)) return;
-    this.#peers.set(presence.peer, { presence, seenAtMs: Date.now(), isAskedFor: false });
-    if (known && known.presence.outages !== presence.outages) this.#break(presence.peer);
+    this.#peers.set(presence.peer, { presence, outages: presence.outages, seenAtMs: Date.now(), isAskedFor: false });
+    if (known?.outages !== undefined && known.outages !== presence.outages) this.#break(presence.peer);
     if (!isNew) return;
     this.#version++;
     this.#log.info({ event: "peer_come", peer: presence.peer, worker: presence.worker?.id }, "a peer is there");

@@ -151,6 +151,26 @@ test("peers are not taken for dead because the bus was away", async () => {
   assert.deepEqual(gone, []);
 });
 
+test("what waits for a peer ends when that was away alone, and not for an outage of both that was over before", async () => {
+  const { peers, bus } = await nats.member();
+  const other = await nats.connect();
+  const say = (outages: number): void => other.publish(subjects.presence("other"), encodeJson({ peer: "other", host: hostname(), outages }));
+  say(1);
+  await until("the other", () => peers.has("other"));
+  await nats.server.kill9();
+  await until("the loss", () => !bus.connected && !other.connected);
+  await nats.server.start();
+  await until("both connections", () => bus.connected && other.connected);
+  const ended: unknown[] = [];
+  peers.whilePresent("other", new Promise<never>(() => {})).catch((error: unknown) => ended.push(error));
+  // Its beat on its return was lost, because this process was not back yet.
+  say(2);
+  await until("the beat", () => [...peers.present()].some(({ outages }) => outages === 2));
+  assert.deepEqual(ended, []);
+  say(3);
+  await until("the end", () => ended.length === 1);
+});
+
 test("a heartbeat counts for nobody but the one whose subject it came on", async () => {
   const { peers } = await nats.member();
   const other = await nats.connect();
