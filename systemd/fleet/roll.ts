@@ -1,7 +1,7 @@
 /** The list of machines, wherever it is kept: in a file while there is one NATS server, by the servers when there are several. */
 import { withPort } from "../../shared/util/host.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { pause } from "../../shared/waiting.ts";
+import { within } from "../../shared/waiting.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { run } from "../base/run.ts";
@@ -90,7 +90,7 @@ function keptByServers(instance: Instance, node: Node, list: MemberList, log: Lo
 async function opened(instance: Instance, node: Node, log: Logger): Promise<MemberList> {
   const servers = (await placeOf(instance, await readMembers(instance.paths)))?.servers ?? [];
   const opening = openMemberList(instance, node, servers, log);
-  const list = await Promise.race([opening, pause(openMs)]);
+  const list = await within(opening, openMs);
   if (list) return list;
   // Whatever it becomes, nobody waits for it any more.
   void opening.then(

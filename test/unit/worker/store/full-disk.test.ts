@@ -11,6 +11,17 @@ import { recordOf } from "../fixtures/records.ts";
 
 const smallDisk = () => SmallFileSystem.make({ name: "store", freeMiB: 8 }, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
 
+/** A store with one sandbox, which then has hardly any room left. @returns its folder */
+async function nearlyFull(files: SmallFileSystem): Promise<string> {
+  const dir = join(files.mounted, "lmdb");
+  mkdirSync(dir);
+  const first = new Store(dir);
+  await first.putSandbox(recordOf("sb_first"));
+  await first.close();
+  await files.fill(256 * 1024);
+  return dir;
+}
+
 /** What the program prints that writes to the store in a folder. */
 async function crowd(dir: string, ...options: string[]): Promise<string> {
   const program = join(import.meta.dirname, "../fixtures/crowded-store.ts");
@@ -19,12 +30,7 @@ async function crowd(dir: string, ...options: string[]): Promise<string> {
 
 test("what is stored before another write finds no room is acknowledged, and no write hangs", async () => {
   await using files = await smallDisk();
-  const dir = join(files.mounted, "lmdb");
-  mkdirSync(dir);
-  const first = new Store(dir);
-  await first.putSandbox(recordOf("sb_first"));
-  await first.close();
-  await files.fill(256 * 1024);
+  const dir = await nearlyFull(files);
   const stdout = await crowd(dir);
   const told = stdout.split("\n").map((line) => line.split(" "));
   const outcomes = new Set(told.map(([, outcome]) => outcome));
@@ -51,12 +57,7 @@ test("of many who write and remove at the same time until the disk is full and b
 
 test("what could not be recorded is not known, and what could not be taken back is taken back when there is room", async () => {
   await using files = await smallDisk();
-  const dir = join(files.mounted, "lmdb");
-  mkdirSync(dir);
-  const first = new Store(dir);
-  await first.putSandbox(recordOf("sb_first"));
-  await first.close();
-  await files.fill(256 * 1024);
+  const dir = await nearlyFull(files);
   const program = execa(process.execPath, ["--import", "tsx", join(import.meta.dirname, "../fixtures/full-registries.ts"), dir], { stderr: "ignore" });
   const lines: string[] = [];
   for await (const line of program) {
