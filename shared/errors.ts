@@ -87,6 +87,7 @@ export const reasonsOf = {
     "registry_not_allowed",
     "storage_too_small",
     "not_supported",
+    "memory_unavailable",
   ],
 } as const satisfies Partial<Record<ErrorCode, readonly string[]>>;
 

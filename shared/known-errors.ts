@@ -18,6 +18,7 @@ export const errors = {
         reason: "not_supported",
       },
     ),
+  noMemory: (why: string) => new SandgateError("unprocessable", `memory is required, but ${why}`, { reason: "memory_unavailable" }),
   notFound: (kind: "sandbox" | "snapshot" | "image" | "worker", id: string) =>
     new SandgateError("not_found", `${kind[0]?.toUpperCase()}${kind.slice(1)} not found: ${shown(id)}`, { reason: `no_such_${kind}` }),
 } as const;

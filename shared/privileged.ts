@@ -15,6 +15,9 @@ export const idsPerSandbox = 65_536;
 const rangesMax = 65_536;
 const descriptorMax = 2 ** 30;
 
+const image: Range = { min: 1, max: Number.MAX_SAFE_INTEGER };
+const process: Range = { min: 2, max: 2 ** 22 };
+
 /** Every verb with all of its fields, which are whole numbers. No field is a path or text, so none can name anything else. */
 export const verbs = {
   /** Limits the bytes that a subvolume of the data volume refers to. Ids below 256 are the file system's own, and 2^48 and above those of groups. */
@@ -26,17 +29,39 @@ export const verbs = {
    * disk. Both are descriptors of the worker's. The helper alone knows which ids a range has.
    */
   "ids.map": { range: { min: 0, max: rangesMax - 1 }, source: { min: 0, max: descriptorMax }, target: { min: 0, max: descriptorMax } },
+  /** Refused where processes cannot be dumped and restored. */
+  "memory.check": {},
+  /**
+   * Dumps all processes of a sandbox into a new image, and replies while they stand still. They go on with `memory.resume`, and when
+   * the connection ends. `process` is the sandbox's first.
+   */
+  "memory.dump": { image, process },
+  /** Lets the processes go on that were dumped into an image. The value is the size of the image in bytes. */
+  "memory.resume": { image },
+  /**
+   * Restores the processes of an image. `process` is the first of a sandbox that has been made and not started: the copies get its
+   * ids, files, name and control group. The value is the process id of the first copy.
+   */
+  "memory.restore": { image, process },
+  /** Removes an image, if there is one. */
+  "memory.remove": { image },
 } as const satisfies Record<string, Record<string, Range>>;
 
 export type Verb = keyof typeof verbs;
 export type FieldsOf<V extends Verb> = { readonly [F in keyof (typeof verbs)[V]]: number };
 export type Request = { [V in Verb]: { readonly id: number; readonly verb: V } & FieldsOf<V> }[Verb];
 
-/** Why a request was not carried out: it would exceed what the operator or the host's disk allows, or the system has refused it. */
-const faults = ["exhausted", "failed"] as const;
+/**
+ * Why a request was not carried out: it would exceed what the operator or the host's disk allows, it cannot be done to this sandbox
+ * or here, or the system has refused it.
+ */
+const faults = ["exhausted", "refused", "failed"] as const;
 export type Fault = (typeof faults)[number];
 
-export type Reply = { readonly id: number; readonly ok: true } | { readonly id: number; readonly error: Fault; readonly message: string };
+/** `value` is what some verbs reply with. */
+export type Reply =
+  | { readonly id: number; readonly ok: true; readonly value?: number }
+  | { readonly id: number; readonly error: Fault; readonly message: string };
 
 /** The longest request, and the requests that may wait for their replies. After anything else, the helper ends the connection. */
 export const requestBytesMax = 256;
@@ -60,6 +85,7 @@ export function parseRequest(line: string): Request | undefined {
 export function parseReply(line: string): Reply | undefined {
   const value = parseObject(line);
   if (!value || !isWithin(value.id, idRange)) return undefined;
+  if (value.value !== undefined && !isWithin(value.value, idRange)) return undefined;
   const isFault = faults.some((fault) => fault === value.error) && typeof value.message === "string";
   return value.ok === true || isFault ? (value as unknown as Reply) : undefined;
 }

@@ -23,6 +23,10 @@ export const SandboxEntry = Type.Object({
   error: Type.Optional(Type.String()),
   /** The reservation of the key's limit that this sandbox has used up. */
   reservation_id: Type.Optional(Id),
+  /** Whether it was made with the processes of a snapshot, or is going to be. Absent for no. */
+  memory_restored: Type.Optional(Type.Boolean()),
+  /** Why it was not, where that was asked for. */
+  memory_reason: Type.Optional(Type.String()),
 });
 export type SandboxEntry = Static<typeof SandboxEntry>;
 
@@ -78,12 +82,18 @@ export const SnapshotEntry = Type.Object({
   exclusive_bytes: Type.Optional(Count),
   shared_bytes: Type.Optional(Count),
   memory: Type.Boolean(),
+  /** Why it has no memory, where that was asked for. */
+  memory_reason: Type.Optional(Type.String()),
+  /** The number of the image of its memory, on its worker. */
+  memory_image: Type.Optional(Count),
   /** How long the processes of the sandbox stood still. */
   pause_ms: Type.Number(),
   /** Whether all layers are in the object store. */
   archived: Type.Enum([...archiveStates]),
   /** The call that made it, so that a repetition finds it. */
   attempt_id: Type.Optional(Id),
+  /** Of a snapshot that is not in the directory: it is needed for as long as this gateway holds this reservation. */
+  temporary: Type.Optional(Type.Object({ peer: Peer, reservation_id: Id })),
   /** The layer that its sandbox's own files began as, if that was one of this worker. */
   origin: Type.Optional(LayerId),
   manifest: Manifest,

@@ -1,4 +1,5 @@
 /** Parsing of option values. */
+import { type MemoryWish, memoryWishes } from "../memory.ts";
 import type { Isolation } from "../schemas/sandboxes.ts";
 import { UsageError } from "./failures.ts";
 import { ownVariable } from "./settings.ts";
@@ -32,6 +33,14 @@ export function variable(text: string, before: Record<string, string> = {}): Rec
 export function isolation(text: string): Isolation {
   if (text !== "standard" && text !== "strong") throw new UsageError("--isolation takes standard or strong");
   return text;
+}
+
+export function memoryWish(option: string): (text: string) => MemoryWish {
+  return (text) => {
+    const wish = memoryWishes.find((one) => one === text);
+    if (!wish) throw new UsageError(`${option} takes require, prefer or skip`);
+    return wish;
+  };
 }
 
 const spanUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

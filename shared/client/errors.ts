@@ -106,12 +106,13 @@ interface StreamError {
   readonly message: string;
   readonly code?: string | undefined;
   readonly reason?: ErrorReason | undefined;
+  readonly request_id?: string | undefined;
 }
 
-/** The error that ends a stream after a successful start. Its status is that of its code. */
-export function errorOfStream({ message, code, reason }: StreamError, headers?: Headers): APIError {
+/** The error that ends a stream after a successful start, or is one part of a successful answer. Its status is that of its code. */
+export function errorOfStream({ message, code, reason, request_id }: StreamError, headers?: Headers): APIError {
   const status = code === undefined ? undefined : (statusOf as Readonly<Record<string, number>>)[code satisfies ErrorCode | string];
-  return new (classOf(status ?? 500))(message, { status: status ?? 500, code, reason, headers, requestId: headers?.get("x-request-id") ?? undefined });
+  return new (classOf(status ?? 500))(message, { status: status ?? 500, code, reason, headers, requestId: headers?.get("x-request-id") ?? request_id });
 }
 
 function envelope(text: string): { code?: string; reason?: ErrorReason; message?: string; request_id?: string } {

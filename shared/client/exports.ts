@@ -20,7 +20,7 @@ export {
 export type { Execution, ExecutionEnd, OutputHandlers } from "./execution.ts";
 export type { ArchiveOptions, DownloadOptions, UploadOptions } from "./files.ts";
 export type { List } from "./pages.ts";
-export type { ExecuteAsyncOptions, ExecuteOptions, Sandbox, SandboxHandle, Snapshot } from "./sandbox.ts";
+export type { ExecuteAsyncOptions, ExecuteOptions, Forked, Sandbox, SandboxHandle, Snapshot } from "./sandbox.ts";
 export type { Sandboxes } from "./sandboxes.ts";
 export type { AttachOptions, SessionOptions } from "./session/open.ts";
 export type { Session } from "./session/session.ts";

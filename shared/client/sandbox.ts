@@ -4,7 +4,7 @@
 import { pause } from "../waiting.ts";
 import { type CallOptions, type MakeOptions, slowTimeoutMs, split } from "./call-options.ts";
 import type { Connection, Query } from "./connection.ts";
-import { NotFoundError, SandgateError } from "./errors.ts";
+import { type APIError, errorOfStream, NotFoundError, SandgateError } from "./errors.ts";
 import { Execution, type OutputHandlers } from "./execution.ts";
 import { SandboxFiles } from "./files.ts";
 import { entriesOf, readLogs } from "./pages.ts";
@@ -14,6 +14,9 @@ import type * as Api from "./types.ts";
 
 export type ExecuteOptions = Omit<Api.ExecuteBody, "command"> & CallOptions;
 export type ExecuteAsyncOptions = ExecuteOptions & OutputHandlers;
+
+/** One copy of a fork: the new sandbox, or why it was not made. */
+export type Forked = { sandbox: Sandbox; error?: never } | { error: APIError; sandbox?: never };
 
 const commandTimeoutDefaultS = 30;
 /** Time allowed for starting a command and returning its output, in addition to the command's own. */
@@ -112,6 +115,12 @@ export class SandboxHandle extends SandboxFiles {
   async clone(options: Api.CloneBody & MakeOptions = {}): Promise<{ sandbox: Sandbox; snapshot: Snapshot }> {
     const made = await this.connection.make<{ sandbox: Api.SandboxInfo; snapshot: Api.SnapshotInfo }>(`${this.path}/clone`, options);
     return { sandbox: new Sandbox(this.connection, made.sandbox), snapshot: new Snapshot(this.connection, made.snapshot) };
+  }
+
+  /** Makes several copies of the sandbox as it is now. Each succeeds or fails on its own; the answer has them in the order of their numbers. */
+  async fork(options: Api.ForkBody & MakeOptions): Promise<Forked[]> {
+    const { data } = await this.connection.make<Api.Fork>(`${this.path}/fork`, options);
+    return data.map((one) => ("sandbox" in one ? { sandbox: new Sandbox(this.connection, one.sandbox) } : { error: errorOfStream(one.error) }));
   }
 
   /** Deletes the sandbox and ends its processes. With `create_snapshot` it is not retried, as that could take two snapshots. */

@@ -33,7 +33,7 @@ export type { FileInfo, UploadResult } from "../schemas/files.ts";
 export type { CustomLimits, Limits } from "../schemas/limits.ts";
 export type { CreateBody, DeleteBody, DeletedAll, DeletedSandbox, Resources, SandboxInfo } from "../schemas/sandboxes.ts";
 export type { SessionInfo, SessionToken } from "../schemas/sessions.ts";
-export type { CloneBody, DeletedSnapshot, RestoreBody, SnapshotBody, SnapshotInfo } from "../schemas/snapshots.ts";
+export type { CloneBody, DeletedSnapshot, Fork, ForkBody, RestoreBody, SnapshotBody, SnapshotInfo } from "../schemas/snapshots.ts";
 export type { LogEntry, Logs, LogsQuery, SandboxUsage, StatusQuery } from "../schemas/usage.ts";
 
 /** A piece of the output of a running command. */

@@ -2,7 +2,7 @@
 import Type, { type Static } from "typebox";
 import { sandboxStates } from "../state/sandbox.ts";
 import { EnvVars } from "./environment.ts";
-import { component, count, flag, message, Name, oneOf, pageOf, text, time } from "./fields.ts";
+import { component, count, flag, message, Name, oneOf, pageOf, text, textOrNull, time } from "./fields.ts";
 
 /** References are checked in `shared/util/image.ts`: a bad one is answered with a reason, not as a malformed request. */
 export const ImageName = Type.String({
@@ -90,6 +90,8 @@ export const sandboxMembers = {
   disk_size: count("The same as `storage`."),
   network: Network,
   isolation: Isolation,
+  memory_restored: flag("Whether processes of the snapshot continue in the sandbox. While it is `creating`: whether they are going to."),
+  memory_reason: textOrNull("Why they do not, although that was asked for when the sandbox was made from the snapshot; otherwise null."),
 };
 const error = Type.Optional(text("Why the sandbox cannot be used; only with status `error`."));
 export const SandboxInfo = component("Sandbox", { ...sandboxMembers, error }, "A sandbox as the API shows it.");

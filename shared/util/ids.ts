@@ -52,7 +52,13 @@ export function shortOf(id: string): string {
 const nameLengthMax = 63;
 
 /** A generated name for an object made from another one: `web-clone-4k2m9q1a`. The first part is cut if it is too long. */
-export function derivedName(sourceName: string, kind: "clone" | "snap", id: string): string {
+export function derivedName(sourceName: string, kind: "clone" | "fork" | "snap", id: string): string {
   const tail = `-${kind}-${shortOf(id)}`;
   return sourceName.slice(0, nameLengthMax - tail.length) + tail;
+}
+
+/** The name of one of several objects that were asked for by one name: `web-2`. That name is cut if it is too long. */
+export function numberedName(name: string, number: number): string {
+  const tail = `-${number}`;
+  return name.slice(0, nameLengthMax - tail.length) + tail;
 }

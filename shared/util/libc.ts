@@ -4,13 +4,11 @@ import { basename, dirname } from "node:path";
 import { getSystemErrorName } from "node:util";
 import koffi from "koffi";
 
-const library = koffi.load(null);
+export const library = koffi.load(null);
 const pipe2 = library.func("int pipe2(_Out_ int *fds, int flags)");
 const ioctl = library.func("int ioctl(int fd, unsigned long request, ...)");
 const setsockopt = library.func("int setsockopt(int fd, int level, int name, const int *value, unsigned int length)");
 
-const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)");
-const umount2 = library.func("int umount2(const char *target, int flags)");
 const socket = library.func("int socket(int domain, int type, int protocol)");
 const bindTo = library.func("bind", "int", ["int", "const uint8_t *", "unsigned int"]);
 const listen = library.func("int listen(int fd, int backlog)");
@@ -63,17 +61,22 @@ const dontWait = 0x40;
 const noSignal = 0x4000;
 const setFileFlags = 4;
 const openat2 = 437;
-const btrfsFileSystemInfo = 0x8400941f;
-const btrfsFindSubvolume = 0xd0009412;
-const btrfsFirstFile = 256n;
+/** The number of setresuid(2), which the C library would make for all threads of the process. */
+const setresuid = process.arch === "arm64" ? 147 : 117;
+const unchanged = -1;
 const pathOnly = 0o10000000;
 const resolveInRoot = 0x10;
 const linkTarget = Buffer.alloc(256);
-const bind = 0x1000;
-const detach = 2;
 
-function check(result: number, call: string): void {
-  if (result < 0) throw new Error(`${call}: ${getSystemErrorName(-koffi.errno())}`);
+/** Why a call has just failed, with the name of the error in its message and as its `code`. */
+export function errorOf(call: string): Error & { readonly code: string } {
+  const code = getSystemErrorName(-koffi.errno());
+  return Object.assign(new Error(`${call}: ${code}`), { code });
+}
+
+/** @param result of a call that has just returned @throws {Error} if it failed, as `errorOf` has it */
+export function check(result: number, call: string): void {
+  if (result < 0) throw errorOf(call);
 }
 
 export interface Pipe {
@@ -224,27 +227,22 @@ export function targetOf(link: string): string | undefined {
   return bytes < 0 ? undefined : linkTarget.toString("latin1", 0, bytes);
 }
 
-/** Mounts a folder at another one as well. @throws {Error} */
-export function mountAgain(dir: string, at: string): void {
-  check(mount(dir, at, null, bind, null), "mount");
+/**
+ * Runs an action with another real user id in this thread, by which the kernel judges whom it may signal. The effective id, and
+ * with it all rights, stay.
+ *
+ * @throws {Error} if the id is not ours to have, and whatever the action throws
+ */
+export function withRealUser<T>(user: number, action: () => T): T {
+  const own = process.getuid?.() ?? 0;
+  const become = (id: number): void => check(Number(syscall(setresuid, "int", id, "int", unchanged, "int", unchanged)), "setresuid");
+  become(user);
+  try {
+    return action();
+  } finally {
+    become(own);
+  }
 }
 
-/** Unmounts what was last mounted at a folder; what uses it keeps it. @throws {Error} */
-export function detachMount(dir: string): void {
-  check(umount2(dir, detach), "umount2");
-}
-
-/** The id of a btrfs file system, as its folder in /sys/fs/btrfs is called. @throws {Error} for any other file system. */
-export function fileSystemId(fd: number): string {
-  const info = Buffer.alloc(1024);
-  check(ioctl(fd, btrfsFileSystemInfo, "void *", info), "BTRFS_IOC_FS_INFO");
-  return info.toString("hex", 16, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-}
-
-/** The id of the btrfs subvolume that a folder is in. @throws {Error} */
-export function subvolumeId(fd: number): number {
-  const lookup = Buffer.alloc(4096);
-  lookup.writeBigUInt64LE(btrfsFirstFile, 8);
-  check(ioctl(fd, btrfsFindSubvolume, "void *", lookup), "BTRFS_IOC_INO_LOOKUP");
-  return Number(lookup.readBigUInt64LE(0));
-}
+/** Where the content of a buffer is in memory, which it leaves only when nobody refers to it any more. */
+export const addressIn = (buffer: Uint8Array): bigint => BigInt(koffi.address(buffer));

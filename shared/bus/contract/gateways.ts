@@ -59,7 +59,8 @@ const ownerCalls = {
   /** Tokens that were not used. */
   return: { request: Type.Object({ key: Key, count: Count, prepayment: Type.Optional(Type.Number()) }) },
   reserve: {
-    request: Type.Object({ key: Key, id: Id, peer: Id, limit: Count }),
+    /** `more`: further places, of which all or none are granted. */
+    request: Type.Object({ key: Key, id: Id, more: Type.Optional(Type.Array(Id)), peer: Id, limit: Count }),
     reply: Type.Union([Type.Object({ granted: Type.Boolean() }), Moved]),
     timeoutMs: "given",
   },

@@ -1,6 +1,7 @@
 /** Calls to workers that make and remove sandboxes and snapshots. */
 import Type from "typebox";
 import { Environment } from "../../schemas/environment.ts";
+import { MemoryWish } from "../../schemas/snapshots.ts";
 import { Manifest, SandboxEntry, SnapshotEntry } from "../entries.ts";
 import type { Declared } from "./declared.ts";
 import { Access, Count, caller, Empty, Id, Isolation, Peer } from "./fields.ts";
@@ -44,6 +45,11 @@ export const sandboxCalls = {
       manifest: Manifest,
       /** Lays the layers over another image. */
       image: Type.Optional(Type.String()),
+      /** Absent: `skip`. */
+      memory_wish: Type.Optional(MemoryWish),
+      /** Whether the snapshot includes memory, and if not although that was asked for, why. */
+      memory_taken: Type.Optional(Type.Boolean()),
+      memory_reason: Type.Optional(Type.String()),
       reservation_id: Id,
       peer: Peer,
     }),
@@ -60,7 +66,10 @@ export const sandboxCalls = {
       /** Made from the sandbox's name when absent. */
       name: Type.Optional(Type.String()),
       quick: Type.Boolean(),
+      /** Absent: `skip`. */
+      memory_wish: Type.Optional(MemoryWish),
       attempt_id: Id,
+      temporary: SnapshotEntry.properties.temporary,
     }),
     reply: SnapshotEntry,
     /** Gigabytes of changed files are copied while the caller waits. */

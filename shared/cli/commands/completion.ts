@@ -9,7 +9,7 @@ import { command } from "../task.ts";
 /** Timeout of completion requests: the user is waiting in the shell. */
 const patienceMs = 2_000;
 
-const takesSandbox: ReadonlySet<string> = new Set(["rm", "exec", "attach", "sessions", "cp", "stats", "logs", "snapshot", "clone"]);
+const takesSandbox: ReadonlySet<string> = new Set(["rm", "exec", "attach", "sessions", "cp", "stats", "logs", "snapshot", "clone", "fork"]);
 const takesSnapshot: ReadonlySet<string> = new Set(["restore", "snapshots"]);
 
 /** The candidates for the last word. */
