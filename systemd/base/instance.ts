@@ -31,6 +31,8 @@ export interface Paths {
   /** Where the volume that the set-up makes is mounted, and its file. */
   readonly volume: string;
   readonly volumeImage: string;
+  /** Images of processes of sandboxes, which root alone can open. */
+  readonly memory: string;
   /** Where Podman unpacks pulled images; on the same disk as the storage. */
   readonly imageTemporary: string;
   readonly supervisor: string;
@@ -87,6 +89,7 @@ export function pathsOf(config: Config): Paths {
     storage,
     volume: join(data, "volume"),
     volumeImage: join(data, "volume.img"),
+    memory: join(data, "memory"),
     imageTemporary: join(storage, "tmp"),
     supervisor: join(data, "supervisor"),
     logs: join(data, "logs"),

@@ -14,10 +14,10 @@ const peerPattern = /-(\d+)-(\d+)$/;
 
 /** @throws {Error} when the other end is not of the worker's account */
 function servedBySocket(instance: string): Served {
-  const { volume, worker } = servedOf(givenToHelper());
+  const { worker, ...served } = servedOf(givenToHelper());
   const [, pid, uid] = peerPattern.exec(instance) ?? [];
   if (pid === undefined || Number(uid) !== worker.account.uid) throw new Error(`not a connection of the worker: ${instance}`);
-  return { volume, worker: { ...worker, pid: Number(pid) } };
+  return { ...served, worker: { ...worker, pid: Number(pid) } };
 }
 
 const [first, ...rest] = process.argv.slice(2);

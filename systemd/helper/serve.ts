@@ -3,21 +3,26 @@ import type { Readable, Writable } from "node:stream";
 import { parseRequest, type Reply, type Request, requestBytesMax, requestsMax } from "../../shared/privileged.ts";
 import { messageOf } from "../base/failure.ts";
 import { readLines } from "../supervisor/lines.ts";
-import { Refusal, type Served, verbs } from "./verbs.ts";
+import { MemoryImages } from "./memory/images.ts";
+import { Refusal } from "./refusal.ts";
+import { type Connected, type Served, verbs } from "./verbs.ts";
 
 /** @param input and @param output may be the two directions of one socket. Both are closed when the other end breaks the rules. */
 export function serve(input: Readable, output: Writable, served: Served): void {
+  const connected = { ...served, memory: new MemoryImages(served.memoryDir, served.worker) };
   let waiting = 0;
   let last = Promise.resolve();
   const end = (): void => {
     input.destroy();
     output.destroy();
+    // After what is being carried out, which may be a dump.
+    void last.then(() => connected.memory.close());
   };
   output.on("error", end);
   input.once("close", end);
   const answer = async (request: Request): Promise<void> => {
     if (output.destroyed) return;
-    const reply = await carryOut(request, served);
+    const reply = await carryOut(request, connected);
     // A request waits until the other end has taken its reply, so replies that nobody reads are bounded as well.
     output.write(`${JSON.stringify(reply)}\n`, () => waiting--);
   };
@@ -34,13 +39,11 @@ export function serve(input: Readable, output: Writable, served: Served): void {
   );
 }
 
-async function carryOut(request: Request, served: Served): Promise<Reply> {
-  const { id } = request;
+async function carryOut(request: Request, connected: Connected): Promise<Reply> {
+  const { id, verb } = request;
   try {
-    if (request.verb === "quota.set") await verbs["quota.set"](served, request);
-    else if (request.verb === "ids.map") await verbs["ids.map"](served, request);
-    else await verbs[request.verb](served, request);
-    return { id, ok: true };
+    const value = await (verbs[verb] as (connected: Connected, fields: Request) => Promise<number | undefined>)(connected, request);
+    return { id, ok: true, ...(value === undefined ? {} : { value }) };
   } catch (error) {
     return { id, error: error instanceof Refusal ? error.fault : "failed", message: messageOf(error) };
   }

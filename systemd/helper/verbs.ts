@@ -1,7 +1,7 @@
 /** What the privileged helper does for the worker, each on its installation's volume or the worker's own files only. Runs as root. */
 import { stat, statfs, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Fault, FieldsOf, Verb } from "../../shared/privileged.ts";
+import type { FieldsOf, Verb } from "../../shared/privileged.ts";
 import { mountAt } from "../../shared/util/mounts.ts";
 import { messageOf } from "../base/failure.ts";
 import { run } from "../base/run.ts";
@@ -10,27 +10,27 @@ import { idFiles, idRangesOf, mapOfRange } from "../base/subordinate-ids.ts";
 import { nextSize } from "../volume/growth.ts";
 import { fileSystemBytes, type Volume } from "../volume/volume.ts";
 import { mapIds, type ServedWorker } from "./map-ids.ts";
+import type { MemoryImages } from "./memory/images.ts";
+import { Refusal } from "./refusal.ts";
 
 const blockBytes = 512; // the unit of stat(2)
 const timeoutMs = 60_000;
 
-/** A request that was not carried out. Its message is told to the worker. */
-export class Refusal extends Error {
-  override name = "Refusal";
-  readonly fault: Fault;
-  constructor(fault: Fault, message: string) {
-    super(message);
-    this.fault = fault;
-  }
-}
-
 /** Whom the helper serves, and on what. */
 export interface Served {
   readonly volume: Volume;
+  /** A folder of root's for images of processes; made when it is needed. */
+  readonly memoryDir: string;
   readonly worker: ServedWorker;
 }
 
-type Verbs = { readonly [V in Verb]: (served: Served, fields: FieldsOf<V>) => Promise<void> };
+/** What requests of one connection have in common. */
+export interface Connected extends Served {
+  readonly memory: MemoryImages;
+}
+
+/** Each resolves with what is replied, if anything is. */
+type Verbs = { readonly [V in Verb]: (connected: Connected, fields: FieldsOf<V>) => Promise<number | undefined> };
 
 /** @throws {Refusal} */
 export const verbs: Verbs = {
@@ -58,6 +58,11 @@ export const verbs: Verbs = {
     if (!users || !groups) throw new Refusal("failed", `the account has no ids for range ${range}`);
     await command(...mapIds(worker, { source, target }, [users, groups]));
   },
+  "memory.check": async ({ memory }) => void (await memory.check()),
+  "memory.dump": async ({ memory }, { image, process }) => void (await memory.dump(image, process)),
+  "memory.resume": ({ memory }, { image }) => memory.resume(image),
+  "memory.restore": ({ memory }, { image, process }) => memory.restore(image, process),
+  "memory.remove": async ({ memory }, { image }) => void (await memory.remove(image)),
 };
 
 /** Where the volume is stored, so that nothing is done to the folder below when it is not mounted. */

@@ -41,6 +41,8 @@ const openssl: Need = { package: "openssl", anyOf: ["openssl"] };
 const natsServer: Need = { package: "nats-server", anyOf: ["nats-server"] };
 /** Gives the service account a session bus, without which systemd delegates no cgroup to its containers. */
 const sessionBus: Need = { package: "dbus-user-session", anyOf: ["/usr/lib/systemd/user/dbus.socket", "/usr/lib/systemd/user/dbus-broker.service"] };
+/** Takes snapshots with the processes of sandboxes, where systemd runs the services. Not every distribution has it. */
+const criu: Need = { package: "criu", anyOf: ["criu"], optional: true };
 const btrfs: Need = { package: "btrfs-progs", anyOf: ["mkfs.btrfs"] };
 const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
 /** Tests use it to check what a snapshot keeps of a file. */
@@ -55,7 +57,7 @@ const browser: readonly Need[] = [
 
 /** The packages needed to run Sandgate. */
 export function systemPackages(config: Config, { hasVolume }: { readonly hasVolume: boolean }, administrator: Administrator): Step {
-  const forWorker = [...forSandboxes, ...(hasVolume ? [btrfs] : []), ...(hasSystemd() ? [sessionBus] : [])];
+  const forWorker = [...forSandboxes, ...(hasVolume ? [btrfs] : []), ...(hasSystemd() ? [sessionBus, criu] : [])];
   const needs = [...always, ...(runsHere(config, "worker") ? forWorker : []), ...(runsHere(config, "nats") ? [natsServer, openssl] : [])];
   return installation("Installing system packages", needs, administrator);
 }
@@ -66,7 +68,7 @@ export const systemPackageNames = [...always, ...forSandboxes, btrfs, natsServer
 /** What the Debian package asks for: everything that any role needs but the NATS server, which most machines of a fleet do without. */
 export function packagedNeeds(): { readonly depends: readonly string[]; readonly recommends: readonly string[] } {
   const names = (needs: readonly Need[]): string[] => needs.map((need) => need.package);
-  const needs = [...always, ...forSandboxes, btrfs, openssl, sessionBus, imageBuilder];
+  const needs = [...always, ...forSandboxes, btrfs, openssl, sessionBus, criu, imageBuilder];
   return { depends: names(needs.filter(({ optional }) => !optional)), recommends: names(needs.filter(({ optional }) => optional)) };
 }
 

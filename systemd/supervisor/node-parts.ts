@@ -56,7 +56,11 @@ export async function workerSpec(instance: Instance, wiring: Wiring): Promise<Pa
     ...volumeSettings(volume, helper),
   });
   return isVolume(volume)
-    ? { ...spec, serve: (connection, pid) => serveWorker(connection, { volume, worker: { pid, account: instance.account } }, instance.paths) }
+    ? {
+        ...spec,
+        serve: (connection, pid) =>
+          serveWorker(connection, { volume, memoryDir: instance.paths.memory, worker: { pid, account: instance.account } }, instance.paths),
+      }
     : spec;
 }
 

@@ -59,7 +59,7 @@ async function provide(terminal: Terminal): Promise<void> {
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
   if (note) terminal.line(`nats-server ${value}: ${note}`);
   if (nats?.runs) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
-  if (isVolume(volume)) await giveHelper(argumentsOf({ volume, worker: { pid: 0, account: instance.account } }));
+  if (isVolume(volume)) await giveHelper(argumentsOf({ volume, memoryDir: instance.paths.memory, worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);
   lock.release();
 }

@@ -1,0 +1,185 @@
+/**
+ * Images of the processes of sandboxes: dumped while their sandbox runs on, restored into sandboxes that have been made for them.
+ * They are in a folder that only root can open, since they contain what CRIU believes when it restores as root.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { arch, release } from "node:os";
+import { join } from "node:path";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { run } from "../../base/run.ts";
+import { searchPath } from "../../base/search-path.mjs";
+import type { ServedWorker } from "../map-ids.ts";
+import { Refusal } from "../refusal.ts";
+import { Criu } from "./criu.ts";
+import { groupFolderOf } from "./groups.ts";
+import { foreignMounts, namedMounts } from "./mounts.ts";
+import { isStill, type SandboxProcess, sandboxProcess } from "./owner.ts";
+import { settle } from "./settle.ts";
+import { onStage, stagedMounts } from "./stage.ts";
+import { giveUsers } from "./users.ts";
+
+const onlyRoot = 0o700;
+/** Of an image, which nobody else reaches: CRIU opens files in it with the ids that it is restoring. */
+const passable = 0o711;
+/** Empty, but in the mount namespace of a run of CRIU. Copies must be able to pass it. */
+const stageDir = "/run/sandgate-stage";
+const checkTimeoutMs = 20_000;
+const recordFile = "image.json";
+
+/** What is needed to restore an image, beside what CRIU has written. */
+interface ImageRecord {
+  /** Paths of mounts that a copy gets from its own container. */
+  readonly mounts: readonly string[];
+  /** What the image fits. */
+  readonly made: string;
+}
+
+interface Dump {
+  readonly criu: Criu;
+  readonly source: SandboxProcess;
+}
+
+export class MemoryImages {
+  readonly #dir: string;
+  readonly #worker: ServedWorker;
+  /** Whose processes stand still, by the numbers of their images. */
+  readonly #dumps = new Map<number, Dump>();
+  #serial = 0;
+
+  /** @param dir a folder of root's, made when it is needed */
+  constructor(dir: string, worker: ServedWorker) {
+    this.#dir = dir;
+    this.#worker = worker;
+  }
+
+  /** @throws {Refusal | CommandError} where processes cannot be dumped */
+  async check(): Promise<void> {
+    await run(["criu", "check"], { env: { PATH: searchPath, LC_ALL: "C" }, cwd: "/", timeoutMs: checkTimeoutMs });
+  }
+
+  /** @throws {Refusal} everything goes on then, and nothing is left of the image */
+  async dump(image: number, pid: number): Promise<void> {
+    const source = sandboxProcess(this.#worker.account, pid);
+    const mounts = foreignMounts(pid);
+    const dir = this.#folderOf(image);
+    mkdirSync(this.#dir, { recursive: true, mode: onlyRoot });
+    await mkdir(dir);
+    await chmod(dir, passable);
+    try {
+      // Before anything stands still: each of these takes a program or two.
+      await writeFile(join(dir, recordFile), JSON.stringify({ mounts, made: await madeWith() } satisfies ImageRecord));
+      const criu = await Criu.start(dir, "post-dump", ["dump", "--tree", String(pid), "--leave-running", ...namedMounts(mounts)]);
+      await this.#standStill(criu, source);
+      this.#dumps.set(image, { criu, source });
+    } catch (error) {
+      await this.remove(image);
+      throw error;
+    }
+  }
+
+  async #standStill(criu: Criu, source: SandboxProcess): Promise<void> {
+    try {
+      await criu.reached();
+      // Its number could be another's by now: then CRIU has dumped that one.
+      if (!isStill(source)) throw new Refusal("refused", "the sandbox ended while it was dumped");
+    } catch (error) {
+      await criu.giveUp();
+      throw error;
+    }
+  }
+
+  /** @returns the size of the image in bytes @throws {Refusal} */
+  async resume(image: number): Promise<number> {
+    const dump = this.#dumps.get(image);
+    if (!dump) throw new Refusal("refused", `nothing is being dumped into image ${image}`);
+    this.#dumps.delete(image);
+    try {
+      await dump.criu.goOn();
+    } catch (error) {
+      await this.remove(image);
+      throw error;
+    }
+    return sizeOf(this.#folderOf(image));
+  }
+
+  /** @returns the first process of the copy @throws {Refusal | CommandError} nothing of it is left then */
+  async restore(image: number, container: number): Promise<number> {
+    const users = sandboxProcess(this.#worker.account, container);
+    const dir = this.#folderOf(image);
+    const text = await readFile(join(dir, recordFile), "utf8").catch(() => undefined);
+    if (text === undefined) throw new Refusal("refused", `there is no image ${image}`);
+    const { mounts, made } = JSON.parse(text) as ImageRecord;
+    const here = await madeWith();
+    if (made !== here) throw new Refusal("refused", `the image was made by ${made}, and this is ${here}`);
+    await this.#sweep();
+    const work = join(this.#dir, `restore-${process.pid}-${this.#serial++}`);
+    await run(["cp", "--archive", "--link", dir, work], { env: { PATH: searchPath }, cwd: "/" });
+    try {
+      for (const name of ["criu.log", "reached", "on"]) await rm(join(work, name), { force: true });
+      return await this.#restore(work, users, mounts);
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+
+  async #restore(dir: string, container: SandboxProcess, paths: readonly string[]): Promise<number> {
+    const stage = { pid: container.pid, dir: stageDir, group: groupFolderOf(container.pid), paths };
+    await mkdir(stage.dir, { recursive: true });
+    await chmod(stage.dir, passable);
+    await giveUsers(dir, container);
+    const criu = await Criu.start(dir, "post-restore", ["restore", "--restore-detached", ...stagedMounts(stage)], onStage(stage));
+    try {
+      const copy = await criu.reached();
+      await settle({ copy, container: container.pid });
+      await criu.goOn();
+      return copy;
+    } catch (error) {
+      await criu.giveUp();
+      throw error;
+    }
+  }
+
+  /** What helpers that were killed had restored from. */
+  async #sweep(): Promise<void> {
+    for (const name of await readdir(this.#dir)) {
+      const helper = /^restore-(\d+)-/.exec(name)?.[1];
+      if (helper && !existsSync(`/proc/${helper}`)) await rm(join(this.#dir, name), { recursive: true, force: true });
+    }
+  }
+
+  async remove(image: number): Promise<void> {
+    await rm(this.#folderOf(image), { recursive: true, force: true });
+  }
+
+  /** Lets everything go on. Resolves when CRIU has ended everywhere: it must not be killed. */
+  async close(): Promise<void> {
+    const dumps = [...this.#dumps];
+    this.#dumps.clear();
+    for (const [image, { criu }] of dumps) {
+      await criu.giveUp();
+      await this.remove(image);
+    }
+  }
+
+  #folderOf(image: number): string {
+    return join(this.#dir, String(image));
+  }
+}
+
+/** What an image fits: the processor, the kernel and CRIU. */
+async function madeWith(): Promise<string> {
+  const version = await run(["criu", "--version"], { env: { PATH: searchPath, LC_ALL: "C" }, cwd: "/", timeoutMs: checkTimeoutMs });
+  const criu = /Version: (\S+)/.exec(version)?.[1] ?? "?";
+  return `CRIU ${criu} on Linux ${release()} (${arch()}, ${await processor()})`;
+}
+
+async function processor(): Promise<string> {
+  const text = await readFile("/proc/cpuinfo", "utf8");
+  return /^model name\s*:\s*(.+)$/m.exec(text)?.[1] ?? attempt(() => /^CPU part\s*:\s*(.+)$/m.exec(text)?.[1]) ?? "?";
+}
+
+async function sizeOf(dir: string): Promise<number> {
+  const sizes = await Promise.all((await readdir(dir)).map(async (name) => (await stat(join(dir, name))).blocks * 512));
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+}
