@@ -22,6 +22,7 @@ import type { Home } from "./identity.ts";
 import { Images } from "./images/images.ts";
 import type { LogLimits } from "./log/execution-log.ts";
 import { runtimeOf } from "./runtime/container/container.ts";
+import { Copies } from "./runtime/container/copies.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
@@ -35,6 +36,7 @@ import { PrivilegedHelper } from "./runtime/privileged/helper.ts";
 import { Folders } from "./runtime/storage/folders.ts";
 import { Storages } from "./runtime/storage/storages.ts";
 import { Subvolumes } from "./runtime/storage/subvolumes.ts";
+import { roomFor } from "./sandboxes/demand.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
@@ -43,6 +45,8 @@ import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
 import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
+import { type MemoryImages, memoryInUse, noMemoryImages } from "./snapshots/memory.ts";
+import { ProcessImages, whyNot } from "./snapshots/processes.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
 import type { StallWatch } from "./stall.ts";
@@ -123,7 +127,8 @@ export async function openRuntime(ground: Ground) {
   const { config, log, shutdown, workerId, dataDir, host } = ground;
   const scratch = join(config.runtimeDir, workerId);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
-  const oci = new OciRuntime(host, scratch);
+  const copies = new Copies(join(scratch, "copies"));
+  const oci = new OciRuntime(host, scratch, copies);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
   const serviceFor = (isolation: Isolation): PodmanService => {
@@ -133,8 +138,8 @@ export async function openRuntime(ground: Ground) {
   };
   const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
   const meetings = new MeetingPlaces(join(scratch, "meeting"));
-  const podman = new Podman({ config, host, workerId, meetings, services });
-  return { oci, podman, meetings, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
+  const podman = new Podman({ config, host, workerId, meetings, copies, services });
+  return { oci, podman, meetings, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */
@@ -150,9 +155,10 @@ type Runtime = Awaited<ReturnType<typeof openRuntime>>;
 type Stored = Awaited<ReturnType<typeof openStorages>>;
 
 /** Opens what sandbox files are made from: images, snapshot layers, and the archive of both. @param signal aborts fetching layers */
-export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, { storages, ids }: Stored, signal: AbortSignal) {
+export async function openFiles(ground: Ground, bulk: Bus, records: Records, runtime: Runtime, stored: Stored, signal: AbortSignal) {
   const { config, log, shutdown, workerId } = ground;
   const { sandboxes, snapshots } = records;
+  const { storages, ids } = stored;
   const { imageStore: store, urgent } = runtime;
   const layers = await Layers.open(storages, log);
   const archive = await LayerArchive.open(bulk, workerId, log);
@@ -176,15 +182,31 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
     onDone: (id) => snapshots.noteStored(id),
   });
   shutdown.onStop("replicator", () => replicator.stop());
+  const memory: MemoryImages = await openMemory(ground, runtime, stored);
   return {
-    ...{ layers, archive, images, replicator },
+    ...{ layers, archive, images, replicator, memory },
     roots: new Roots({ storages, ids, images, layers, archive, mounted, scratch, signal }),
-    /** Removes the layers of this worker that no snapshot and no sandbox needs. */
-    collectLayers: (): Promise<void> => layers.collect(() => layerUsers(snapshots, sandboxes)),
+    /** Removes the layers and images of memory of this worker that no snapshot and no sandbox needs. */
+    collectLayers: async (): Promise<void> => {
+      await layers.collect(() => layerUsers(snapshots, sandboxes));
+      await memory.collect(() => memoryInUse(snapshots, sandboxes));
+    },
   };
 }
 
 type Files = Awaited<ReturnType<typeof openFiles>>;
+
+/** What this worker can do about the memory of sandboxes. It has a connection of its own, since requests on one wait for each other. */
+async function openMemory({ config, host, log, shutdown, dataDir }: Ground, { oci, podman, copies }: Runtime, { ids }: Stored): Promise<MemoryImages> {
+  const helper = config.helper.startsWith("/") ? PrivilegedHelper.at(config.helper) : undefined;
+  const why = await whyNot(host, helper, ids.areGiven);
+  if (why !== undefined || !helper) {
+    helper?.close();
+    return noMemoryImages(why ?? "this worker has no helper");
+  }
+  shutdown.onStop("privileged helper for memory", () => helper.close());
+  return new ProcessImages({ helper, host, oci, podman, copies, log, dir: join(dataDir, "memory"), floorBytes: config.diskFloorBytes });
+}
 
 /** Builds what creates sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
 export function makeSandboxes(
@@ -207,9 +229,10 @@ export function makeSandboxes(
     onLost: (sandbox) => lifecycle.restartLost(sandbox),
     serverIn: (container) => runtime.oci.serverIn(container),
   });
-  // Twice the memory that a call must leave free, and room for more sandboxes.
-  const hasRoomFor = (more: number): boolean =>
-    usage.host.memoryFreeBytes > 2 * config.memoryFloorBytes && !usage.diskShortage() && sandboxes.size + more < config.sandboxesMax;
+  const roomInPool = (waiting: number): number => {
+    if (usage.diskShortage() || usage.host.memoryFreeBytes < config.memoryFloorBytes) return 0;
+    return Math.min(roomFor(waiting, usage.host.memoryFreeBytes, config.memoryFloorBytes), config.sandboxesMax - sandboxes.size);
+  };
   const pool = new WarmPool({
     ...{ config, counters, log },
     launch: async (spec) => {
@@ -218,7 +241,11 @@ export function makeSandboxes(
       return launched;
     },
     remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
-    mayFill: (waiting) => isServing() && hasRoomFor(waiting),
+    isServing,
+    roomFor: roomInPool,
+    isUrgent: () => runtime.urgent.isRunning,
+    isStill: (image, id) => files.images.isStill(image, id),
   });
+  files.images.letGoBy(() => pool.releaseImages());
   return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }) };
 }

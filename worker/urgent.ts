@@ -8,6 +8,10 @@ export class Urgent {
   #running = 0;
   #lastEndMs = Number.NEGATIVE_INFINITY;
 
+  get isRunning(): boolean {
+    return this.#running > 0;
+  }
+
   async run<T>(task: () => Promise<T>): Promise<T> {
     this.#running++;
     try {

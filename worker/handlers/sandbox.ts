@@ -21,16 +21,20 @@ export async function create(context: WorkerContext, call: Request<"create">): P
   return entryOf((await makeSandbox(context, call)).record);
 }
 
+/** What the files of a sandbox are made from, and whether it starts with memory. */
+type MadeFrom = Pick<SandboxRecord, "memory_from" | "memory_restored" | "memory_reason"> & { readonly root: RootSource };
+
 /** Makes a sandbox from an image, or from layers over one. */
-export async function makeSandbox(context: WorkerContext, call: Request<"create">, root = rootOver(call.image)): Promise<LiveSandbox> {
+export async function makeSandbox(context: WorkerContext, call: Request<"create">, from: MadeFrom = { root: rootOver(call.image) }): Promise<LiveSandbox> {
+  const { root } = from;
   // What comes over NATS is not believed to have been checked.
   if (root.over !== undefined) wantedImage(root.over, context.config);
   if (context.stalls.suspect) await refuseAbandoned(context, call);
   if (isolationOf(call) === "strong" && !context.host.hasStrong) throw errors.noStrongWorker();
   refuseWhenFull(context);
   const done = context.counters.creates.start();
-  const prepared = root.layers.length > 0 ? undefined : context.pool.take(call);
-  const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, root);
+  const prepared = root.layers.length > 0 ? undefined : await context.pool.take(call, () => refuseWhenFull(context));
+  const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, from);
   void made.then(done, () => {}); // A failure is in the record and the log.
   await Promise.all([context.usage.makeRoom(), call.wait ? made : undefined]);
   return sandbox;
@@ -45,18 +49,19 @@ interface Begun {
 /** A container from the pool becomes the sandbox. */
 async function adopt(context: WorkerContext, call: Request<"create">, { id, container, root }: Prepared): Promise<Begun> {
   const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id, root } as const;
-  const sandbox = await context.sandboxes.add(record, container).catch(async (error: unknown) => {
-    await context.lifecycle.removeContainer(id).catch((err) => context.log.error({ err, sandbox: id }, "a prepared sandbox could not be removed"));
+  const { sandboxes, lifecycle, log } = context;
+  const sandbox = await sandboxes.adopt(record, container).catch(async (error: unknown) => {
+    const undo = (): Promise<void> => lifecycle.delete(sandboxes.owned(id, record.account_id));
+    await sandboxes.exclusive(id, undo).catch((err) => log.error({ err, sandbox: id }, "a prepared sandbox could not be removed"));
     throw error;
   });
-  await announce(context, sandbox, () => context.lifecycle.delete(sandbox));
-  context.log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
+  log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
   return { sandbox, made: Promise.resolve() };
 }
 
-async function begin(context: WorkerContext, call: Request<"create">, root: RootSource): Promise<Begun> {
+async function begin(context: WorkerContext, call: Request<"create">, from: MadeFrom): Promise<Begun> {
   const { sandboxes } = context;
-  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), root });
+  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...from });
   await announce(context, sandbox, () => sandboxes.remove(sandbox));
   return { sandbox, made: sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call)) };
 }

@@ -7,6 +7,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { WorkerContext } from "../context.ts";
 import { refuseUnlessServing } from "../phase.ts";
 import { entryOf } from "../sandboxes/registry.ts";
+import { planRestore } from "../snapshots/memory.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
 import { makeSandbox } from "./sandbox.ts";
 
@@ -35,7 +36,7 @@ export async function restore(context: WorkerContext, call: Request<"restore">):
   const base = isOwn ? manifest.base : { ...manifest.base, layer: fetchedLayerId(from.base, worker_id) };
   const root = { base, layers, from, ...(image === undefined ? {} : { over: image }) };
   const created = { ...rest, image: image ?? manifest.image, network: manifest.network };
-  return entryOf((await makeSandbox(context, created, root)).record);
+  return entryOf((await makeSandbox(context, created, { root, ...planRestore(context, call) })).record);
 }
 
 /** Removes a snapshot of this worker. The gateway removes its layers from the object store when this is done. */

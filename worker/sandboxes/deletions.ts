@@ -1,6 +1,7 @@
-/** Retries deletions that could not be finished at first, for example on a full disk. */
+/** Retries deletions that could not be finished at first, for example on a full disk, and removes what nobody else will. */
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
+import { removeAbandoned } from "../snapshots/temporary.ts";
 import { finishDeletion } from "./reconcile.ts";
 
 const retryMs = 5_000;
@@ -27,6 +28,7 @@ async function retry(context: WorkerContext): Promise<void> {
   for (const record of [...snapshots.all()]) {
     await reserve.spend(() => snapshots.finishRemoval(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
   }
+  await removeAbandoned(context);
   await collectLayers().catch((err) => log.warn({ err }, "unused layers could not be removed"));
   await reserve.fill();
 }

@@ -3,13 +3,15 @@ import { chownSync } from "node:fs";
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { decideMemory } from "../../shared/memory.ts";
 import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { faultPoint } from "../faults.ts";
-import { type Container, notRunning } from "../runtime/container/container.ts";
+import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
+import type { Copies } from "../runtime/container/copies.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { MeetingPlaces } from "../runtime/exec-server/meeting-places.ts";
@@ -23,17 +25,22 @@ import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { inSlot } from "../slots.ts";
-import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
+import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
+import { type MemorySource, type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
-import type { MountedRoot, Roots } from "./roots.ts";
+import type { MountedRoot, Provided, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
+/** Removals at once, as a part of the starts at once. */
+const removalsShare = 1 / 2;
 
 /** A requested container with its files. */
 export interface LaunchSpec extends ContainerSpec {
   readonly storageGB: number;
   readonly source: RootSource;
+  /** The number of the image of memory whose processes it starts with; undefined for none. */
+  readonly memoryImage?: number;
 }
 
 /** A running container, and what its files were made from. */
@@ -52,6 +59,8 @@ export class SandboxLifecycle {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #slots: Semaphore;
+  /** Their own, fewer turns: removals always go on, and yet leave most of the host to those who wait for a sandbox. */
+  readonly #removals: Semaphore;
   readonly #roots: Roots;
   readonly #ids: Ids;
   readonly #collectLayers: () => Promise<void>;
@@ -59,6 +68,8 @@ export class SandboxLifecycle {
   readonly #reserve: Reserve;
   readonly #processesMax: number;
   readonly #meetings: MeetingPlaces;
+  readonly #copies: Copies;
+  readonly #memory: MemoryImages;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -72,6 +83,8 @@ export class SandboxLifecycle {
     urgent: Urgent;
     reserve: Reserve;
     meetings: MeetingPlaces;
+    copies: Copies;
+    memory: MemoryImages;
     collectLayers: () => Promise<void>;
   }) {
     this.#sandboxes = parts.sandboxes;
@@ -85,15 +98,19 @@ export class SandboxLifecycle {
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
     this.#meetings = parts.meetings;
+    this.#copies = parts.copies;
+    this.#memory = parts.memory;
     this.#slots = new Semaphore(parts.config.createsAtOnce);
+    this.#removals = new Semaphore(Math.ceil(parts.config.createsAtOnce * removalsShare));
     this.#processesMax = parts.config.sandboxPidsMax;
   }
 
   /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox): Promise<void> {
-    const { container, root } = await this.launch({ ...specOf(sandbox.record), source: sandbox.record.root ?? rootOver(sandbox.record.image) });
+    const { record } = sandbox;
+    const { container, root, restored } = await this.#launchFrom({ ...specOf(record), source: record.root ?? rootOver(record.image) }, record.memory_from);
     sandbox.container = container;
-    const changes = { container_id: container.id, root };
+    const changes = { container_id: container.id, root, ...restored };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.promise(sandbox, "started", changes);
@@ -101,6 +118,23 @@ export class SandboxLifecycle {
       sandbox.container = undefined;
       await this.#discard(sandbox.record.id);
       throw error;
+    }
+  }
+
+  /**
+   * As `launch`, with the processes of an image of memory, if there is one; where that fails and is not required, with none.
+   *
+   * @throws {SandgateError} also `unprocessable` when it is required
+   */
+  async #launchFrom(spec: LaunchSpec, memory: MemorySource | undefined): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
+    if (!memory) return { ...(await this.launch(spec)), restored: {} };
+    try {
+      return { ...(await this.launch({ ...spec, memoryImage: memory.image })), restored: { memory_from: undefined } };
+    } catch (error) {
+      if (!(error instanceof MemoryFailed)) throw error;
+      this.#log.warn({ err: error, event: "memory_not_restored", sandbox: spec.sandboxId }, "a sandbox could not start with the memory of its snapshot");
+      const restored = { memory_from: undefined, ...unrestored(decideMemory(memory.wish, error.message)) };
+      return { ...(await this.launch(spec)), restored };
     }
   }
 
@@ -122,22 +156,38 @@ export class SandboxLifecycle {
   async #launchNow(spec: LaunchSpec): Promise<Launched> {
     try {
       this.#podman.prepare(spec);
-      const root = await step("sandbox.files", () => this.#roots.make(spec, spec.source, bytesOf(spec)));
-      faultPoint("create.mounted");
-      const containerId = await this.#run(spec, root);
-      faultPoint("create.started");
-      const ready = (): Promise<Container> => this.#ready(containerId, spec, "new", root.source.base);
-      const [container] = await Promise.all([step("container.isolate", ready), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
-      provideWorkingDir(root, container);
-      return { container, root: root.source };
+      const provided = await step("sandbox.source", () => this.#roots.provide(spec, spec.source));
+      // All of it in one turn: more at once than there are CPUs would only have each of them end later.
+      return await inSlot(this.#slots, () => this.#make(spec, provided));
     } catch (error) {
       await this.#discard(spec.sandboxId);
       throw error;
     }
   }
 
+  async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
+    const root = await step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
+    faultPoint("create.mounted");
+    const containerId = spec.memoryImage === undefined ? await this.#run(spec, root) : await this.#restore(spec.memoryImage, spec, root);
+    faultPoint("create.started");
+    const ready = async (): Promise<Container> => {
+      const container = await this.#ready(containerId, spec, "new", root.source.base);
+      // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
+      inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
+      return container;
+    };
+    const [container] = await Promise.all([step("container.isolate", ready), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
+    provideWorkingDir(root, container);
+    return { container, root: root.source };
+  }
+
   #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return inSlot(this.#slots, () => step("container.start", () => this.#podman.run(spec, { dir, range, base })));
+    return step("container.start", () => this.#podman.run(spec, { dir, range, base }));
+  }
+
+  /** The same with the processes of an image of memory. */
+  #restore(image: number, spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
+    return step("container.restore", () => this.#memory.start(image, spec, { dir, range, base }));
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -153,16 +203,19 @@ export class SandboxLifecycle {
     await this.#sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
-  /** Starts a container that has stopped; one that has other ids than it can or may have now is replaced, with the same files. */
+  /** Starts a container that has stopped; one whose processes were copies, or that has other ids than it can or may have now, is replaced, with the same files. */
   async #startAgain(
     spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
     { containerId, range }: FoundContainer,
     source: RootSource | undefined,
   ): Promise<string> {
+    const wasCopy = this.#copies.end(containerId);
     const root = source && (await this.#roots.mount(spec, source, bytesOf(spec)));
-    if (root && root.range !== range) {
-      await this.#slots.run(() => this.#podman.remove(containerId));
-      return this.#run(spec, root);
+    if (root && (root.range !== range || wasCopy)) {
+      return this.#slots.run(async () => {
+        await this.#podman.remove(containerId);
+        return this.#run(spec, root);
+      });
     }
     await this.#slots.run(() => this.#podman.start(containerId, spec));
     return containerId;
@@ -187,11 +240,15 @@ export class SandboxLifecycle {
 
   /** Removes a sandbox's container, if there is one, with all its files. */
   async removeContainer(sandboxId: string): Promise<void> {
-    await inSlot(this.#slots, () => step("container.remove", () => this.#podman.remove(containerName(sandboxId))));
+    await inSlot(this.#removals, () => this.#remove(sandboxId));
+  }
+
+  async #remove(sandboxId: string): Promise<void> {
+    await step("container.remove", () => this.#podman.remove(containerName(sandboxId)));
     this.#meetings.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();
-    await this.#roots.remove(sandboxId);
+    await step("files.remove", () => this.#roots.remove(sandboxId));
   }
 
   /** Restarts a sandbox whose container stopped unexpectedly. Its commands end; its files are kept. */
@@ -231,26 +288,24 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready(
-    containerId: string,
-    { sandboxId, network, isolation, cpus, memoryMiB }: ContainerSpec,
-    namespace: Namespace,
-    base: BaseImage | undefined,
-  ): Promise<Container> {
-    const inspected = await this.#oci.inspect(containerId, isolation);
+  async #ready(containerId: string, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+    const { sandboxId, network, isolation, cpus, memoryMiB } = spec;
+    const inspected = await this.#oci.inspect(containerId, spec);
     const {
       firstId,
       process: { rlimits = [] },
     } = inspected;
     if (firstId > 0) for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
+    // In a copy, all of it was done before anything ran.
+    const isCopied = isCopy(inspected);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
     const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, this.#processesMax) };
     // What a group that Podman has made does not limit.
     if (inspected.group instanceof GroupV2) inspected.group.complete(memoryMiB);
     const [group] = await Promise.all([
       groupMaker(this.#host, isolation)?.join(sandboxId, inspected, limits),
-      network === "outbound" ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
-      firstId > 0 ? boundUser(inspected.initPid) : undefined,
+      network === "outbound" && !isCopied ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
+      firstId > 0 && !isCopied ? boundUser(inspected.initPid) : undefined,
     ]);
     return {
       ...inspected,

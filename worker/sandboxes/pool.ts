@@ -1,27 +1,37 @@
 /**
- * A pool of containers started in advance, from which a sandbox of the default image and size is handed out in a few
- * milliseconds. It is filled in the background, never at the expense of a call, and not at all when the host is short.
+ * A pool of containers started in advance, from which a sandbox is handed out in a few milliseconds. It holds what was asked for
+ * most in the last minutes (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host
+ * is short.
  */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Config } from "../../shared/config.ts";
 import { isolationOf, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
+import { inBackground } from "../../shared/util/background.ts";
 import { newId } from "../../shared/util/ids.ts";
-import { defaultImageWord, wantedImage } from "../../shared/util/image.ts";
+import { defaultImageWord, nameOf, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
+import { pause } from "../../shared/waiting.ts";
 import type { Counters } from "../counters.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import { rootOver } from "../store/records.ts";
+import { Demand, type Kind, sameKind, type Wanted } from "./demand.ts";
 import type { Launched, LaunchSpec } from "./lifecycle.ts";
 
-/** Pause after a container was taken, so that a burst of creates has the host to itself. */
-const restMs = 150;
+/** Pause after a container was taken, so that what comes right after it, its first command, has the host to itself. */
+const restMs = 30;
+/** When creates never rest, the pool still gets one container in such a time. */
+const restMsMax = 1_000;
+const restPollMs = 10;
 const failureRestMs = 10_000;
+/** How often it is looked at whether fewer are wanted. */
+const lookMs = 10_000;
 
 /** A waiting container, already named after the id of its future sandbox. */
 export interface Prepared extends Launched {
   readonly id: string;
+  readonly kind: Kind;
 }
 
 interface Parts {
@@ -32,15 +42,23 @@ interface Parts {
   readonly launch: (spec: LaunchSpec) => Promise<Launched>;
   /** Removes such a container with its files. */
   readonly remove: (sandboxId: string) => Promise<void>;
-  /** Whether the host has room for one more container beside the `waiting` ones, and nothing more important to do. */
-  readonly mayFill: (waiting: number) => boolean;
+  /** Whether the worker takes creates. */
+  readonly isServing: () => boolean;
+  /** How many containers the host has room for, those included that wait now. */
+  readonly roomFor: (waiting: number) => number;
+  /** Whether somebody waits for a container that is being made. */
+  readonly isUrgent: () => boolean;
+  /** Whether a name still means the image with this id. */
+  readonly isStill: (image: string, id: string) => Promise<boolean>;
 }
 
 export class WarmPool {
   readonly #parts: Parts;
+  readonly #demand = new Demand(usual);
   readonly #waiting: Prepared[] = [];
-  #filling: Promise<void> | undefined;
+  #adjusting: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #takenAtMs = 0;
   #stopped = true;
 
   constructor(parts: Parts) {
@@ -53,60 +71,151 @@ export class WarmPool {
 
   start(): void {
     this.#stopped = false;
-    this.#fillAfter(0);
+    this.#adjustAfter(0);
   }
 
-  /** A waiting container for this call, if the call asks for what the pool holds. */
-  take(call: Request<"create">): Prepared | undefined {
+  /**
+   * A waiting container for this call, if the pool holds one that is what the call asks for.
+   *
+   * @param check whether there still is room for the sandbox: images are looked up in between; throws otherwise
+   */
+  async take(call: Request<"create">, check: () => void): Promise<Prepared | undefined> {
     const { config, counters } = this.#parts;
-    if (!fits(call, config)) return undefined;
-    this.#fillAfter(restMs);
-    for (let prepared = this.#waiting.shift(); prepared; prepared = this.#waiting.shift()) {
-      if (pidNamespaceOf(prepared.container.initPid) === prepared.container.pidNamespace) {
+    const kind = config.poolSize > 0 ? kindOf(call, config) : undefined;
+    if (!kind) return undefined;
+    const isKept = this.#wanted().some((wanted) => sameKind(wanted.kind, kind));
+    this.#demand.note(kind, performance.now());
+    this.#adjustAfter(restMs);
+    for (let prepared = this.#shift(kind); prepared; prepared = this.#shift(kind)) {
+      if (await this.#isUsable(prepared)) {
+        this.#takenAtMs = performance.now();
         counters.poolHits++;
-        return prepared;
+        return this.#checked(prepared, check);
       }
       void this.#discard(prepared);
     }
-    if (config.poolSize > 0) counters.poolMisses++;
+    if (isKept) counters.poolMisses++;
+    check();
     return undefined;
+  }
+
+  /** Lets go of the images that are not the default one, which would count as in use. Resolves when the containers that wait are gone. */
+  async releaseImages(): Promise<void> {
+    const isMeant = ({ image }: Kind): boolean => image !== defaultImageWord;
+    this.#demand.forget(isMeant);
+    await this.#discardAll(({ kind }) => isMeant(kind));
   }
 
   /** Removes the waiting containers. Resolves when they are gone. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await this.#filling;
-    await Promise.all(this.#waiting.splice(0).map((prepared) => this.#discard(prepared)));
+    await this.#adjusting;
+    await this.#discardAll(() => true);
   }
 
-  #fillAfter(delayMs: number): void {
-    if (this.#stopped) return;
+  async #isUsable({ kind: { image }, container, root }: Prepared): Promise<boolean> {
+    const isThere = pidNamespaceOf(container.initPid) === container.pidNamespace;
+    return isThere && (image === defaultImageWord || (await this.#parts.isStill(image, root.base.id)));
+  }
+
+  #checked(prepared: Prepared, check: () => void): Prepared {
+    try {
+      check();
+      return prepared;
+    } catch (error) {
+      this.#waiting.unshift(prepared);
+      throw error;
+    }
+  }
+
+  #shift(kind: Kind): Prepared | undefined {
+    const index = this.#waiting.findIndex((prepared) => sameKind(prepared.kind, kind));
+    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
+  }
+
+  #adjustAfter(delayMs: number): void {
+    if (this.#stopped || this.#adjusting) return;
     clearTimeout(this.#timer);
-    const fill = (): void => {
-      this.#filling ??= this.#fill().finally(() => {
-        this.#filling = undefined;
-      });
-    };
     // The call that took a container has nothing to do with the next one.
     outsideTrace(() => {
-      this.#timer = setTimeout(fill, delayMs);
+      this.#timer = setTimeout(() => inBackground(this.#parts.log, "the pool could not be filled", () => this.#adjust()), delayMs);
     });
   }
 
-  async #fill(): Promise<void> {
-    // Where all sandboxes must be strong, none would ever be taken.
-    const size = this.#parts.config.isolation === "strong" ? 0 : this.#parts.config.poolSize;
-    while (!this.#stopped && this.#waiting.length < size) {
+  async #adjust(): Promise<void> {
+    this.#adjusting ??= this.#fit().finally(() => {
+      this.#adjusting = undefined;
+      // One may have been taken while others were removed.
+      this.#adjustAfter(this.#missing() ? restMs : lookMs);
+    });
+    await this.#adjusting;
+  }
+
+  /** Makes what is missing, one at a time, and removes what is too much. Stops at the first failure. */
+  async #fit(): Promise<void> {
+    const { log } = this.#parts;
+    for (let missing = this.#missing(); missing && (await this.#isTurn()); missing = this.#missing()) {
       const id = newId("sandbox");
+      const kind = missing;
       try {
-        if (!this.#parts.mayFill(this.size)) return this.#fillAfter(failureRestMs);
-        this.#waiting.push({ id, ...(await this.#parts.launch(defaultSpec(id))) });
-      } catch (error) {
-        this.#parts.log.warn({ err: error, event: "pool_failed" }, "a container could not be prepared");
-        return this.#fillAfter(failureRestMs);
+        const launched = await this.#parts.launch(specOf(id, kind));
+        this.#waiting.push({ id, kind, ...launched });
+      } catch (err) {
+        log.warn({ err, event: "pool_failed", image: kind.image }, "a container could not be prepared");
+        this.#demand.forget((asked) => sameKind(asked, kind));
+        await this.#rest(failureRestMs);
       }
     }
+    for (const { kind, count } of this.#surplus()) {
+      const many = this.#waiting.filter((prepared) => sameKind(prepared.kind, kind)).slice(count);
+      await this.#discardAll((prepared) => many.includes(prepared));
+    }
+  }
+
+  #wanted(): Wanted[] {
+    const { config, roomFor } = this.#parts;
+    // Where all sandboxes must be strong, none would ever be taken.
+    if (this.#stopped || config.isolation === "strong") return [];
+    const most = Math.min(Math.max(config.poolSize, config.poolSizeMax), roomFor(this.size));
+    return this.#demand.wanted(performance.now(), { least: config.poolSize, most: Math.max(0, most) });
+  }
+
+  #missing(): Kind | undefined {
+    if (!this.#parts.isServing()) return undefined;
+    return this.#wanted().find(({ kind, count }) => this.#countOf(kind) < count)?.kind;
+  }
+
+  /** The kinds of which there are more than wanted. */
+  #surplus(): Wanted[] {
+    const wanted = this.#wanted();
+    const kinds = this.#waiting.map(({ kind }) => kind).filter((kind, index, all) => all.findIndex((one) => sameKind(one, kind)) === index);
+    const counts = kinds.map((kind) => ({ kind, count: wanted.find((one) => sameKind(one.kind, kind))?.count ?? 0 }));
+    return this.#stopped ? [] : counts.filter(({ kind, count }) => this.#countOf(kind) > count);
+  }
+
+  #countOf(kind: Kind): number {
+    return this.#waiting.filter((prepared) => sameKind(prepared.kind, kind)).length;
+  }
+
+  /** Waits until no call does, for a while. @returns whether the pool still goes on */
+  async #isTurn(): Promise<boolean> {
+    const { isUrgent } = this.#parts;
+    const untilMs = performance.now() + restMsMax;
+    const isBusy = (): boolean => isUrgent() || performance.now() - this.#takenAtMs < restMs;
+    while (!this.#stopped && isBusy() && performance.now() < untilMs) await pause(restPollMs);
+    return !this.#stopped;
+  }
+
+  /** Ends early when the pool is stopped. */
+  async #rest(ms: number): Promise<void> {
+    for (const untilMs = performance.now() + ms; !this.#stopped && performance.now() < untilMs; ) await pause(restMsMax / 10);
+  }
+
+  async #discardAll(isMeant: (prepared: Prepared) => boolean): Promise<void> {
+    const meant = this.#waiting.filter(isMeant);
+    for (const prepared of meant) this.#waiting.splice(this.#waiting.indexOf(prepared), 1);
+    for (const prepared of meant) await this.#discard(prepared);
   }
 
   async #discard({ id }: Prepared): Promise<void> {
@@ -114,14 +223,20 @@ export class WarmPool {
   }
 }
 
-function defaultSpec(id: string): LaunchSpec {
-  const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  return { sandboxId: id, cpus, memoryMiB, storageGB, network: access, isolation: "standard", source: rootOver(defaultImageWord) };
-}
+const usual: Kind = {
+  image: defaultImageWord,
+  cpus: sandboxDefaults.cpus,
+  memoryMiB: sandboxDefaults.memoryMiB,
+  storageGB: sandboxDefaults.storageGB,
+  network: sandboxDefaults.access,
+};
 
-function fits(call: Request<"create">, config: Config): boolean {
-  const { cpus, memoryMiB, storageGB, access } = sandboxDefaults;
-  const isDefaultImage = wantedImage(call.image, config) === defaultImageWord;
-  if (isolationOf(call) === "strong") return false;
-  return isDefaultImage && call.cpu === cpus && call.memory === memoryMiB && call.storage === storageGB && call.network === access;
+const specOf = (id: string, { image, ...size }: Kind): LaunchSpec => ({ sandboxId: id, ...size, isolation: "standard", source: rootOver(image) });
+
+/** What a call asks for; undefined for what the pool never has. */
+function kindOf(call: Request<"create">, config: Config): Kind | undefined {
+  if (isolationOf(call) === "strong") return undefined;
+  const wanted = wantedImage(call.image, config);
+  const image = wanted === defaultImageWord ? wanted : nameOf(wanted);
+  return { image, cpus: call.cpu, memoryMiB: call.memory, storageGB: call.storage, network: call.network };
 }

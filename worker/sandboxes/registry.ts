@@ -16,6 +16,8 @@ export interface Activity {
   readonly kind: "execution" | "transfer" | "session";
   /** The prefix of file names that exist only while this runs. */
   readonly temporaryName?: string;
+  /** Whether this worker holds one end of a terminal of the sandbox for it. */
+  readonly hasTerminal?: boolean;
   /** Ends it and passes the reason to its client. */
   abort(reason: SandgateError): void;
   /** Kills its processes as a limit would: the command appears killed, and the reason is part of its result. */
@@ -106,16 +108,29 @@ export class Sandboxes {
     return sandbox as RunningSandbox;
   }
 
-  /** Records the intent to create a sandbox, or the sandbox itself when its container already exists. @throws {SandgateError}; it is not known then */
-  async add(record: SandboxRecord, container?: Container): Promise<LiveSandbox> {
+  /** Records the intent to create a sandbox. @throws {SandgateError}; it is not known then */
+  async add(record: SandboxRecord): Promise<LiveSandbox> {
     const sandbox = this.#track(record);
-    sandbox.container = container;
     try {
       await this.#store.putSandbox(record);
     } catch (error) {
       this.#live.delete(record.id);
       throw error;
     }
+    return sandbox;
+  }
+
+  /**
+   * Records a sandbox whose container exists already, and publishes it at the same time: nobody is told of it before both are done,
+   * and an entry without a record is withdrawn by the next start.
+   *
+   * @throws {SandgateError} when either failed. The sandbox is known all the same, and has to be deleted.
+   */
+  async adopt(record: SandboxRecord, container: Container): Promise<LiveSandbox> {
+    const sandbox = this.#track(record);
+    sandbox.container = container;
+    const done = await Promise.allSettled([this.#store.putSandbox(record), this.#publish(record)]);
+    for (const each of done) if (each.status === "rejected") throw each.reason;
     return sandbox;
   }
 
@@ -195,6 +210,6 @@ export class Sandboxes {
 
 /** The part of a record that is published to the directory. */
 export function entryOf(record: SandboxRecord): SandboxEntry {
-  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, ...entry } = record;
+  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, memory_from: _memory, ...entry } = record;
   return entry;
 }

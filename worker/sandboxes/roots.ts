@@ -32,6 +32,14 @@ export interface MountedRoot {
   readonly source: RootSource;
 }
 
+/** What the files of a sandbox are made from, all of it on the disk. */
+export interface Provided {
+  readonly source: RootSource;
+  readonly base: BaseImage;
+  /** The folders of the image's layers. */
+  readonly image: readonly string[];
+}
+
 /** Whose files they are. */
 type Owner = Pick<ContainerSpec, "sandboxId" | "isolation">;
 
@@ -57,20 +65,28 @@ export class Roots {
   }
 
   /**
-   * Makes and mounts the files of a new sandbox, fetching missing layers first. To be limited by `limit` once it has started,
-   * which takes a little space even where the sandbox has used up its own.
+   * Makes sure that all that a new sandbox is made from is on this machine's disk, which may take long.
    *
-   * @param bytes what it may take
    * @throws {SandgateError} `unprocessable` without the image, `unavailable` without a layer, `insufficient_storage`.
    */
-  async make(owner: Owner, source: RootSource, bytes: number): Promise<MountedRoot> {
+  async provide({ sandboxId }: Owner, source: RootSource): Promise<Provided> {
+    return { source, ...(await this.#prepare(sandboxId, source)) };
+  }
+
+  /**
+   * Makes and mounts the files of a new sandbox. To be limited by `limit` once it has started, which takes a little space even
+   * where the sandbox has used up its own.
+   *
+   * @param bytes what it may take
+   * @throws {SandgateError} `insufficient_storage`
+   */
+  async make(owner: Owner, { source, base, image }: Provided, bytes: number): Promise<MountedRoot> {
     const { sandboxId } = owner;
     const {
       storages: { first: storage },
       scratch,
       layers,
     } = this.#parts;
-    const { base, image } = await this.#prepare(sandboxId, source);
     const [top] = source.layers;
     const copied = top && layers.copyable(top.id);
     const below = top && copied ? withoutTop(source, top) : source;
@@ -79,9 +95,9 @@ export class Roots {
     if (copied) {
       await storage.copy(copied, root.dir);
       await storage.limit(root.dir, bytes + startBytes);
-    }
+    } else await storage.make(root.dir, bytes);
     const { over: _over, ...found } = below;
-    const options = { lowers: this.#lowers(below, image), scratch, make: copied ? undefined : storage.makeCommand(root.dir) };
+    const options = { lowers: this.#lowers(below, image), scratch, isNew: !copied };
     return { ...(await this.#mount(owner, root, options)), source: { ...found, base } };
   }
 
@@ -153,7 +169,7 @@ export class Roots {
   }
 
   /** Makes sure that all that a sandbox is made from is on this machine's disk. @returns the image, and the folders of its layers. */
-  async #prepare(sandboxId: string, source: RootSource): Promise<{ base: BaseImage; image: readonly string[] }> {
+  async #prepare(sandboxId: string, source: RootSource): Promise<Omit<Provided, "source">> {
     const { images, mounted } = this.#parts;
     const keep = (imageId: string): Promise<ImageLayers> => {
       mounted.set(sandboxId, imageId);

@@ -36,6 +36,7 @@ export interface SessionEvents {
 export class Session implements Activity {
   readonly kind = "session";
   readonly call: Request<"sessionStart">;
+  readonly hasTerminal: boolean;
   readonly createdAtMs = Date.now();
   readonly stdout = new Preview();
   readonly stderr = new Preview();
@@ -57,6 +58,7 @@ export class Session implements Activity {
   constructor(call: Request<"sessionStart">, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
     this.call = call;
     this.#hub = hub;
+    this.hasTerminal = call.terminal !== undefined;
     this.#size = call.terminal;
     this.#settings = settings;
     this.#events = events;

@@ -1,9 +1,12 @@
-/** Makes the layer of a snapshot from the files of a running sandbox: all at once where the storage can, otherwise file by file. */
+/**
+ * Makes the layer of a snapshot from the files of a running sandbox: all at once where the storage can, otherwise file by file. With
+ * an image of memory, both are taken while the sandbox stands still.
+ */
 import { mkdir } from "node:fs/promises";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
-import { type Captured, type Consistency, FilesystemDriver, SubvolumeDriver } from "../runtime/container/snapshot-driver.ts";
+import { type Captured, type Consistency, FilesystemDriver, type Standstill, SubvolumeDriver } from "../runtime/container/snapshot-driver.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
 import { removeByPrefix, syncTree } from "../runtime/filesystem/tree.ts";
 import type { Subvolumes } from "../runtime/storage/subvolumes.ts";
@@ -18,21 +21,23 @@ export interface CapturedLayer extends Captured {
 interface Wanted {
   readonly layerId: string;
   readonly consistency: Consistency;
+  /** The number of the image of memory to take; undefined for files alone. */
+  readonly memoryImage?: number | undefined;
 }
 
-/** @throws {SandgateError} `conflict`, `insufficient_storage` */
+/** @throws {SandgateError} `conflict`, `insufficient_storage`. @throws {MemoryFailed} when files alone may still be captured */
 export function captureLayer(context: WorkerContext, sandbox: LiveSandbox, container: CapturedContainer, wanted: Wanted): Promise<CapturedLayer> {
   const volume = context.storages.volumeOf(container.writableLayer);
   return volume ? shareFiles(context, volume, sandbox, container, wanted) : copyFiles(context, sandbox, container, wanted);
 }
 
 async function copyFiles(context: WorkerContext, sandbox: LiveSandbox, container: CapturedContainer, wanted: Wanted): Promise<CapturedLayer> {
-  const { layers, oci } = context;
+  const { layers } = context;
   const captured = Promise.withResolvers<CapturedLayer>();
   await layers.make(wanted.layerId, async (dir) => {
     await mkdir(dir);
     const unfinished = temporaryNames(sandbox);
-    const copied = await new FilesystemDriver(oci).capture(container, dir, wanted.consistency);
+    const copied = await new FilesystemDriver(standstillOf(context, wanted)).capture(container, dir, wanted.consistency);
     await removeByPrefix(dir, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
     faultPoint("snapshot.copied");
     const sizeBytes = (await layerUse(dir))?.bytes ?? 0;
@@ -43,16 +48,16 @@ async function copyFiles(context: WorkerContext, sandbox: LiveSandbox, container
 }
 
 async function shareFiles(
-  { layers, oci }: WorkerContext,
+  context: WorkerContext,
   volume: Subvolumes,
   sandbox: LiveSandbox,
   container: CapturedContainer,
-  { layerId, consistency }: Wanted,
+  wanted: Wanted,
 ): Promise<CapturedLayer> {
   const captured = Promise.withResolvers<CapturedLayer>();
-  await layers.adopt(layerId, async (layer) => {
+  await context.layers.adopt(wanted.layerId, async (layer) => {
     const unfinished = temporaryNames(sandbox);
-    const copied = await new SubvolumeDriver(oci, volume).capture(container, layer, consistency);
+    const copied = await new SubvolumeDriver(standstillOf(context, wanted), volume).capture(container, layer, wanted.consistency);
     await volume.limit(layer, Number.MAX_SAFE_INTEGER);
     await removeByPrefix(layer, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
     faultPoint("snapshot.copied");
@@ -60,6 +65,9 @@ async function shareFiles(
   });
   return captured.promise;
 }
+
+const standstillOf = ({ oci, memory }: WorkerContext, { memoryImage }: Wanted): Standstill =>
+  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage);
 
 /** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
 const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);

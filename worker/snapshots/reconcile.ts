@@ -39,6 +39,7 @@ async function settle({ snapshots, log }: WorkerContext, record: SnapshotEntry):
     log.warn({ event: "snapshot_dropped", snapshot: record.id }, "an incomplete snapshot is removed");
     return snapshots.discard(record.id);
   }
+  if (record.temporary && record.status === "ready") return;
   const known = await snapshots.entry(record.id);
   // The gateways mark the entry of a snapshot that was deleted while its worker was away.
   if (record.status === "deleting" || known?.status === "deleting") return snapshots.remove(record.id);

@@ -44,7 +44,7 @@ export class Snapshots {
     return [...this.#records.values()].find((record) => record.attempt_id === attemptId && record.status === "ready");
   }
 
-  /** Records the intent to take a snapshot; nobody else sees it yet. */
+  /** Records the intent to take a snapshot, or a change of it; nobody else sees it yet. */
   async begin(record: SnapshotEntry): Promise<void> {
     this.#taking.add(record.id);
     await this.#keep(record);
@@ -59,9 +59,9 @@ export class Snapshots {
     return record;
   }
 
-  /** @throws {SandgateError} `unavailable`. */
-  publish(record: SnapshotEntry): Promise<void> {
-    return this.#directory.put(record.id, record);
+  /** Puts a snapshot into the directory, unless it is temporary. @throws {SandgateError} `unavailable`. */
+  async publish(record: SnapshotEntry): Promise<void> {
+    if (!record.temporary) await this.#directory.put(record.id, record);
   }
 
   isBeingTaken(id: string): boolean {
@@ -111,9 +111,9 @@ export class Snapshots {
 
   /** Deletes a snapshot. When this resolves, its layers may go. @throws {SandgateError} `unavailable`; the snapshot is then `deleting`. */
   async remove(id: string): Promise<void> {
-    await this.#apply(id, "delete");
+    const { temporary } = await this.#apply(id, "delete");
     faultPoint("delete.marked");
-    await this.#directory.delete(id);
+    if (!temporary) await this.#directory.delete(id);
     faultPoint("delete.withdrawn");
     await this.discard(id);
   }

@@ -48,7 +48,7 @@ async function look(parts: Parts): Promise<void> {
   const users = layerUsers(snapshots, sandboxes);
   for await (const record of yielding([...snapshots.all()])) {
     const sizes = sizesOf(parts, record, users);
-    if (record.status !== "ready" || !sizes || !differs(record, sizes)) continue;
+    if (record.status !== "ready" || record.temporary || !sizes || !differs(record, sizes)) continue;
     await snapshots.noteSizes(record.id, sizes).catch((err) => log.debug({ err, snapshot: record.id }, "the sizes of a snapshot are told later"));
   }
 }

@@ -2,40 +2,42 @@
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { decideMemory, type MemoryDecision, type MemoryWish } from "../../shared/memory.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
-import type { Consistency } from "../runtime/container/snapshot-driver.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { unknownBase } from "../store/records.ts";
-import { type CapturedContainer, captureLayer } from "./capture.ts";
+import { type CapturedContainer, type CapturedLayer, captureLayer } from "./capture.ts";
 import { layerUsers } from "./layers.ts";
+import { MemoryFailed, newMemoryImage, planSnapshot } from "./memory.ts";
 import { sizesOf } from "./sizes.ts";
 
-/** @throws {SandgateError} `conflict`, `insufficient_storage`; nothing is left of the attempt then. */
+/** @throws {SandgateError} `conflict`, `insufficient_storage`, `unprocessable` without required memory; nothing is left of the attempt then. */
 export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
-  const { snapshots, log } = context;
+  const { snapshots } = context;
   const container = runningContainer(sandbox);
   await refuseWhenFull(context, sandbox, container);
+  const plan = await planSnapshot(context.memory, sandbox, container, call);
   const layerId = newId("layer");
-  const consistency: Consistency = call.quick ? "crash" : "application";
   const record = newRecord(context, sandbox, call, layerId);
+  const memoryImage = plan.memory ? newMemoryImage() : undefined;
   try {
-    await snapshots.begin(record);
+    await snapshots.begin({ ...record, ...(memoryImage === undefined ? {} : { memory_image: memoryImage }) });
     faultPoint("snapshot.begun");
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
-    const captured = await step("snapshot.capture", () => captureLayer(context, sandbox, container, { layerId, consistency }));
+    const captured = await step("snapshot.capture", () => capture(context, sandbox, container, { record, layerId, memoryImage, plan, wish: call.memory_wish }));
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
     const manifest = { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] };
     const found = {
       size_bytes: captured.sizeBytes,
       ...sizesOf(context, { manifest }, layerUsers(snapshots, context.sandboxes)),
-      memory: captured.memory,
+      ...captured.memory,
       pause_ms: Math.round(captured.pauseMs * 10) / 10,
       manifest,
     };
@@ -43,24 +45,56 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     faultPoint("snapshot.published");
     // Done later, one after another, for all calls.
     if (whole.archived === "pending") outsideTrace(() => context.replicator.add(whole));
-    context.counters.notePause(whole.pause_ms);
-    log.info(
-      {
-        event: "snapshot_taken",
-        snapshot: whole.id,
-        sandbox: whole.source_sandbox_id,
-        consistency,
-        pause_ms: whole.pause_ms,
-        bytes: whole.size_bytes,
-      },
-      "a snapshot was taken",
-    );
+    noteTaken(context, whole);
     return whole;
   } catch (error) {
     await undo(context, record);
     throw error;
   }
 }
+
+function noteTaken({ counters, log }: WorkerContext, { id, source_sandbox_id, consistency, pause_ms, size_bytes, memory, memory_reason }: SnapshotEntry): void {
+  counters.notePause(pause_ms);
+  const facts = { consistency, pause_ms, bytes: size_bytes, memory, ...(memory_reason === undefined ? {} : { memory_reason }) };
+  log.info({ event: "snapshot_taken", snapshot: id, sandbox: source_sandbox_id, ...facts }, "a snapshot was taken");
+}
+
+interface Capturing {
+  readonly record: SnapshotEntry;
+  readonly layerId: string;
+  readonly memoryImage: number | undefined;
+  readonly plan: MemoryDecision;
+  readonly wish: MemoryWish | undefined;
+}
+
+/** What a record says about memory, beside the number of its image. */
+type TakenMemory = Pick<SnapshotEntry, "memory" | "memory_reason">;
+
+/** With memory as planned; where that fails and memory is not required, the files alone, in a further standstill. */
+async function capture(
+  context: WorkerContext,
+  sandbox: LiveSandbox,
+  container: CapturedContainer,
+  { record, layerId, memoryImage, plan, wish = "skip" }: Capturing,
+): Promise<CapturedLayer & { readonly memory: TakenMemory }> {
+  const wanted = { layerId, consistency: record.consistency };
+  if (!plan.memory) return { ...(await captureLayer(context, sandbox, container, wanted)), memory: without(plan.reason) };
+  try {
+    return { ...(await captureLayer(context, sandbox, container, { ...wanted, memoryImage })), memory: { memory: true } };
+  } catch (error) {
+    if (!(error instanceof MemoryFailed)) throw error;
+    context.log.warn(
+      { err: error, event: "memory_not_taken", snapshot: record.id, sandbox: record.source_sandbox_id },
+      "the memory of a sandbox was not taken",
+    );
+    const instead = decideMemory(wish, error.message);
+    await context.snapshots.begin(record);
+    const files = await captureLayer(context, sandbox, container, wanted);
+    return { ...files, pauseMs: error.pauseMs + files.pauseMs, memory: without(instead.memory ? undefined : instead.reason) };
+  }
+}
+
+const without = (reason: string | undefined): TakenMemory => ({ memory: false, ...(reason === undefined ? {} : { memory_reason: reason }) });
 
 function runningContainer({ container }: LiveSandbox): CapturedContainer {
   if (!container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
@@ -96,8 +130,9 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
     size_bytes: 0,
     memory: false,
     pause_ms: 0,
-    archived: config.snapshotArchive ? "pending" : "local",
+    archived: config.snapshotArchive && !call.temporary ? "pending" : "local",
     attempt_id: call.attempt_id,
+    ...(call.temporary ? { temporary: call.temporary } : {}),
     ...(record.root?.origin === undefined ? {} : { origin: record.root.origin }),
     manifest,
   };

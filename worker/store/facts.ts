@@ -1,6 +1,6 @@
 /**
  * A second copy, in one file per sandbox, of the facts that only the worker's own records hold: environment variables, and
- * what a restored sandbox was made from. Everything else can be recovered from the directory.
+ * what a restored sandbox was made from, or is to start with. Everything else can be recovered from the directory.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
 import type { SandboxRecord } from "./records.ts";
 
-export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root">;
+export type SandboxFacts = Pick<SandboxRecord, "env_vars" | "root" | "memory_from">;
 
 export class Facts {
   readonly #dir: string;
@@ -20,9 +20,9 @@ export class Facts {
   }
 
   /** Resolves when the facts are on disk. Most sandboxes have none and need no file. */
-  async put({ id, env_vars, root }: SandboxRecord): Promise<void> {
+  async put({ id, env_vars, root, memory_from }: SandboxRecord): Promise<void> {
     if (!root && Object.keys(env_vars).length === 0) return;
-    const text = JSON.stringify({ env_vars, ...(root ? { root } : {}) } satisfies SandboxFacts);
+    const text = JSON.stringify({ env_vars, ...(root ? { root } : {}), ...(memory_from ? { memory_from } : {}) } satisfies SandboxFacts);
     if (this.#written.get(id) === text) return;
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
     const partial = `${this.#fileOf(id)}.partial`;

@@ -1,5 +1,6 @@
 /** What a worker records about its sandboxes. Snapshots are recorded as their directory entries. */
 import type { BaseImage, Layer, SandboxEntry } from "../../shared/bus/entries.ts";
+import type { MemoryWish } from "../../shared/memory.ts";
 
 /** The worker's record of a sandbox. */
 export interface SandboxRecord extends SandboxEntry {
@@ -9,6 +10,15 @@ export interface SandboxRecord extends SandboxEntry {
   readonly container_id?: string;
   /** What its files were made from; absent in a sandbox of an earlier version, whose files Podman created from an image. */
   readonly root?: RootSource;
+  /** Present until it has started. */
+  readonly memory_from?: MemorySource | undefined;
+}
+
+/** The image of memory with which a sandbox is to start. */
+export interface MemorySource {
+  readonly image: number;
+  /** Whether it may start without, if that image turns out to be of no use. */
+  readonly wish: MemoryWish;
 }
 
 /** Layers over an image; or an image alone. */

@@ -3,12 +3,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { until } from "../../../shared/waiting.ts";
 import type { Host } from "../host/host.ts";
 import { strongRuntime } from "../host/strong.ts";
 import { rootIdOf } from "../ids/ranges.ts";
-import { commandLineOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
+import type { ContainerSpec } from "../podman/spec.ts";
+import { commandLineOf, monitorOf, pidNamespaceOf, processIds, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
+import type { Copies } from "./copies.ts";
 import { meetingPlace, reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
 import { strongProcesses } from "./strong.ts";
@@ -27,6 +30,8 @@ export interface Container {
   readonly isolation: Isolation;
   /** Host pid of the init process, which only waits; in a strong sandbox, of its kernel. */
   readonly initPid: number;
+  /** Host pid of the process through which the worker reaches its mounts: the first, but in a copy that which waits there. */
+  readonly doorPid: number;
   readonly pidNamespace: string;
   /** Host pids of what runs before any command. */
   readonly pids: readonly number[];
@@ -46,6 +51,9 @@ export interface Container {
   /** Files of Podman's that are the container's to write, such as /etc/hosts. */
   readonly ownFiles: readonly string[];
 }
+
+/** Whether its processes continue from an image of memory: the OCI runtime knows nothing of them then, and the worker cannot look into them. */
+export const isCopy = ({ doorPid, initPid }: Pick<Container, "doorPid" | "initPid">): boolean => doorPid !== initPid;
 
 /** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
 interface ProcessTemplate {
@@ -69,10 +77,19 @@ interface Bundle {
   readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
-/** Inspects a running container. @throws {ContainerNotRunning} */
-export async function inspectContainer(host: Host, containerId: string, isolation: Isolation): Promise<Container> {
+/** Inspects a running container of a sandbox that asked for this. @throws {ContainerNotRunning} */
+export async function inspectContainer(
+  host: Host,
+  containerId: string,
+  { isolation, network }: Pick<ContainerSpec, "isolation" | "network">,
+  copies: Copies,
+): Promise<Container> {
   const runtime = runtimeOf(host, isolation);
-  const state = (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) || (await stateOf(runtime, containerId));
+  const copied = copies.of(containerId);
+  const state =
+    (copied && copyOf(host.crunDir, containerId, copied.copy.pid)) ||
+    (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) ||
+    (await stateOf(runtime, containerId));
   const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
   if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
   const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as Bundle;
@@ -81,12 +98,13 @@ export async function inspectContainer(host: Host, containerId: string, isolatio
     isolation,
     pids: isolation === "strong" ? strongProcesses(state.pid) : [state.pid],
     initPid: state.pid,
+    doorPid: copied?.waiting.pid ?? state.pid,
     pidNamespace,
     firstId: isolation === "strong" ? 0 : rootIdOf(state.pid),
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
-    networkPids: networkPids(bundle, state.pid),
+    networkPids: network === "none" ? [] : networkPids(bundle, state.pid),
     ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
     hasReaper: mountAt(bundle, reaperPath) !== undefined,
     meetingPlace: mountAt(bundle, meetingPlace)?.source,
@@ -95,15 +113,22 @@ export async function inspectContainer(host: Host, containerId: string, isolatio
 
 const mountAt = ({ mounts = [] }: Bundle, path: string) => mounts.find(({ destination }) => destination === path);
 
-/** slirp4netns or pasta, which know the namespace by its path, or by a process in it where it belongs to the container's user namespace. */
+/**
+ * slirp4netns or pasta, which know the namespace by its path, or by a process in it where it belongs to the container's user namespace.
+ * Podman starts them right after the container's monitor, so that the search through all processes is short if it begins there.
+ */
 function networkPids({ linux }: Bundle, initPid: number): number[] {
   const network = linux?.namespaces?.find(({ type }) => type === "network");
   if (!network) return [];
   const name = network.path ?? String(initPid);
-  return processIds().filter((pid) => {
+  const isProgram = (pid: number): boolean => {
     const [program = "", ...args] = commandLineOf(pid);
     return networkProgram.test(program) && args.includes(name);
-  });
+  };
+  const [monitor = initPid] = monitorOf(initPid);
+  const all = processIds();
+  const found = all.find((pid) => pid > monitor && isProgram(pid)) ?? all.find((pid) => pid < monitor && isProgram(pid));
+  return found === undefined ? [] : [found];
 }
 
 /** @throws {ContainerNotRunning} when the runtime has no such container */
@@ -113,16 +138,33 @@ async function stateOf(runtime: string, containerId: string): Promise<RuntimeSta
   return JSON.parse(result.stdout) as RuntimeState;
 }
 
+/** The first process of a container that has been made and not started. @throws {ContainerNotRunning} */
+export function waitingIn({ crunDir }: Pick<Host, "crunDir">, containerId: string): number {
+  const { pid = 0, "process-start-time": startTime } = noteOfCrun(crunDir, containerId) ?? {};
+  if (pid === 0 || startTimeOf(pid) !== startTime) throw notRunning("nothing waits in the container");
+  return pid;
+}
+
+function copyOf(crunDir: string, containerId: string, pid: number): RuntimeState | undefined {
+  const note = noteOfCrun(crunDir, containerId);
+  return note && { status: "running", pid, bundle: note.bundle };
+}
+
+interface CrunNote {
+  readonly pid: number;
+  readonly bundle: string;
+  readonly "process-start-time": number;
+}
+
+const noteOfCrun = (crunDir: string, containerId: string): CrunNote | undefined =>
+  attempt(() => JSON.parse(readFileSync(join(crunDir, containerId, "status"), "utf8")) as CrunNote);
+
 /** What crun would report for a running container, without the cost of a program; undefined when crun must be asked. */
 function recordOfCrun(crunDir: string, containerId: string): RuntimeState | undefined {
-  try {
-    const record = JSON.parse(readFileSync(join(crunDir, containerId, "status"), "utf8")) as { pid: number; bundle: string; "process-start-time": number };
-    // The pid may have been reused by another process.
-    const runs = record.pid > 0 && startTimeOf(record.pid) === record["process-start-time"] && !existsSync(join(crunDir, containerId, "exec.fifo"));
-    return runs ? { status: "running", pid: record.pid, bundle: record.bundle } : undefined;
-  } catch {
-    return undefined;
-  }
+  const note = noteOfCrun(crunDir, containerId);
+  // The pid may have been reused by another process.
+  const runs = note && note.pid > 0 && startTimeOf(note.pid) === note["process-start-time"] && !existsSync(join(crunDir, containerId, "exec.fifo"));
+  return runs ? { status: "running", pid: note.pid, bundle: note.bundle } : undefined;
 }
 
 /**

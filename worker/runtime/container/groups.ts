@@ -203,6 +203,12 @@ export function groupOfContainer(containerId: string, initPid: number): GroupV2 
   return at < 0 ? undefined : new GroupV2(join("/sys/fs/cgroup", ...parts.slice(0, at + 1)), false);
 }
 
+/** The folder of the group of cgroup v2 in which a process itself is. */
+export function processFolderOf(pid: number): string | undefined {
+  const path = /^0::(\/.+)$/m.exec(read("/proc", `${pid}/cgroup`))?.[1];
+  return path && join("/sys/fs/cgroup", path);
+}
+
 /** The kernel reports EAGAIN or EBUSY when it could free only a part, as it nearly always does. */
 function unlessReclaimed(error: NodeJS.ErrnoException): void {
   if (!["EAGAIN", "EBUSY", "ENOENT", "EINTR"].includes(error.code ?? "")) throw error;

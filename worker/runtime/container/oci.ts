@@ -3,10 +3,11 @@
  * runtime, called directly, takes over where there is none. The worker runs inside Podman's user namespace, so the runtime finds
  * the containers that Podman started.
  */
+import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
 import { isIdleServer } from "../exec-server/server.ts";
-import { ExecServers } from "../exec-server/servers.ts";
+import { ExecServers, fitsServer } from "../exec-server/servers.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
@@ -15,7 +16,8 @@ import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import { type Begun, RuntimeStarter } from "./by-runtime.ts";
 import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
-import { type Container, endUnreachable, findContainer, inspectContainer, runtimeOf } from "./container.ts";
+import { type Container, endUnreachable, findContainer, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
+import type { Copies } from "./copies.ts";
 import { execServerPath } from "./first-process.ts";
 import { thawAbandoned } from "./freezer.ts";
 import { streamsOf } from "./interactive.ts";
@@ -32,17 +34,22 @@ export class OciRuntime {
   readonly #host: Host;
   readonly #runtime: RuntimeStarter;
   readonly #servers: ExecServers;
+  readonly #copies: Copies;
 
-  /** @param dir an in-memory directory of this worker, for files that live only during a start. */
-  constructor(host: Host, dir: string) {
+  /**
+   * @param dir an in-memory directory of this worker, for files that live only during a start.
+   * @param copies which of the containers have processes that continue from an image
+   */
+  constructor(host: Host, dir: string, copies: Copies) {
     this.#host = host;
+    this.#copies = copies;
     this.#runtime = new RuntimeStarter(host, dir);
     this.#servers = new ExecServers((container) => this.#runtime.startServer(container, execServerPath));
   }
 
-  /** Inspects a running container. @throws {ContainerNotRunning} */
-  inspect(containerId: string, isolation: Isolation): Promise<Container> {
-    return inspectContainer(this.#host, containerId, isolation);
+  /** Inspects a running container of a sandbox that asked for this. @throws {ContainerNotRunning} */
+  inspect(containerId: string, spec: Parameters<typeof inspectContainer>[2]): Promise<Container> {
+    return inspectContainer(this.#host, containerId, spec, this.#copies);
   }
 
   /** Does ahead what the first command of a container would wait for. */
@@ -53,6 +60,21 @@ export class OciRuntime {
   /** Goes on with what an earlier process of this worker has left in a container. */
   resume(container: Container): Promise<void> {
     return this.#servers.resume(container);
+  }
+
+  /**
+   * Runs an action while no command is being started in a container and its server has no connection to this worker, so that nothing
+   * in there leads out of it. Commands that run go on.
+   */
+  async apart<T>(container: Container, action: () => Promise<T>): Promise<T> {
+    const open = await this.standstills.close(container.id);
+    try {
+      await this.#servers.release(container);
+      return await action();
+    } finally {
+      open();
+      void this.prepare(container);
+    }
   }
 
   /** The host's process id of the server that starts the container's commands; undefined when it has none. */
@@ -109,6 +131,10 @@ export class OciRuntime {
   /** Undefined when the container has no server, or none that takes the command. */
   async #byServer(container: Container, spec: ProcessSpec, terminal: CommandTerminal | undefined, theirs: Descriptors): Promise<Begun | undefined> {
     const kept = await this.#servers.start(container, spec, terminal?.path, theirs);
+    if (!kept && isCopy(container)) {
+      closeStreams(theirs);
+      throw fitsServer(container, spec) ? notRunning("the copy has lost its exec server") : tooLarge();
+    }
     if (!kept) return undefined;
     closeStreams(theirs);
     return { ...kept, reaper: async () => this.#servers.keeperOf(container, kept.pid) };
@@ -144,6 +170,9 @@ export class OciRuntime {
     } while (!(await within(ended, killPauseMs)));
   }
 }
+
+const tooLarge = (): SandgateError =>
+  new SandgateError("payload_too_large", "in a sandbox that continues from memory, a command with its environment may have at most 64 KiB");
 
 /** `/bin/sh -c -- command`, so that no command is read as an option. A command too long for one argument is joined inside the shell. */
 export function shellArguments(command: string): string[] {

@@ -7,16 +7,20 @@ import { copyTree, emptyFolder, fingerprintOf, PathTooLong, syncTree } from "../
 import { partialSuffix } from "../storage/storage.ts";
 import type { Subvolumes } from "../storage/subvolumes.ts";
 import type { Container } from "./container.ts";
-import type { OciRuntime } from "./oci.ts";
 
 /** `application`: nothing runs in the sandbox meanwhile. `crash`: nothing is stopped if one moment's state can be had without. */
 export type Consistency = "application" | "crash";
 
 export interface Captured {
   readonly consistency: Consistency;
-  readonly memory: boolean;
   /** How long nothing ran in the sandbox. */
   readonly pauseMs: number;
+}
+
+/** Lets an action happen while nothing runs in a container. */
+export interface Standstill {
+  /** @throws {SandgateError} `conflict` when the container cannot be stopped, and whatever the action throws. */
+  during(container: Container, action: () => Promise<void>): Promise<{ readonly pauseMs: number }>;
 }
 
 export interface SnapshotDriver {
@@ -35,34 +39,34 @@ const tickMs = 20;
 
 /** Copies the writable layer file by file, into an empty folder. */
 export class FilesystemDriver implements SnapshotDriver {
-  readonly #oci: OciRuntime;
+  readonly #standstill: Standstill;
 
-  constructor(oci: OciRuntime) {
-    this.#oci = oci;
+  constructor(standstill: Standstill) {
+    this.#standstill = standstill;
   }
 
   async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
     const layer = container.writableLayer;
     if (consistency === "crash") {
       for (let tries = 0; tries < runningTries; tries++) {
-        if (await copyUnchanged(layer, dir)) return { consistency, memory: false, pauseMs: 0 };
+        if (await copyUnchanged(layer, dir)) return { consistency, pauseMs: 0 };
       }
     } else {
       // Done first, so that the processes are not frozen for it.
       await syncTree(layer);
     }
-    const { pauseMs } = await this.#oci.standstills.during(container, () => copyStill(layer, dir));
-    return { consistency, memory: false, pauseMs };
+    const { pauseMs } = await this.#standstill.during(container, () => copyStill(layer, dir));
+    return { consistency, pauseMs };
   }
 }
 
 /** Copies the whole folder of a sandbox at once, to where nothing is yet. */
 export class SubvolumeDriver implements SnapshotDriver {
-  readonly #oci: OciRuntime;
+  readonly #standstill: Standstill;
   readonly #subvolumes: Subvolumes;
 
-  constructor(oci: OciRuntime, subvolumes: Subvolumes) {
-    this.#oci = oci;
+  constructor(standstill: Standstill, subvolumes: Subvolumes) {
+    this.#standstill = standstill;
     this.#subvolumes = subvolumes;
   }
 
@@ -74,8 +78,8 @@ export class SubvolumeDriver implements SnapshotDriver {
       await copy(flushed);
       // Of files that are written meanwhile, a copy can have a later change of one without an earlier change of another. So
       // nothing may run for either kind of snapshot.
-      const { pauseMs } = await this.#oci.standstills.during(container, () => copy(dir));
-      return { consistency, memory: false, pauseMs };
+      const { pauseMs } = await this.#standstill.during(container, () => copy(dir));
+      return { consistency, pauseMs };
     } finally {
       await this.#subvolumes.remove(flushed);
     }

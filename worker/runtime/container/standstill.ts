@@ -53,7 +53,7 @@ export class Standstills {
    * @throws {SandgateError} `conflict` when the container cannot be frozen, `unavailable` when the worker stops meanwhile.
    */
   async during<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
-    const open = await this.#close(container.id);
+    const open = await this.close(container.id);
     try {
       const startedAtMs = performance.now();
       const frozen = await freeze(container, (pid) => this.#ending.has(pid));
@@ -83,7 +83,7 @@ export class Standstills {
   }
 
   /** Closes the gate. Resolves when no command is being started any more, with the function that opens it again. */
-  async #close(containerId: string): Promise<() => void> {
+  async close(containerId: string): Promise<() => void> {
     let gate = this.#gate(containerId);
     for (; gate.closed; gate = this.#gate(containerId)) await gate.closed.promise;
     const closed = Promise.withResolvers<void>();

@@ -22,9 +22,9 @@ const ptmxDevice = 0x502;
 const openFlags = constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK;
 
 /** A new terminal in a container, for the user of its commands. @throws {SandgateError} `internal_error`, `unavailable`. */
-export function openTerminal({ initPid, pidNamespace, firstId, process }: Container, size: Size): Terminal {
+export function openTerminal({ initPid, doorPid, pidNamespace, firstId, process }: Container, size: Size): Terminal {
   if (pidNamespaceOf(initPid) !== pidNamespace) throw new SandgateError("unavailable", "the sandbox stopped and is started again");
-  const folder = `/proc/${initPid}/root/dev/pts`;
+  const folder = `/proc/${doorPid}/root/dev/pts`;
   const { uid = 0 } = process.user ?? {};
   return open(`${folder}/ptmx`, folder, size, (path) => chownSync(path, firstId + uid, -1));
 }

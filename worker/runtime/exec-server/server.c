@@ -1,10 +1,12 @@
 /*
  * The exec server of a sandbox: starts commands for the worker, which saves a start of the OCI runtime for each.
  *
- * The runtime starts it once, as it would start a command: in the sandbox's namespaces and control group, with its user,
- * capabilities, limits and filter of system calls. Commands inherit them. It connects to the worker, which listens in a folder
- * that only the worker can change, and does so again when the connection has ended: the worker was restarted, or has let it go
- * for a moment. Each message is one command, with the descriptors that the command gets:
+ * As the first process of the sandbox it waits until the worker listens, which is when the sandbox is limited, and then starts the
+ * server as its child, once. If that one is lost, the runtime starts another, as it would start a command. Either way the server is
+ * in the sandbox's namespaces and control group, with its user, capabilities, limits and filter of system calls. Commands inherit
+ * them. It connects to the worker, which listens in a folder that only the worker can change, and does so again when the
+ * connection has ended: the worker was restarted, or has let it go for a moment. Each message is one command, with the descriptors
+ * that the command gets:
  *
  *   the last one     a pipe on which the command's keeper reports, see below
  *   three before it  standard input, output and error; absent if the command has a terminal
@@ -28,6 +30,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -35,8 +38,10 @@
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 65536, STREAMS = 3, DESCRIPTORS = STREAMS + 1, FIELDS = MESSAGE_BYTES };
-/* Between attempts to reach the worker: a quarter of the time for which it could not be reached, within these bounds. */
-enum { PAUSE_MS_MIN = 4, PAUSE_MS_MAX = 1000 };
+/* Between attempts to reach the worker: a part of the time for which it could not be reached, within these bounds. */
+enum { PAUSE_PART = 4, PAUSE_MS_MIN = 4, PAUSE_MS_MAX = 50 };
+/* The same for the first process, which is waited for. */
+enum { FIRST_PAUSE_PART = 16, FIRST_PAUSE_MS_MIN = 1 };
 
 static const struct sockaddr_un worker = {.sun_family = AF_UNIX, .sun_path = "/run/.sandgate/worker"};
 
@@ -212,9 +217,14 @@ static void serve(void) {
   }
 }
 
-static void rest(long ms) {
-  struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-  nanosleep(&time, NULL);
+static struct timespec time_of(long ms) {
+  return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+}
+
+/* The next pause of who has waited for so long: a part of that, within bounds. */
+static long pause_of(long waited_ms, long part, long ms_min) {
+  long pause_ms = waited_ms / part;
+  return pause_ms < ms_min ? ms_min : pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
 }
 
 /* Makes a connection to the worker standard input. */
@@ -225,19 +235,17 @@ static void reach_worker(void) {
     if (is_reached) dup2(connection, STDIN_FILENO);
     if (connection >= 0) close(connection);
     if (is_reached) return;
-    long pause_ms = waited_ms / 4;
-    if (pause_ms < PAUSE_MS_MIN) pause_ms = PAUSE_MS_MIN;
-    if (pause_ms > PAUSE_MS_MAX) pause_ms = PAUSE_MS_MAX;
-    rest(pause_ms);
+    long pause_ms = pause_of(waited_ms, PAUSE_PART, PAUSE_MS_MIN);
+    struct timespec time = time_of(pause_ms);
+    nanosleep(&time, NULL);
     waited_ms += pause_ms;
   }
 }
 
-int main(void) {
+/* Becomes the server, with streams that lead nowhere. */
+static _Noreturn void be_server(void) {
+  prctl(PR_SET_NAME, ".sandgate-exec", 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
-  pid_t server = fork();
-  if (server != 0) return server < 0;
   setsid();
   int nothing = open("/dev/null", O_RDWR);
   if (nothing >= 0) {
@@ -252,4 +260,52 @@ int main(void) {
     serve();
     dup2(STDOUT_FILENO, STDIN_FILENO);
   }
+}
+
+/* Starts the server from the first process, whose signals are blocked. */
+static void start_server(const sigset_t *signals, const char *pending) {
+  if (fork() != 0) return;
+  sigprocmask(SIG_UNBLOCK, signals, NULL);
+  if (pending) {
+    struct rlimit limit = {.rlim_cur = strtoul(pending, NULL, 10), .rlim_max = strtoul(pending, NULL, 10)};
+    if (setrlimit(RLIMIT_SIGPENDING, &limit) < 0) _exit(1);
+  }
+  be_server();
+}
+
+/*
+ * The first process: reaps orphans, and ends when it is told to from outside the sandbox. Until it has started the server it has the
+ * server's name, by which the worker knows that one will come.
+ */
+static _Noreturn void be_first(const char *pending) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  for (long waited_ms = 0, has_server = 0;;) {
+    if (!has_server && access(worker.sun_path, F_OK) == 0) {
+      prctl(PR_SET_NAME, ".sandgate-first", 0, 0, 0);
+      start_server(&signals, pending);
+      has_server = 1;
+    }
+    long pause_ms = pause_of(waited_ms, FIRST_PAUSE_PART, FIRST_PAUSE_MS_MIN);
+    struct timespec time = time_of(pause_ms);
+    siginfo_t told;
+    int signal = has_server ? sigwaitinfo(&signals, &told) : sigtimedwait(&signals, &told, &time);
+    if (signal < 0) waited_ms += pause_ms;
+    /* Without a sender, as processes outside have no number in here. */
+    else if (signal != SIGCHLD && told.si_pid == 0) _exit(0);
+    while (waitpid(-1, NULL, WNOHANG) > 0);
+  }
+}
+
+/* The argument, if there is one, is the most signals that may wait for the server and its commands. */
+int main(int count, char **arguments) {
+  if (getpid() == 1) be_first(count > 1 ? arguments[1] : NULL);
+  /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
+  pid_t server = fork();
+  if (server != 0) return server < 0;
+  be_server();
 }

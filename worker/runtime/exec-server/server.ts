@@ -1,9 +1,9 @@
 /** The connection to the exec server of one sandbox: how the server is started or found again, and known from others that connect. */
 import { closeSync, readFileSync, rmSync, statSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { acceptConnection, listenForMessages } from "../../../shared/util/libc.ts";
-import { until } from "../../../shared/waiting.ts";
-import type { Container } from "../container/container.ts";
+import { acceptConnection, listenForMessages, targetOf } from "../../../shared/util/libc.ts";
+import { pause, until } from "../../../shared/waiting.ts";
+import { type Container, isCopy } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { childrenOf, commandLineOf, parentOf, pidNamespaceOf, signal, startTimeOf } from "../process/proc.ts";
 import { workerSocket } from "./meeting-places.ts";
@@ -15,11 +15,15 @@ import { workerSocket } from "./meeting-places.ts";
 export const patience = { steps: 10, stepMs: 500 };
 /** What the kernel calls a server. Keepers have another name. */
 const serverName = ".sandgate-exec\n";
+/** What it calls a sandbox's first process that has not started a server yet, and will when it finds the worker. */
+const firstName = serverName;
 /** How soon it is noticed that a server has connected: one that was just started, and one of an earlier process of this worker. */
 const acceptPollMs = 2;
 const returnPollMs = 20;
 /** The longest pause of a server that looks for its worker, with time to spare: one that is there and does not come is replaced. */
 const returnMs = 2_000;
+/** How long a server takes at most to close a connection that has ended. */
+const releaseMs = 50;
 
 /** Starts a server in a sandbox. Resolves to whether it could be started. */
 export type StartServer = (container: Container) => Promise<boolean>;
@@ -46,13 +50,20 @@ export class Server {
     try {
       rmSync(path, { force: true });
       listener = listenForMessages(path);
-      return (await this.#returning(listener)) ?? (await this.#started(listener, start));
+      return (await this.#ofFirstProcess(listener)) ?? (await this.#returning(listener)) ?? (await this.#started(listener, start));
     } catch {
       return undefined; // The sandbox is gone.
     } finally {
       if (listener !== undefined) closeSync(listener);
       rmSync(path, { force: true });
     }
+  }
+
+  /** That which the sandbox's first process starts now, if it has not started one before. */
+  async #ofFirstProcess(listener: number): Promise<number | undefined> {
+    const { initPid } = this.container;
+    const willStart = commandLineOf(initPid)[0] === execServerPath && nameOf(initPid) === firstName;
+    return willStart ? this.#accepted(listener, { timeoutMs: returnMs, pollMs: acceptPollMs }) : undefined;
   }
 
   /** That of an earlier process of this worker, if it is there. */
@@ -66,7 +77,10 @@ export class Server {
   }
 
   async #started(listener: number, start: StartServer): Promise<number | undefined> {
-    return (await start(this.container)) ? this.#accepted(listener, { timeoutMs: patience.steps * patience.stepMs, pollMs: acceptPollMs }) : undefined;
+    // The runtime cannot start anything in a copy.
+    return !isCopy(this.container) && (await start(this.container))
+      ? this.#accepted(listener, { timeoutMs: patience.steps * patience.stepMs, pollMs: acceptPollMs })
+      : undefined;
   }
 
   async #accepted(listener: number, polling: Parameters<typeof until>[1]): Promise<number | undefined> {
@@ -93,6 +107,13 @@ export class Server {
     return pid !== undefined && startTimeOf(pid) === startTime && pidNamespaceOf(pid) === this.container.pidNamespace ? pid : undefined;
   }
 
+  /** Resolves when the process has closed its end, too; after a moment where that cannot be seen. */
+  async released(pid: number): Promise<void> {
+    const standardInput = (): string | undefined => targetOf(`/proc/${pid}/fd/0`);
+    if (standardInput() === undefined) return pause(releaseMs);
+    await until(() => !standardInput()?.startsWith("socket:"), { timeoutMs: returnMs, pollMs: acceptPollMs });
+  }
+
   close(): void {
     void this.socket.then((fd) => fd !== undefined && closeSync(fd));
   }
@@ -102,15 +123,20 @@ export class Server {
  * Whether a process is the server of a sandbox, and not a keeper, or a copy that a command has started: those have parents of
  * their own. Nobody but the sandbox is harmed if it makes a process look like one.
  */
-export function isIdleServer({ initPid }: Pick<Container, "initPid">, pid: number): boolean {
-  if (parentOf(pid) !== initPid || commandLineOf(pid)[0] !== execServerPath) return false;
-  return attempt(() => readFileSync(`/proc/${pid}/comm`, "utf8")) === serverName && isOurProgram(initPid, pid);
+export function isIdleServer(container: Pick<Container, "initPid" | "doorPid">, pid: number): boolean {
+  if (parentOf(pid) !== container.initPid || commandLineOf(pid)[0] !== execServerPath) return false;
+  return nameOf(pid) === serverName && isOurProgram(container, pid);
 }
+
+/** What the kernel calls a process; undefined when it is gone. */
+const nameOf = (pid: number): string | undefined => attempt(() => readFileSync(`/proc/${pid}/comm`, "utf8"));
 
 export const idleServersIn = (container: Container): number[] => childrenOf(container.initPid).filter((pid) => isIdleServer(container, pid));
 
 /** Whether it runs the program that is mounted for it. */
-function isOurProgram(initPid: number, pid: number): boolean {
-  const [mounted, running] = [`/proc/${initPid}/root${execServerPath}`, `/proc/${pid}/exe`].map((path) => attempt(() => statSync(path)));
+function isOurProgram({ initPid, doorPid }: Pick<Container, "initPid" | "doorPid">, pid: number): boolean {
+  const [mounted, running] = [`/proc/${doorPid}/root${execServerPath}`, `/proc/${pid}/exe`].map((path) => attempt(() => statSync(path)));
+  // Into a copy nobody can look.
+  if (isCopy({ doorPid, initPid }) && running === undefined) return true;
   return mounted !== undefined && mounted.ino === running?.ino && mounted.dev === running.dev;
 }

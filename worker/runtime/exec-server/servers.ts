@@ -8,7 +8,7 @@ import { closeSync, openSync } from "node:fs";
 import { sendMessage } from "../../../shared/util/libc.ts";
 import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
-import type { Container } from "../container/container.ts";
+import { type Container, isCopy } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
 import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
@@ -43,6 +43,21 @@ export class ExecServers {
   }
 
   /**
+   * Ends the connection to a sandbox's server. It looks for its worker then, and comes back when it is prepared again. Resolves when
+   * it has let go as well. No command may be started meanwhile.
+   */
+  async release(container: Container): Promise<void> {
+    const server = this.#servers.get(container.id);
+    if (!server) return;
+    const { pid } = server;
+    this.#servers.delete(container.id);
+    server.isLost = true;
+    await server.socket;
+    server.close();
+    if (pid !== undefined) await server.released(pid);
+  }
+
+  /**
    * Has the server of a sandbox start a command.
    *
    * @param terminal the path of the command's terminal in the sandbox, which it has instead of `theirs`
@@ -52,7 +67,7 @@ export class ExecServers {
   async start(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Kept | undefined> {
     const server = this.#serverOf(container);
     const message = messageOf({ terminal, process: processOf(container, spec, spec.args) });
-    const socket = server?.isReturning ? undefined : await server?.socket;
+    const socket = server?.isReturning && !isCopy(container) ? undefined : await server?.socket;
     if (!server || !message || socket === undefined || server.isLost) return undefined;
     const reports = new Reports();
     const streams = terminal === undefined ? [theirs.stdin, theirs.stdout, theirs.stderr].map((fd) => fd ?? this.#nothing) : [];
@@ -131,6 +146,10 @@ export class ExecServers {
     for (const [id, untilMs] of this.#resting) if (untilMs < performance.now()) this.#resting.delete(id);
   }
 }
+
+/** Whether the server of a sandbox could take a command. */
+export const fitsServer = (container: Container, spec: ProcessSpec): boolean =>
+  messageOf({ terminal: undefined, process: processOf(container, spec, spec.args) }) !== undefined;
 
 /** Host process ids of a sandbox's server and its keepers. A keeper whose server is gone is a child of the first process. */
 function programsIn(initPid: number): number[] {

@@ -1,14 +1,17 @@
 /** The root file systems of sandboxes, which the worker assembles itself: a writable folder over snapshot layers and an image. */
-import { existsSync, mkdirSync } from "node:fs";
-import { mkdir, rm, rmdir, symlink } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { accessSync, constants, existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, rename, rm, rmdir, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
-import { detachMount, mountAgain } from "../../../shared/util/libc.ts";
-import { mountAt } from "../../../shared/util/mounts.ts";
-import { isOutOfDisk, run } from "../process/run.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { retry } from "../../../shared/waiting.ts";
+import { copyFolder } from "./folder.ts";
+import { detachMount, mountAgain, mountIn } from "./mounting.ts";
 
-const mountTimeoutMs = 30_000;
 const mountTriesMax = 20;
+const mountPauseMs = 50;
+/** What the attributes by which an overlay marks its folders begin with. */
+const overlayPrefix = "user.overlay.";
 
 /** The folder of one root file system. Its parts have the same names as in Podman's own. */
 export interface Root {
@@ -25,8 +28,8 @@ export interface MountOptions {
   readonly lowers: readonly string[];
   /** An in-memory folder for what is needed only while the root is mounted. */
   readonly scratch: string;
-  /** The command that makes the root's folder; undefined for one that exists. */
-  readonly make?: readonly string[] | undefined;
+  /** Whether there is nothing in the root's folder yet. */
+  readonly isNew?: boolean;
   /** What a folder is called where it is seen with the ids of the container, if those are not its own. */
   readonly place?: (dir: string) => string;
 }
@@ -36,84 +39,86 @@ export interface MountOptions {
  *
  * @throws {SandgateError} `insufficient_storage`, `internal_error`, also when a root that should exist is not there.
  */
-export async function mountRoot(root: Root, { lowers, scratch, make = [], place = asItIs }: MountOptions): Promise<void> {
-  if (make.length === 0 && !existsSync(writableOf(root))) throw unmountable("they are not there any more");
-  // The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers.
-  const links = join(scratch, basename(root.dir));
-  await rm(links, { recursive: true, force: true });
-  await mkdir(links, { recursive: true, mode: 0o700 });
+export async function mountRoot(root: Root, { lowers, scratch, isNew = false, place = asItIs }: MountOptions): Promise<void> {
+  const [upper, work, merged] = [writableOf(root), join(root.dir, "work"), mergedOf(root)];
+  const [top = ""] = lowers;
+  if (!isNew && !existsSync(upper)) throw unmountable(new Error("they are not there any more"));
   try {
-    const [top = ""] = lowers;
-    const named = { root: root.dir, top, upper: place(root.dir), ...Object.fromEntries(lowers.map((folder, index) => [index + 1, place(folder)])) };
-    await Promise.all(Object.entries(named).map(([name, folder]) => symlink(folder, join(links, name))));
-    const options = `lowerdir=${lowers.map((_, index) => index + 1).join(":")},upperdir=upper/diff,workdir=upper/work,userxattr`;
-    const result = await run("sh", ["-c", mountScript, "sh", options, ...make], { timeoutMs: mountTimeoutMs, cwd: links });
-    if (result.exitCode !== 0) throw unmountable(result.stderr);
-    if (root.stage !== undefined) mountForContainer(root, root.stage);
+    if (!existsSync(upper)) await makeWritable(top, upper);
+    await rm(work, { recursive: true, force: true });
+    for (const dir of [work, merged]) await makeFolder(dir);
+    await inLinks(scratch, [place(root.dir), ...lowers.map(place)], (links) => mountOverlay(links, lowers.length, root));
+    if (root.stage !== undefined) {
+      await mkdir(root.stage, { recursive: true });
+      mountAgain(merged, root.stage);
+    }
+  } catch (error) {
+    throw unmountable(error);
+  }
+}
+
+/**
+ * The sandbox sees the root folder with the topmost layer's owner, mode, times and extended attributes, except those by which an
+ * overlay marks its own folders. It is made in one step, so that one left incomplete by a dying worker is never taken for the real one.
+ */
+async function makeWritable(top: string, dir: string): Promise<void> {
+  const partial = `${dir}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  copyFolder(top, partial, (attribute) => !attribute.startsWith(overlayPrefix));
+  await rename(partial, dir);
+}
+
+async function makeFolder(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  await chmod(dir, 0o755);
+}
+
+/** The kernel accepts one page of mount options; short links instead of paths leave room for hundreds of layers. */
+async function inLinks(scratch: string, folders: readonly string[], use: (links: string) => Promise<void>): Promise<void> {
+  await mkdir(scratch, { recursive: true, mode: 0o700 });
+  const links = await mkdtemp(join(scratch, "links-"));
+  try {
+    for (const [index, folder] of folders.entries()) await symlink(folder, join(links, String(index)));
+    await use(links);
   } finally {
     await rm(links, { recursive: true, force: true });
   }
 }
 
 /**
- * One program for everything, because the worker blocks while it starts one. The sandbox sees the root folder with the topmost
- * layer's owner, mode, times to the nanosecond and extended attributes, except those by which an overlay marks its own
- * folders. The writable folder is created in one step, so that one left incomplete by a dying worker is never taken for the
- * real one. Without room for its own files, the kernel mounts an overlay all the same, but read-only.
- *
  * Podman mounts its storage over itself, and some of its commands unmount that again. An overlay that is being mounted on an
- * image in there then fails (EINVAL), and succeeds when tried again.
+ * image in there then fails (EINVAL), and succeeds when tried again. Without room for its own files, the kernel mounts an overlay
+ * all the same, but read-only.
  */
-const mountScript = `set -e
-options=$1
-shift
-[ $# -eq 0 ] || "$@" > /dev/null
-if [ ! -d root/diff ]; then
-  [ ! -e root/diff.partial ] || rm -rf root/diff.partial
-  mkdir root/diff.partial
-  tar --create --format=posix --no-recursion --numeric-owner --xattrs --xattrs-include='*' --xattrs-exclude='user.overlay.*' --directory=top . |
-    tar --extract --same-owner --same-permissions --numeric-owner --xattrs --xattrs-include='*' --directory=root/diff.partial
-  mv -T root/diff.partial root/diff
-fi
-[ ! -e root/work ] || rm -rf root/work
-mkdir -p -m 755 root/work root/merged
-tries=0
-until mount --types overlay overlay --options "$options" root/merged; do
-  tries=$((tries + 1))
-  [ $tries -lt ${mountTriesMax} ] || exit 1
-  sleep 0.05
-done
-[ -w root/merged ] && exit
-umount root/merged
-echo "no space left on device for the overlay's own files" >&2
-exit 1`;
-
-function unmountable(why: string): SandgateError {
-  const cause = new Error(why);
-  if (isOutOfDisk(why)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
-  return new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause });
+async function mountOverlay(links: string, layers: number, root: Root): Promise<void> {
+  const dir = mergedOf(root);
+  const lowers = Array.from({ length: layers }, (_, index) => index + 1).join(":");
+  const mount = (): void => mountIn(links, "overlay", dir, `lowerdir=${lowers},upperdir=0/diff,workdir=0/work,userxattr`);
+  await retry(
+    async () => mount(),
+    (_, tries) => (tries < mountTriesMax ? mountPauseMs : undefined),
+  );
+  if (attempt(() => accessSync(dir, constants.W_OK) ?? true)) return;
+  await unmountRoot(root);
+  throw Object.assign(new Error("no space left on device for the overlay's own files"), { code: "ENOSPC" });
 }
 
-function mountForContainer(root: Root, stage: string): void {
-  try {
-    mkdirSync(stage, { recursive: true });
-    mountAgain(mergedOf(root), stage);
-  } catch (error) {
-    throw unmountable(String(error));
-  }
+function unmountable(cause: unknown): SandgateError {
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT") return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", "the files of the sandbox could not be mounted", { cause });
 }
 
 /** Unmounts a root, if it is mounted. */
 export async function unmountRoot(root: Root): Promise<void> {
-  for (const dir of placesOf(root)) if (mountAt(dir)) unmountNow(dir);
+  for (const dir of placesOf(root)) while (await unmounted(() => detachMount(dir)));
   if (root.stage === undefined) return;
   for (const dir of [root.stage, dirname(root.stage)]) await rmdir(dir).catch(() => {}); // There is none.
 }
 
-/** Unmounts what is mounted at a folder. A process that is about to end may still be in it. */
-export function unmountNow(dir: string): void {
+async function unmounted(detach: () => Promise<boolean>): Promise<boolean> {
   try {
-    detachMount(dir);
+    return await detach();
   } catch (cause) {
     throw new SandgateError("internal_error", "the files of a sandbox could not be unmounted", { cause });
   }

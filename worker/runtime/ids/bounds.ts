@@ -13,12 +13,15 @@ const parts = 4;
 /** By their names in /proc/sys/user, those that the machine has for a user. */
 const bounded = { max_inotify_instances: "max_user_instances", max_inotify_watches: "max_user_watches" };
 
+/** How many signals of a command may wait. */
+export const pendingSignalsMax = (): number => Math.floor(hardLimit("Max pending signals") / parts);
+
 /**
- * The limit of a command's signals that wait, for the OCI runtime. As a limit of the container it would also be one of all sandboxes
- * together: the kernel remembers what limits a user namespace was made with.
+ * The same for the OCI runtime. As a limit of the container it would also be one of all sandboxes together: the kernel remembers
+ * what limits a user namespace was made with.
  */
 export function signalsLimit(): object {
-  const count = Math.floor(hardLimit("Max pending signals") / parts);
+  const count = pendingSignalsMax();
   return { type: "RLIMIT_SIGPENDING", soft: count, hard: count };
 }
 

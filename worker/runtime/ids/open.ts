@@ -59,7 +59,7 @@ async function findRanges({ config, workerId, helper, volume }: Ground, top: str
   const claims = new Claims(join(config.runtimeDir, "ranges"), join(config.runtimeDir, workerId, "ranges"), count);
   const ranges = new IdRanges({ helper, trees, stage, claims });
   await showTrees(trees);
-  ranges.hideAll();
+  await ranges.hideAll();
   await ranges.show("probe", 0, (place) => tryOverlay(volume.dir, ranges.stageOf("probe"), place));
   return ranges;
 }

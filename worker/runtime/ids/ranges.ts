@@ -7,8 +7,7 @@ import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readd
 import { join, relative } from "node:path";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { mountAt } from "../../../shared/util/mounts.ts";
-import { unmountNow } from "../filesystem/overlay.ts";
+import { detachMount } from "../filesystem/mounting.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import type { Claims } from "./claims.ts";
 
@@ -97,7 +96,7 @@ export class IdRanges {
       if (name === sandboxId) await this.#show(name, range);
       return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
     } finally {
-      this.hide(name);
+      await this.hide(name);
       if (name !== sandboxId) rmdirSync(this.#folderOf(name));
     }
   }
@@ -116,7 +115,7 @@ export class IdRanges {
       this.#spare = name;
     } catch (error) {
       claims.release(name);
-      this.hide(name);
+      await this.hide(name);
       throw error;
     } finally {
       this.#isPreparing = false;
@@ -132,7 +131,7 @@ export class IdRanges {
   async #show(name: string, range: number): Promise<void> {
     const { helper, trees } = this.#parts;
     const target = this.#shownOf(name);
-    this.hide(name);
+    await this.hide(name);
     mkdirSync(target, { mode: 0o700 });
     const [from, to] = [trees.dir, target].map((dir) => openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY)) as [number, number];
     try {
@@ -143,16 +142,16 @@ export class IdRanges {
   }
 
   /** Ends that, also for an earlier process. Mounts over these folders go on. */
-  hide(sandboxId: string): void {
+  async hide(sandboxId: string): Promise<void> {
     const target = this.#shownOf(sandboxId);
     if (!existsSync(target)) return;
-    while (mountAt(target)) unmountNow(target);
+    while (await detachMount(target));
     rmdirSync(target);
   }
 
   /** Ends it for all sandboxes, after an earlier process was killed. */
-  hideAll(): void {
-    for (const name of readdirSync(this.#parts.stage)) this.hide(name);
+  async hideAll(): Promise<void> {
+    for (const name of readdirSync(this.#parts.stage)) await this.hide(name);
   }
 
   #shownOf(sandboxId: string): string {

@@ -6,6 +6,7 @@ import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { retry } from "../../../shared/waiting.ts";
 import { runtimeOf } from "../container/container.ts";
+import type { Copies } from "../container/copies.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
@@ -37,9 +38,13 @@ interface Parts {
   readonly host: Host;
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
+  readonly copies: Copies;
   /** By the isolation of the containers that they create. */
   readonly services: Readonly<Record<Isolation, PodmanService>>;
 }
+
+/** The last call of those that make a container, by its name in the API. */
+type LastStep = "start" | "init";
 
 /** How often a removal that fails is tried again, and after how long. */
 const removalRetries = 4;
@@ -67,26 +72,35 @@ export class Podman {
    *
    * @throws {SandgateError} `insufficient_storage`, `internal_error`.
    */
-  async run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
+  run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
+    return this.#make(spec, files, "start");
+  }
+
+  /** Creates a container whose first process waits to be started. Returns the container's id. @throws like `run` */
+  hold(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
+    return this.#make(spec, files, "init");
+  }
+
+  async #make(spec: ContainerSpec, files: ContainerFiles, last: LastStep): Promise<string> {
     const generator = containerSpec(this.#parts, spec, files);
     this.#parts.meetings.make(spec.sandboxId);
     const service = this.#parts.services[spec.isolation];
     try {
-      return await this.#create(service, generator);
+      return await this.#create(service, generator, last);
     } catch (error) {
       if (!(error instanceof PodmanLost)) throw error;
       // Nobody knows how far it got. By its name everything of it is found and removed.
       await this.remove(generator.name);
-      return this.#create(service, generator);
+      return this.#create(service, generator, last);
     }
   }
 
-  async #create(service: PodmanService, generator: SpecGenerator): Promise<string> {
+  async #create(service: PodmanService, generator: SpecGenerator, last: LastStep): Promise<string> {
     const made = await service.call({ method: "POST", path: "/containers/create", body: generator });
     if (!isDone(made)) throw failure("create the container", made);
     const { Id } = JSON.parse(made.text) as { Id: string };
     this.#ids.set(generator.name, Id);
-    const started = await service.call({ method: "POST", path: `/containers/${Id}/start` });
+    const started = await service.call({ method: "POST", path: `/containers/${Id}/${last}` });
     if (!isDone(started)) throw failure("start the container", started);
     return Id;
   }
@@ -109,14 +123,16 @@ export class Podman {
 
   /** Stops a container's processes and keeps its files. */
   async stop(containerId: string): Promise<void> {
+    if (this.#parts.copies.end(containerId)) await endNow(this.#parts.host.podmanRunDir, containerId);
     const answer = await this.#service.repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
     if (!isDone(answer) && answer.status !== 404) throw failure("stop the container", answer);
   }
 
   /** Removes a container and its files; does nothing if it does not exist. */
   async remove(nameOrId: string): Promise<void> {
-    const { host } = this.#parts;
+    const { host, copies } = this.#parts;
     const known = this.#ids.get(nameOrId) ?? nameOrId;
+    copies.end(known);
     const ended = await endNow(host.podmanRunDir, known);
     await retry(
       async () => {
@@ -127,6 +143,7 @@ export class Podman {
       (_, tries) => (tries < removalRetries ? removalPauseMs : undefined),
     );
     this.#ids.delete(nameOrId);
+    copies.forget(known);
     for (const id of new Set([...ended, known])) await this.#forgetEnded(id);
   }
 
@@ -148,7 +165,7 @@ export class Podman {
     return containers.map(({ Id, State, Labels }) => ({
       containerId: Id,
       sandboxId: Labels["sandgate.sandbox"] ?? "",
-      running: State === "running",
+      running: State === "running" || this.#parts.copies.of(Id) !== undefined,
       range: Labels[rangeLabel] === undefined ? undefined : Number(Labels[rangeLabel]),
     }));
   }

@@ -54,7 +54,7 @@ export function isolation(host: Host, { isolation, memoryMiB }: { readonly isola
     r_limits: [limit("nice", 0), limit("rtprio", 0)],
     sysctl: host.ipc === "bounded" ? ipcBounds(memoryMiB, host.pageBytes) : {},
     // Only with a group from Podman is a sandbox's view of groups its own; with ours it would show that of the worker.
-    mounts: host.controlGroups === "v2" && !groupMaker(host, isolation) ? [] : [noControlGroups],
+    mounts: [sharedMemory, ...(host.controlGroups === "v2" && !groupMaker(host, isolation) ? [] : [noControlGroups])],
   };
 }
 
@@ -62,3 +62,11 @@ export const limit = (type: string, value: number): Rlimit => ({ type, soft: val
 
 /** Without it, a sandbox would see the groups of all others. */
 const noControlGroups: Mount = { type: "tmpfs", source: "tmpfs", destination: "/sys/fs/cgroup", options: ["size=4k", "mode=0555", "notmpcopyup", "ro"] };
+
+/** Made in the container, not for it by Podman with ids of the host, so that an image of its processes can have it. */
+const sharedMemory: Mount = {
+  type: "tmpfs",
+  source: "shm",
+  destination: "/dev/shm",
+  options: ["size=64m", "mode=1777", "nosuid", "nodev", "noexec", "notmpcopyup"],
+};

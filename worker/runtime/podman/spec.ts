@@ -7,6 +7,7 @@ import { shortOf } from "../../../shared/util/ids.ts";
 import { execServerPath, initPath, meetingPlace, reaperPath } from "../container/first-process.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
+import { pendingSignalsMax } from "../ids/bounds.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
@@ -42,7 +43,7 @@ interface On {
   readonly meetings: MeetingPlaces;
 }
 
-/** Specifies an idle container, whose first process only waits. */
+/** Specifies an idle container, whose first process only waits, or only starts the exec server. */
 export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles): SpecGenerator {
   const { host, config, workerId } = on;
   const isolated = isolation(host, spec);
@@ -50,8 +51,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
   return {
     name: containerName(spec.sandboxId),
     labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`, ...rangeLabels(files)]),
-    entrypoint: [initPath],
-    command: ["-P"],
+    ...firstProcessOf(on, spec, files),
     hostname: `sandbox-${shortOf(spec.sandboxId)}`,
     log_configuration: { driver: "none" },
     healthconfig: { Test: ["NONE"] },
@@ -79,12 +79,22 @@ function idsOf({ range }: ContainerFiles) {
   return { userns: { nsmode: "private" }, idmappings: { HostUIDMapping: false, HostGIDMapping: false, UIDMap: map, GIDMap: map } as const };
 }
 
-/** Our programs in a container. A strong one has a kernel of its own, whose programs get no descriptors of the host's. */
-function programsOf({ host: { initBinary, reaperBinary, execServer }, meetings }: On, { isolation, sandboxId }: ContainerSpec): Mount[] {
+/** The exec server starts itself when the sandbox is limited; without it, the first process only waits. */
+function firstProcessOf({ host }: On, { isolation }: ContainerSpec, { range }: ContainerFiles) {
+  if (!hasExecServer(host, isolation)) return { entrypoint: [initPath], command: ["-P"] };
+  return { entrypoint: [execServerPath], command: range === undefined ? [] : [String(pendingSignalsMax())] };
+}
+
+/** A strong sandbox has a kernel of its own, whose programs get no descriptors of the host's. */
+const hasExecServer = ({ execServer }: Host, isolation: Isolation): boolean => execServer !== undefined && isolation === "standard";
+
+/** Our programs in a container. */
+function programsOf({ host, meetings }: On, { isolation, sandboxId }: ContainerSpec): Mount[] {
+  const { initBinary, reaperBinary, execServer } = host;
   return [
     program(initBinary, initPath),
     ...(reaperBinary ? [program(reaperBinary, reaperPath)] : []),
-    ...(execServer && isolation === "standard" ? [program(execServer, execServerPath), shown(meetings.of(sandboxId), meetingPlace)] : []),
+    ...(execServer && hasExecServer(host, isolation) ? [program(execServer, execServerPath), shown(meetings.of(sandboxId), meetingPlace)] : []),
   ];
 }
 

@@ -60,15 +60,52 @@ export class PrivilegedHelper {
     await this.#ask("ids.map", { range, source, target });
   }
 
+  /** @throws {SandgateError} `unprocessable` with the reason where processes cannot be dumped and restored; else as the others */
+  async checkMemory(): Promise<void> {
+    await this.#ask("memory.check", {});
+  }
+
+  /**
+   * Dumps the processes of a sandbox into a new image. They stand still when it resolves, until `resumeMemory`.
+   *
+   * @param process the first of the sandbox
+   * @throws {SandgateError} `unprocessable` with the reason; everything runs on then. Else as the others
+   */
+  async dumpMemory(image: number, process: number): Promise<void> {
+    await this.#ask("memory.dump", { image, process });
+  }
+
+  /** Lets them go on. @returns the size of the image in bytes @throws as `dumpMemory`; there is no image then */
+  async resumeMemory(image: number): Promise<number> {
+    return (await this.#ask("memory.resume", { image })) ?? 0;
+  }
+
+  /**
+   * Restores the processes of an image into a container.
+   *
+   * @param process waits in the place of the container's first
+   * @returns the first of the copy
+   * @throws as `dumpMemory`; nothing of the copy is left then
+   */
+  async restoreMemory(image: number, process: number): Promise<number> {
+    return (await this.#ask("memory.restore", { image, process })) ?? 0;
+  }
+
+  /** Removes an image, if it is there. @throws {SandgateError} as the others */
+  async removeMemory(image: number): Promise<void> {
+    await this.#ask("memory.remove", { image });
+  }
+
   /** Fails the requests that wait for replies. */
   close(): void {
     this.#reopen = undefined;
     this.#hangUp();
   }
 
-  async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<void> {
+  async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<number | undefined> {
     const reply = await this.#slots.run(() => this.#exchange(verb, fields));
-    if ("ok" in reply) return;
+    if ("ok" in reply) return reply.value;
+    if (reply.error === "refused") throw new SandgateError("unprocessable", reply.message, { reason: "memory_unavailable" });
     if (reply.error === "exhausted") throw new SandgateError("insufficient_storage", reply.message);
     throw new SandgateError("internal_error", "the host could not prepare storage", { cause: new Error(`${verb}: ${reply.error}: ${reply.message}`) });
   }

@@ -1,7 +1,7 @@
 /** Reads /proc for the processes of sandboxes, and kills whole process trees for good. */
 import { readdirSync, readFileSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { targetOf } from "../../../shared/util/libc.ts";
+import { targetOf, withRealUser } from "../../../shared/util/libc.ts";
 import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
@@ -31,7 +31,28 @@ export const threadsOf = (pid: number): number[] => (attempt(() => readdirSync(`
 
 /** Signals a process if it is in this pid namespace; under a fork bomb, ids of dead processes are soon reused by unrelated ones. */
 export function signal(pid: number, name: NodeJS.Signals, space: string | undefined): void {
-  if (space && pidNamespaceOf(pid) === space) attempt(() => process.kill(pid, name));
+  if (space && pidNamespaceOf(pid) === space) sendSignal(pid, pid, name);
+}
+
+/**
+ * Sends a signal, as the user of the receiver where we may not: the user namespace of a copy is not below ours, but we may be any
+ * of its users. Does nothing if that user is not ours to be, or the receiver is gone.
+ *
+ * @param to as kill(2) has it @param pid the process whose user it is
+ */
+export function sendSignal(to: number, pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(to, name);
+  } catch (error) {
+    const user = (error as NodeJS.ErrnoException).code === "EPERM" ? userOf(pid) : undefined;
+    if (user !== undefined) attempt(() => withRealUser(user, () => process.kill(to, name)));
+  }
+}
+
+/** The real user id of a process, as our user namespace has it; undefined when it is gone. */
+function userOf(pid: number): number | undefined {
+  const id = /^Uid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
+  return id === undefined ? undefined : Number(id);
 }
 
 /** The one-letter state of a process's first thread, or of the given one; undefined when it is gone. */
@@ -142,8 +163,16 @@ export function killAll(space: string, spared: readonly (number | undefined)[]):
 /** The id of this process's user on the host, outside of Podman's user namespace. */
 export const hostUserId = (): string => read("/proc/self/uid_map")?.trim().split(/\s+/)[1] ?? "";
 
-/** The identity of a process's pid namespace, or undefined when the process is gone or not visible to us. */
-export const pidNamespaceOf = (pid: number): string | undefined => targetOf(`/proc/${pid}/ns/pid`);
+/**
+ * The identity of a process's pid namespace, or undefined when the process is gone or not visible to us. Into the processes of a
+ * copy we cannot look: theirs is the control group of their container, in which only they cannot be looked into.
+ */
+export const pidNamespaceOf = (pid: number): string | undefined => targetOf(`/proc/${pid}/ns/pid`) ?? containerGroupOf(pid);
+
+function containerGroupOf(pid: number): string | undefined {
+  const groups = read(`/proc/${pid}/cgroup`);
+  return groups?.includes("/libpod-") ? groups : undefined;
+}
 
 export function commandLineOf(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0");

@@ -1,6 +1,5 @@
 /** Sends signals to what a command runs in the foreground. */
-import { attempt } from "../../../shared/util/attempt.ts";
-import { childrenOf, groupsOf, pidNamespaceOf } from "./proc.ts";
+import { childrenOf, groupsOf, pidNamespaceOf, sendSignal } from "./proc.ts";
 
 /**
  * Signals the foreground process group of a command's terminal or, without a terminal, the command's own group. Does nothing
@@ -16,5 +15,5 @@ export function signalGroup(reaper: number | undefined, name: NodeJS.Signals): v
   // A group's leader may end before its members. If it still exists, it must belong to the sandbox.
   const space = pidNamespaceOf(group);
   if (group <= 1 || (space !== undefined && space !== pidNamespaceOf(reaper))) return;
-  attempt(() => process.kill(-group, name));
+  sendSignal(-group, command as number, name);
 }

@@ -1,4 +1,5 @@
 /** Plain folders, on any file system. */
+import { mkdir } from "node:fs/promises";
 import { removeTree } from "../filesystem/tree.ts";
 import type { FileStorage } from "./storage.ts";
 
@@ -10,8 +11,8 @@ export class Folders implements FileStorage {
     this.dir = dir;
   }
 
-  makeCommand(dir: string): readonly string[] {
-    return ["mkdir", "-m", "755", dir];
+  async make(dir: string): Promise<void> {
+    await mkdir(dir, { mode: 0o755 });
   }
 
   copy(): Promise<void> {

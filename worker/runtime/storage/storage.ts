@@ -11,8 +11,8 @@ export interface FileStorage {
   readonly dir: string;
   /** Whether folders are copied in no time, so that a sandbox starts with a layer's files as its own. Otherwise layers lie below them. */
   readonly copies: boolean;
-  /** The command that makes the folder of a sandbox, whose parent exists. */
-  makeCommand(dir: string): readonly string[];
+  /** Makes the folder of a sandbox, whose parent exists, limited to these bytes if the kernel can. */
+  make(dir: string, bytes: number): Promise<void>;
   /** Makes the folder of a sandbox with the files of a layer, only if `copies`. */
   copy(layer: string, dir: string): Promise<void>;
   /** Makes what is needed around a layer's own folder. */

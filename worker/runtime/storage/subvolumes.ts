@@ -2,18 +2,15 @@
  * Subvolumes of a btrfs volume, one for each sandbox and each layer. They are made and removed with the worker's own rights; only
  * their limits need those of root. The kernel counts for each one what it refers to, which many may share.
  */
-import { closeSync, constants, existsSync, openSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
-import { subvolumeId } from "../../../shared/util/libc.ts";
 import { type DiskUse, layerUse } from "../filesystem/disk.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
-import { isOutOfDisk, run } from "../process/run.ts";
+import { copySubvolume, makeSubvolume, removeSubvolume, subvolumeId } from "./btrfs.ts";
 import { countersOf } from "./counters.ts";
 import { type DiskSharing, type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
-
-const timeoutMs = 600_000;
 
 /** What counts towards a limit: what is stored, and what is reserved for data and metadata not written yet. */
 const counted = ["referenced", "rsv_data", "rsv_meta_pertrans", "rsv_meta_prealloc"];
@@ -39,12 +36,12 @@ export class Subvolumes implements FileStorage {
     return new Subvolumes(dir, countersOf(dir), helper);
   }
 
-  makeCommand(dir: string): readonly string[] {
-    return ["btrfs", "subvolume", "create", dir];
+  async make(dir: string, bytes: number): Promise<void> {
+    await attempted("make room for a sandbox", makeSubvolume(dir, this.limits ? bytes : undefined));
   }
 
   async makeLayer(dir: string): Promise<void> {
-    await btrfs("make room for a snapshot", ["subvolume", "create", dir]);
+    await attempted("make room for a snapshot", makeSubvolume(dir));
   }
 
   contentOf(layer: string): string {
@@ -53,13 +50,13 @@ export class Subvolumes implements FileStorage {
 
   /** Copies the folder of a layer or of a sandbox, in its state at one moment. The copy is on disk when this resolves. */
   async copy(dir: string, to: string): Promise<void> {
-    await btrfs("copy the files of the sandbox", ["subvolume", "snapshot", dir, to]);
+    await attempted("copy the files of the sandbox", copySubvolume(dir, to));
   }
 
   async limit(dir: string, bytes: number): Promise<void> {
     if (!this.limits) return;
     // To set it again would take a little space, which there may not be.
-    if (this.#count(dir, ["max_referenced"]) !== bytes) await this.#helper?.setQuota(idOf(dir), bytes);
+    if (this.#count(dir, ["max_referenced"]) !== bytes) await this.#helper?.setQuota(subvolumeId(dir), bytes);
   }
 
   /** What the folder of a sandbox or a layer takes, or undefined when it could not be measured. Counts files only where the kernel counts nothing. */
@@ -76,14 +73,15 @@ export class Subvolumes implements FileStorage {
 
   async remove(dir: string): Promise<void> {
     if (!existsSync(dir)) return;
-    const result = await run("btrfs", ["subvolume", "delete", dir], { timeoutMs });
-    if (result.exitCode !== 0 && existsSync(dir)) throw failure("remove files", result.stderr);
+    await attempted("remove files", removeSubvolume(dir)).catch((error: unknown) => {
+      if (existsSync(dir)) throw error;
+    });
   }
 
   /** The sum of what the kernel shows of a subvolume; undefined when it has just been removed. */
   #count(dir: string, names: readonly string[]): number | undefined {
     try {
-      const id = idOf(dir);
+      const id = subvolumeId(dir);
       return names.reduce((sum, name) => sum + Number(readFileSync(join(this.#counters, `0_${id}`, name), "utf8")), 0);
     } catch {
       return undefined;
@@ -91,22 +89,17 @@ export class Subvolumes implements FileStorage {
   }
 }
 
-async function btrfs(action: string, args: readonly string[]): Promise<void> {
-  const result = await run("btrfs", args, { timeoutMs });
-  if (result.exitCode !== 0) throw failure(action, result.stderr);
-}
-
-function failure(action: string, stderr: string): SandgateError {
-  const cause = new Error(stderr.slice(-2_000));
-  if (isOutOfDisk(stderr)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
-  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
-}
-
-function idOf(dir: string): number {
-  const fd = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
+/** @throws {SandgateError} `insufficient_storage`, `internal_error` */
+async function attempted(action: string, change: Promise<void>): Promise<void> {
   try {
-    return subvolumeId(fd);
-  } finally {
-    closeSync(fd);
+    await change;
+  } catch (cause) {
+    throw failure(action, cause);
   }
+}
+
+function failure(action: string, cause: unknown): SandgateError {
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT") return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
+  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
 }

@@ -1,0 +1,63 @@
+/** Mounts and unmounts in this process, without a program. The constants are those of Linux on all machines. */
+import { closeSync, constants, openSync } from "node:fs";
+import { check, errorOf, library } from "../../../shared/util/libc.ts";
+
+const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)");
+const umount2 = library.func("int umount2(const char *target, int flags)");
+const fchdir = library.func("int fchdir(int fd)");
+const bind = 0x1000;
+const detach = 2;
+/** What the kernel says of a folder at which nothing is mounted, or that is not there. */
+const notMounted: readonly (string | undefined)[] = ["EINVAL", "ENOENT"];
+
+/** Mounts a folder at another one as well. @throws {Error} */
+export function mountAgain(dir: string, at: string): void {
+  check(mount(dir, at, null, bind, null), "mount");
+}
+
+/**
+ * Mounts a file system whose options have paths that are relative to a folder. Nothing else of this process runs meanwhile that
+ * would notice its working directory: all other paths in it are absolute.
+ *
+ * @throws {Error}
+ */
+export function mountIn(dir: string, type: string, at: string, options: string): void {
+  const [there, here] = [dir, "."].map((path) => openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)) as [number, number];
+  try {
+    check(fchdir(there), "fchdir");
+    try {
+      check(mount(type, at, type, 0, options), "mount");
+    } finally {
+      check(fchdir(here), "fchdir");
+    }
+  } finally {
+    for (const fd of [there, here]) closeSync(fd);
+  }
+}
+
+/**
+ * Unmounts what was last mounted at a folder; what uses it keeps it. On another thread: the kernel waits for all CPUs, and with the last
+ * mount of a file system writes what is not on the disk yet.
+ *
+ * @returns whether there was anything
+ * @throws {Error}
+ */
+export function detachMount(dir: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    umount2.async(dir, detach, (error: unknown, result: number) => {
+      try {
+        if (error) throw error;
+        resolve(isDetached(result));
+      } catch (failure) {
+        reject(failure);
+      }
+    });
+  });
+}
+
+function isDetached(result: number): boolean {
+  if (result >= 0) return true;
+  const error = errorOf("umount2");
+  if (notMounted.includes(error.code)) return false;
+  throw error;
+}

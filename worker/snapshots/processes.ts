@@ -1,0 +1,147 @@
+/**
+ * Takes and restores the memory of sandboxes with their processes, by CRIU in the privileged helper. A copy is a container like all
+ * others, with its own name, network, limits and files, in which the processes of the image continue.
+ */
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { SandgateError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { faultPoint } from "../faults.ts";
+import { type Container, waitingIn } from "../runtime/container/container.ts";
+import type { Copies } from "../runtime/container/copies.ts";
+import { GroupV2, groupOfContainer, processFolderOf } from "../runtime/container/groups.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
+import type { Standstill } from "../runtime/container/snapshot-driver.ts";
+import { isIdleServer } from "../runtime/exec-server/server.ts";
+import { groupMaker, type Host } from "../runtime/host/host.ts";
+import { boundUser } from "../runtime/ids/bounds.ts";
+import { closePrivateNetworks } from "../runtime/network/network.ts";
+import type { Podman } from "../runtime/podman/containers.ts";
+import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
+import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
+import { processesByNamespace } from "../runtime/process/proc.ts";
+import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { MemoryFailed, type MemoryImages } from "./memory.ts";
+
+interface Parts {
+  readonly helper: PrivilegedHelper;
+  readonly host: Host;
+  readonly oci: OciRuntime;
+  readonly podman: Podman;
+  readonly copies: Copies;
+  readonly log: Logger;
+  /** A folder with a file for each image that this worker has had made. */
+  readonly dir: string;
+  /** What the disk that holds the images keeps free. */
+  readonly floorBytes: number;
+}
+
+export class ProcessImages implements MemoryImages {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    mkdirSync(parts.dir, { recursive: true, mode: 0o700 });
+  }
+
+  async refusal({ activities }: LiveSandbox, container: Container): Promise<string | undefined> {
+    if (container.isolation === "strong") return "the memory of a strong sandbox is that of its own kernel";
+    if (container.firstId === 0) return "the sandbox shares the user ids of others";
+    if (container.meetingPlace === undefined) return "the sandbox was made by an earlier version";
+    if ([...activities].some(({ hasTerminal }) => hasTerminal)) return "a session with a terminal is open";
+    const members = processesByNamespace().get(container.pidNamespace) ?? [];
+    if (!members.some((pid) => pid !== container.initPid && !isIdleServer(container, pid))) return "nothing runs in the sandbox";
+    const { bavail, bsize } = await statfs(this.#parts.dir);
+    const { memoryBytes = 0 } = container.group?.usage() ?? {};
+    return bavail * bsize - this.#parts.floorBytes < memoryBytes ? "the worker's disk has no room for it" : undefined;
+  }
+
+  standstill(image: number): Standstill {
+    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#take(image, container, action)) };
+  }
+
+  async #take(image: number, { initPid }: Container, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+    const { helper } = this.#parts;
+    writeFileSync(this.#noteOf(image), "");
+    const startedAtMs = performance.now();
+    const pauseMs = (): number => performance.now() - startedAtMs;
+    const failed = (error: unknown): never => {
+      throw failureOf(error, pauseMs());
+    };
+    await helper.dumpMemory(image, initPid).catch(failed);
+    try {
+      faultPoint("snapshot.dumped");
+      await action();
+    } catch (error) {
+      await helper.resumeMemory(image).catch(() => {}); // It runs on in any case.
+      await this.#remove(image);
+      throw error;
+    }
+    await helper.resumeMemory(image).catch(failed);
+    return { pauseMs: pauseMs() };
+  }
+
+  startRefusal(image: number): string | undefined {
+    return readdirSync(this.#parts.dir).includes(String(image)) ? undefined : "the memory of the snapshot is gone";
+  }
+
+  async start(image: number, spec: ContainerSpec, files: ContainerFiles): Promise<string> {
+    const { helper, host, podman, copies } = this.#parts;
+    if (files.range === undefined) throw new MemoryFailed("the sandbox would share the user ids of others");
+    const containerId = await podman.hold(spec, files);
+    faultPoint("restore.held");
+    const pid = waitingIn(host, containerId);
+    const group = groupOfContainer(containerId, pid);
+    const folder = processFolderOf(pid);
+    if (!(group instanceof GroupV2) || folder === undefined) throw new MemoryFailed("its container has no control group of its own");
+    copies.prepare(containerId, { pid, group: folder });
+    // All of it holds before anything runs.
+    group.complete(spec.memoryMiB);
+    await Promise.all([spec.network === "outbound" ? closePrivateNetworks(host, pid, "new") : undefined, boundUser(pid)]);
+    const first = await helper.restoreMemory(image, pid).catch((error: unknown) => {
+      throw failureOf(error, 0);
+    });
+    copies.begin(containerId, first);
+    faultPoint("restore.copied");
+    return containerId;
+  }
+
+  async collect(inUse: () => ReadonlySet<number>): Promise<void> {
+    for (const name of readdirSync(this.#parts.dir)) if (!inUse().has(Number(name))) await this.#remove(Number(name));
+  }
+
+  async #remove(image: number): Promise<void> {
+    const { helper, log } = this.#parts;
+    try {
+      await helper.removeMemory(image);
+      rmSync(this.#noteOf(image), { force: true });
+    } catch (err) {
+      log.error({ err, image }, "an image of memory could not be removed");
+    }
+  }
+
+  #noteOf(image: number): string {
+    return join(this.#parts.dir, String(image));
+  }
+}
+
+/** Where files alone may do, the reason that the helper gives. */
+function failureOf(error: unknown, pauseMs: number): unknown {
+  const { code, message } = SandgateError.from(error);
+  if (code === "unprocessable") return new MemoryFailed(message, { cause: error, pauseMs });
+  return code === "unavailable" || code === "internal_error" ? new MemoryFailed("the privileged helper failed", { cause: error, pauseMs }) : error;
+}
+
+/** Why a worker cannot take the memory of sandboxes; undefined if it can. */
+export async function whyNot(host: Host, helper: PrivilegedHelper | undefined, areIdsGiven: boolean): Promise<string | undefined> {
+  if (!helper) return "this worker is not a service of systemd, and only such a one can take memory";
+  if (host.runtime !== "crun" || host.controlGroups !== "v2" || groupMaker(host, "standard"))
+    return "this worker's machine has no control groups of cgroup v2 for it";
+  if (!areIdsGiven) return "sandboxes of this worker share their user ids";
+  if (host.networkFilter !== "nft") return "this worker's machine has no nftables";
+  return helper.checkMemory().then(
+    () => undefined,
+    (error: unknown) => `this worker's machine cannot take memory: ${SandgateError.from(error).message}`,
+  );
+}
