@@ -53,7 +53,7 @@ interface Inspected {
   readonly Config: {
     readonly Hostname: string;
     readonly Entrypoint: string;
-    readonly Cmd: readonly string[];
+    readonly Cmd: readonly string[] | null;
     readonly Labels: Readonly<Record<string, string>>;
   };
   readonly HostConfig: {
@@ -103,6 +103,6 @@ export async function createCommand({ agent }: Installation, { id, containerId }
     ),
     ...["--oom-score-adj", String(HostConfig.OomScoreAdj), ...pairs("--sysctl", linux.sysctl ?? {})],
     ...["--network", networks[HostConfig.NetworkMode] ?? HostConfig.NetworkMode],
-    ...["--workdir", "/", "--entrypoint", JSON.stringify([Config.Entrypoint]), Config.Labels["sandgate.image"] ?? "", ...Config.Cmd],
+    ...["--workdir", "/", "--entrypoint", JSON.stringify([Config.Entrypoint]), Config.Labels["sandgate.image"] ?? "", ...(Config.Cmd ?? [])],
   ];
 }

@@ -8,7 +8,7 @@ import { PageQuery } from "../../shared/schemas/fields.ts";
 import { DownloadQuery, StatQuery, UploadQuery } from "../../shared/schemas/files.ts";
 import { CreateBody, DeleteBody, FindQuery } from "../../shared/schemas/sandboxes.ts";
 import { SessionQuery, SessionTokenBody } from "../../shared/schemas/sessions.ts";
-import { CloneBody, RestoreBody, SnapshotBody } from "../../shared/schemas/snapshots.ts";
+import { CloneBody, ForkBody, RestoreBody, SnapshotBody } from "../../shared/schemas/snapshots.ts";
 import { LogsQuery, StatusQuery } from "../../shared/schemas/usage.ts";
 import * as accounts from "../docs/operations/accounts.ts";
 import * as admin from "../docs/operations/admin.ts";
@@ -29,6 +29,7 @@ import { authSettings, changePassword, logIn, logOut, signUp } from "../handlers
 import { cloneSandbox } from "../handlers/clone.ts";
 import { execute, executeAsync } from "../handlers/execute.ts";
 import { download, stat, upload } from "../handlers/files.ts";
+import { forkSandbox } from "../handlers/fork.ts";
 import { asset, fileOf, health, page, pagePaths, readiness } from "../handlers/pages.ts";
 import { restoreSnapshot } from "../handlers/restore.ts";
 import { createSandbox, deleteAllSandboxes, deleteSandbox, findSandboxes, getSandbox, listSandboxes } from "../handlers/sandboxes.ts";
@@ -62,6 +63,7 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/sandboxes/:id/stat", queryOf(StatQuery), files.stat, stat, toLookUp),
   route("POST", "/v1/sandboxes/:id/snapshot", bodyOf(SnapshotBody), snapshots.take, createSnapshot),
   route("POST", "/v1/sandboxes/:id/clone", bodyOf(CloneBody), snapshots.clone, cloneSandbox),
+  route("POST", "/v1/sandboxes/:id/fork", bodyOf(ForkBody), snapshots.fork, forkSandbox),
   route("GET", "/v1/snapshots/list", queryOf(PageQuery), snapshots.list, listSnapshots),
   route("DELETE", "/v1/snapshots/delete-all", nothing, snapshots.removeAll, deleteAllSnapshots),
   route("GET", "/v1/snapshots/:id", nothing, snapshots.get, getSnapshot),

@@ -36,6 +36,8 @@ export const sandbox: SandboxInfo = {
   disk_size: 5,
   network: { access: "outbound" },
   isolation: "standard",
+  memory_restored: false,
+  memory_reason: null,
 };
 
 export const snapshot: SnapshotInfo = {
@@ -49,7 +51,9 @@ export const snapshot: SnapshotInfo = {
   size_bytes: 3_145_728,
   exclusive_bytes: 16_384,
   shared_bytes: 3_129_344,
-  memory: false,
+  memory: true,
+  memory_reason: null,
+  pause_ms: 184.2,
 };
 
 /** A list of one page. */

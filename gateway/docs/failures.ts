@@ -113,6 +113,14 @@ export const noImageHad: Failures = {
   },
 };
 
+export const noMemory: Failures = {
+  unprocessable: {
+    when: "Memory is required and cannot be taken or restored. The message says why.",
+    message: "memory is required, but this worker cannot take the memory of sandboxes",
+    reason: "memory_unavailable",
+  },
+};
+
 export const notRunning: Failures = {
   conflict: {
     when: "The sandbox is not running: it is being created or deleted, or has failed.",

@@ -3,7 +3,6 @@
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
 import type { TimeSettings } from "../../shared/bus/contract/declared.ts";
-import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
@@ -12,7 +11,18 @@ import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { attempt } from "../../shared/util/attempt.ts";
 import type { LocalImages } from "../../shared/util/image.ts";
 import type { Claims } from "./claims.ts";
-import { ableOf, imageWanted, Placements, type PresentWorker, rankWorkers, refOf, type Wanted, type WorkerRef, workersFor } from "./placement.ts";
+import {
+  ableOf,
+  imageWanted,
+  Placements,
+  type PresentWorker,
+  type Restorable,
+  rankWorkers,
+  refOf,
+  type Wanted,
+  type WorkerRef,
+  workersFor,
+} from "./placement.ts";
 
 const bytesPerMiB = 1024 ** 2;
 
@@ -73,7 +83,7 @@ export class Dispatcher {
    *
    * @throws {SandgateError} `unavailable` with the reason when there is none that can, `unprocessable` when none can isolate it so
    */
-  async placeRestored(snapshot: Pick<SnapshotEntry, "worker_id" | "archived">, request: Asked<"restore">): Promise<Reply<"restore">> {
+  async placeRestored(snapshot: Restorable, request: Asked<"restore">): Promise<Reply<"restore">> {
     const wanted = this.#wanted(request, request.image ?? request.manifest.image);
     const candidates = workersFor(snapshot, ableOf(this.workers(), isolationOf(request)), wanted, this.#placements);
     return this.#askFirst(candidates, wanted, "restore", request);

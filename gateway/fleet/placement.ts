@@ -27,9 +27,14 @@ export function refOf({ peer, worker: { id, epoch } }: PresentWorker): WorkerRef
   return { id, peer, name: epoch === undefined ? id : processOfWorker(peer) };
 }
 
-const notArchived: Readonly<Record<Exclude<ArchiveState, "done">, string>> = {
-  pending: "archived yet",
-  local: "archived, by a setting of this installation",
+/** Which workers can have what a sandbox is to be made from: those that the archive serves, or for a further reason only the one that took it. */
+export type Reach = ArchiveState | "memory" | "temporary";
+
+const onlyThere: Readonly<Record<Exclude<Reach, "done">, string>> = {
+  pending: "the snapshot is not archived yet",
+  local: "the snapshot is not archived, by a setting of this installation",
+  temporary: "copies are made where their source is",
+  memory: "no other worker has the memory of the snapshot",
 };
 
 /** The workers that can isolate a sandbox like this. @throws {SandgateError} `unprocessable` when workers are there, but none can. */
@@ -96,22 +101,22 @@ export function rankWorkers(workers: readonly PresentWorker[], wanted: Wanted, p
 /** A number from 0 to 1 that looks random. */
 const fractionOf = (text: string): number => createHash("sha256").update(text).digest().readUInt32BE() / 2 ** 32;
 
+/** A snapshot, as far as the choice of a worker depends on it. */
+export interface Restorable extends Pick<SnapshotEntry, "worker_id"> {
+  readonly reach: Reach;
+}
+
 /**
  * Workers that can restore a snapshot, best first: the worker that took it has its layers; any other must copy them from
  * the object store.
  *
  * @throws {SandgateError} `unavailable` with the reason when there is none
  */
-export function workersFor(
-  { worker_id, archived }: Pick<SnapshotEntry, "worker_id" | "archived">,
-  workers: readonly PresentWorker[],
-  wanted: Wanted,
-  placements?: Placements,
-): PresentWorker[] {
+export function workersFor({ worker_id, reach }: Restorable, workers: readonly PresentWorker[], wanted: Wanted, placements?: Placements): PresentWorker[] {
   const isOwner = ({ worker }: PresentWorker): boolean => worker.id === worker_id;
   const own = rankWorkers(workers.filter(isOwner), wanted, placements);
   const others =
-    archived === "done"
+    reach === "done"
       ? rankWorkers(
           workers.filter((one) => !isOwner(one)),
           wanted,
@@ -119,11 +124,11 @@ export function workersFor(
         )
       : [];
   if (own.length + others.length > 0) return [...own, ...others];
-  throw onlyItsOwn(archived, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
+  throw onlyItsOwn(reach, workers.some(isOwner) ? "has no room for another sandbox" : "is gone or restarting");
 }
 
 /** The error when the worker that took a snapshot cannot restore it, and no other worker can. */
-export function onlyItsOwn(archived: ArchiveState, state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
-  const rest = archived === "done" ? "no other worker has room for another sandbox" : `the snapshot is not ${notArchived[archived]}`;
+export function onlyItsOwn(reach: Reach, state: "has no room for another sandbox" | "is gone or restarting"): SandgateError {
+  const rest = reach === "done" ? "no other worker has room for another sandbox" : onlyThere[reach];
   return new SandgateError("unavailable", `the worker that took this snapshot ${state}, and ${rest}`);
 }

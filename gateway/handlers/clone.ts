@@ -6,7 +6,7 @@ import type { Clone, CloneBody } from "../../shared/schemas/snapshots.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import type { Answer, By, Call } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
-import { type RestoreFor, restore, type SandboxWanted } from "./restore.ts";
+import { type RestoreFor, restore, type SandboxWanted, wishForCopy } from "./restore.ts";
 import { madeBefore, present, refuseBadImage, withReservation } from "./sandboxes.ts";
 import { attemptedSnapshot, presentSnapshot, removeSnapshot, takeSnapshot } from "./snapshots.ts";
 
@@ -16,9 +16,9 @@ interface Made {
 }
 
 export async function cloneSandbox(context: GatewayContext, { exchange, by, caller, id, body }: Call<unknown, CloneBody>): Promise<Answer<Clone>> {
-  const { name, image, resources, snapshot_name, wait_for_ready: wait = true } = body;
+  const { name, image, resources, snapshot_name, memory: memoryWish, wait_for_ready: wait = true } = body;
   refuseBadImage(context, image);
-  const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, wait };
+  const wanted: SandboxWanted = { name, image, cpu: resources?.cpus, memory: resources?.memory, memoryWish, wait };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { clone: { sandbox_id: id, snapshot_name, ...wanted } },
@@ -39,7 +39,8 @@ async function clone(context: GatewayContext, who: RestoreFor, id: string, snaps
   refuseIfFull(context, source);
   // The snapshot already exists if this continues an attempt whose gateway died between the two steps.
   const known = context.snapshots.byAttempt(attemptId);
-  const snapshot = known?.status === "ready" ? known : await takeSnapshot(context, by, { sandboxId: id, attemptId, name: snapshotName, quick: false });
+  const memory = wishForCopy(context, who.caller, source, wanted);
+  const snapshot = known?.status === "ready" ? known : await takeSnapshot(context, by, { sandboxId: id, attemptId, name: snapshotName, quick: false, memory });
   try {
     const name = wanted.name ?? derivedName(source.name, "clone", newId("sandbox"));
     return { sandbox: await restore(context, who, snapshot, { ...wanted, name }), snapshot };
@@ -49,8 +50,8 @@ async function clone(context: GatewayContext, who: RestoreFor, id: string, snaps
   }
 }
 
-/** The snapshot of a clone is not archived yet when it is restored, so only the source's worker can restore it. */
-function refuseIfFull({ workers }: GatewayContext, { worker_id }: SandboxEntry): void {
+/** The snapshot of a copy is not archived yet when it is restored, so only the source's worker can restore it. @throws {SandgateError} `unavailable` */
+export function refuseIfFull({ workers }: GatewayContext, { worker_id }: SandboxEntry): void {
   const presence = workers.workers().find(({ worker }) => worker.id === worker_id);
   if (presence && !presence.worker.accepts) throw new SandgateError("unavailable", "the worker of this sandbox has no room for another sandbox");
 }

@@ -31,7 +31,8 @@ const foundMax = 100;
 export function present(entry: SandboxEntry): SandboxInfo {
   const { id, name, status, image, created_at_ms, cpu, memory, storage, network, error } = entry;
   const shown = { id, name, status, image, created_at: new Date(created_at_ms).toISOString(), cpu, memory, storage, disk_size: storage };
-  return { ...shown, network: { access: network }, isolation: isolationOf(entry), ...(error ? { error } : {}) };
+  const { memory_restored = false, memory_reason = null } = entry;
+  return { ...shown, network: { access: network }, isolation: isolationOf(entry), memory_restored, memory_reason, ...(error ? { error } : {}) };
 }
 
 // Entries are immutable, so the JSON of each is generated once.
@@ -156,7 +157,7 @@ export async function getSandbox(context: GatewayContext, { caller, id }: Call<u
 
 export async function deleteSandbox(context: GatewayContext, { exchange, by, id, body }: Call<unknown, DeleteBody>): Promise<DeletedSandbox> {
   const entry = await context.sandboxes.find(id, by.account_id);
-  const wanted = { sandboxId: id, attemptId: newId("reservation"), name: body.snapshot_name, quick: false };
+  const wanted = { sandboxId: id, attemptId: newId("reservation"), name: body.snapshot_name, quick: false, memory: "skip" } as const;
   const snapshot = body.create_snapshot ? await takeSnapshot(context, by, wanted) : undefined;
   if (snapshot) exchange.audited = { made: [snapshot.id] };
   await deleteOne(context, by, entry);

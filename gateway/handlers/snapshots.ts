@@ -3,6 +3,7 @@ import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { NoResponder } from "../../shared/bus/failures.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
+import type { MemoryWish } from "../../shared/memory.ts";
 import type { PageQuery } from "../../shared/schemas/fields.ts";
 import type { DeletedAll } from "../../shared/schemas/sandboxes.ts";
 import type { DeletedSnapshot, SnapshotBody, SnapshotInfo, SnapshotPage } from "../../shared/schemas/snapshots.ts";
@@ -16,14 +17,18 @@ const pollMs = 100;
 
 /** A snapshot as responses show it. */
 export function presentSnapshot(entry: SnapshotEntry): SnapshotInfo {
-  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, memory } = entry;
-  const { exclusive_bytes = null, shared_bytes = null } = entry;
+  const { id, name, source_sandbox_id, source_sandbox_name, status, created_at_ms, consistency, size_bytes, pause_ms } = entry;
+  const { exclusive_bytes = null, shared_bytes = null, memory, memory_reason = null } = entry;
   const sizes = { size_bytes, exclusive_bytes, shared_bytes };
-  return { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency, ...sizes, memory };
+  const shown = { id, name, source_sandbox_id, source_sandbox_name, status, created_at: iso(created_at_ms), consistency };
+  return { ...shown, ...sizes, memory, memory_reason, pause_ms };
 }
 
 export async function createSnapshot(context: GatewayContext, { exchange, by, id, body }: Call<unknown, SnapshotBody>): Promise<Answer<SnapshotInfo>> {
-  const wanted = { name: body.name, quick: body.quick ?? false };
+  const { name, quick = false, memory } = body;
+  if (quick && memory === "require")
+    throw new SandgateError("invalid_request", 'a quick snapshot never includes memory: leave out quick, or memory: "require"');
+  const wanted = { name, quick, memory };
   return context.idempotency.answer(exchange, {
     accountId: by.account_id,
     wanted: { snapshot: { sandbox_id: id, ...wanted } },
@@ -43,17 +48,24 @@ interface SnapshotWanted {
   /** If undefined, the worker chooses one. */
   readonly name: string | undefined;
   readonly quick: boolean;
+  /** If undefined, as far as possible: a quick one is not. */
+  readonly memory: MemoryWish | undefined;
+  /** Of a snapshot that nobody is to see: whom its worker asks whether it is still needed. */
+  readonly temporary?: SnapshotEntry["temporary"];
 }
 
 /**
  * Has the sandbox's worker take a snapshot. The snapshot is ready and durable when this resolves.
  *
- * @throws {SandgateError} `not_found`, `conflict` when the sandbox is not running, `insufficient_storage`, `unavailable`
+ * @throws {SandgateError} `not_found`, `conflict` when the sandbox is not running, `insufficient_storage`, `unprocessable` when its memory
+ * is required and cannot be taken, `unavailable`
  */
-export async function takeSnapshot(context: GatewayContext, by: By, { sandboxId, attemptId, name, quick }: SnapshotWanted): Promise<SnapshotEntry> {
-  const { worker_id } = await context.sandboxes.find(sandboxId, by.account_id);
-  const call = { ...by, sandbox_id: sandboxId, name, quick, attempt_id: attemptId };
-  return context.snapshots.note(await context.workers.call(context.workers.worker(worker_id), "snapshot", call));
+export async function takeSnapshot({ sandboxes, snapshots, workers }: GatewayContext, by: By, wanted: SnapshotWanted): Promise<SnapshotEntry> {
+  const { sandboxId, attemptId, name, quick, memory = quick ? "skip" : "prefer", temporary } = wanted;
+  const { worker_id } = await sandboxes.find(sandboxId, by.account_id);
+  const call = { ...by, sandbox_id: sandboxId, name, quick, memory_wish: memory, attempt_id: attemptId, temporary };
+  const entry = await workers.call(workers.worker(worker_id), "snapshot", call);
+  return temporary ? entry : snapshots.note(entry);
 }
 
 /**

@@ -14,13 +14,20 @@ import { every } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { pause } from "../../shared/waiting.ts";
 import type { SandboxDirectory } from "../fleet/sandboxes.ts";
-import type { KeyState, Ownership, Pending } from "./ownership.ts";
+import type { KeyState, Ownership } from "./ownership.ts";
 
-/** The right to create one sandbox. */
+/** The right to create one sandbox, or several. */
 export interface Reservation {
+  /** Of the first place. */
   readonly id: string;
-  /** Call it when the sandbox exists, or certainly never will. Resolves when the place is counted accordingly. */
+  /** Call it when the sandboxes exist, or certainly never will. Resolves when the places are counted accordingly. */
   settle(): Promise<void>;
+}
+
+/** Places that a gateway asks for together. */
+interface Wanted {
+  readonly ids: readonly string[];
+  readonly peer: string;
 }
 
 /** How long finding the owner and its answer may take. Covers the seconds until a dead gateway is known to be gone. */
@@ -63,25 +70,29 @@ export class Reservations {
    *
    * @throws {SandgateError} `sandbox_limit_reached`, or `unavailable` when the owner of the key cannot be asked.
    */
-  async reserve(id: string, key: string, limit: number): Promise<Reservation> {
+  reserve(id: string, key: string, limit: number): Promise<Reservation> {
+    return this.reserveAll([id], key, limit);
+  }
+
+  /** The same for several places, of which all or none are reserved. @param ids at least one */
+  async reserveAll(ids: readonly string[], key: string, limit: number): Promise<Reservation> {
     const held = { key, granted: false };
-    this.#ownership.held.set(id, held);
+    for (const id of ids) this.#ownership.held.set(id, held);
+    const settle = async (): Promise<void> => void (await Promise.all(ids.map((id) => this.#settle(key, id))));
     try {
-      held.granted = await this.#ask(key, id, limit);
+      held.granted = await this.#ask(key, ids, limit);
     } finally {
-      if (!held.granted) void this.#settle(key, id);
+      if (!held.granted) void settle();
     }
-    if (!held.granted) {
-      throw new SandgateError("sandbox_limit_reached", `this key may have ${limit} sandbox${limit === 1 ? "" : "es"} at the same time; delete one first`);
-    }
-    return { id, settle: () => this.#settle(key, id) };
+    if (!held.granted) throw limitReached(limit, ids.length);
+    return { id: ids[0] as string, settle };
   }
 
   /** Answers a gateway that considers this one the key's owner. */
-  async answerReserve({ key, id, peer, limit }: Request<"reserve">): Promise<Reply<"reserve">> {
+  async answerReserve({ key, id, more = [], peer, limit }: Request<"reserve">): Promise<Reply<"reserve">> {
     const owner = this.#ownership.ownerOf(key);
     if (owner !== this.#ownership.self && owner !== peer) return { moved_to: owner };
-    const granted = await this.#reserveHere(key, { id, peer, atMs: performance.now() }, limit);
+    const granted = await this.#reserveHere(key, { ids: [id, ...more], peer }, limit);
     return granted === undefined ? { moved_to: this.#ownership.ownerOf(key) } : { granted };
   }
 
@@ -96,18 +107,23 @@ export class Reservations {
     return this.#ownership.held.has(id);
   }
 
-  async #ask(key: string, id: string, limit: number): Promise<boolean> {
+  async #ask(key: string, ids: readonly string[], limit: number): Promise<boolean> {
+    const [id = "", ...more] = ids;
     const self = this.#ownership.self;
     let owner = this.#ownership.ownerOf(key);
     const untilMs = performance.now() + reserveMs;
     for (let hop = 0; performance.now() < untilMs; hop++) {
       if (hop >= hopsAtOnce) await pause(askAgainMs);
       if (owner === self) {
-        const granted = await this.#reserveHere(key, { id, peer: self, atMs: performance.now() }, limit);
+        const granted = await this.#reserveHere(key, { ids, peer: self }, limit);
         if (granted !== undefined) return granted;
         owner = this.#ownership.ownerOf(key);
       } else {
-        const reply = await this.#askOwner(owner, { key, id, peer: self, limit }, Math.max(1, untilMs - performance.now()));
+        const reply = await this.#askOwner(
+          owner,
+          { key, id, ...(more.length > 0 ? { more } : {}), peer: self, limit },
+          Math.max(1, untilMs - performance.now()),
+        );
         if (reply && "granted" in reply) return reply.granted;
         owner = reply?.moved_to ?? this.#ownership.ownerOf(key);
       }
@@ -126,27 +142,28 @@ export class Reservations {
   }
 
   /** Reserves as the owner; undefined when another gateway has become the owner meanwhile. */
-  async #reserveHere(key: string, pending: Pending, limit: number): Promise<boolean | undefined> {
+  async #reserveHere(key: string, { ids, peer }: Wanted, limit: number): Promise<boolean | undefined> {
     const state = await this.#ownership.state(key);
     if (state.inherited) {
       await this.#directory.caughtUp();
       state.inherited = false;
     }
-    let isFull = this.#taken(key, state, pending.id) >= limit;
+    const hasNoRoom = (): boolean => this.#taken(key, state, ids) + ids.length > limit;
+    let isFull = hasNoRoom();
     if (isFull) {
       // Recent deletions may not be known here yet.
       await this.#directory.caughtUp();
-      isFull = this.#taken(key, state, pending.id) >= limit;
+      isFull = hasNoRoom();
     }
     if (this.#ownership.find(key) !== state) return undefined;
-    if (!isFull) state.pending.set(pending.id, pending);
+    if (!isFull) for (const id of ids) state.pending.set(id, { id, peer, atMs: performance.now() });
     return !isFull;
   }
 
-  /** The places taken, without this reservation, which may be requested again after a lost reply. */
-  #taken(key: string, { pending }: KeyState, asking: string): number {
+  /** The places taken, without these reservations, which may be requested again after a lost reply. */
+  #taken(key: string, { pending }: KeyState, asking: readonly string[]): number {
     let count = this.#directory.countOfKey(key);
-    for (const id of pending.keys()) if (id !== asking && !this.#directory.hasReservation(id)) count++;
+    for (const id of pending.keys()) if (!asking.includes(id) && !this.#directory.hasReservation(id)) count++;
     return count;
   }
 
@@ -197,4 +214,10 @@ export class Reservations {
       return ids; // The gateway may be busy. If it is gone, missed heartbeats will show it.
     }
   }
+}
+
+function limitReached(limit: number, wanted: number): SandgateError {
+  const allowed = `this key may have ${limit} sandbox${limit === 1 ? "" : "es"} at the same time`;
+  const words = wanted === 1 ? "; delete one first" : `, which leaves no room for ${wanted} more`;
+  return new SandgateError("sandbox_limit_reached", allowed + words);
 }

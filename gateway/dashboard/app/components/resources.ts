@@ -1,9 +1,10 @@
-/** Form fields of a sandbox: CPUs, memory and storage, and its environment variables. */
+/** Form fields of sandboxes: how many, their CPUs, memory and storage, and their environment variables. */
 import { h } from "../dom.ts";
 import { button, iconButton } from "./button.ts";
 import { type Field, field } from "./field.ts";
 
 const kinds = {
+  count: { label: "Copies", unit: "", min: 1, max: 100 },
   cpus: { label: "CPUs", unit: "CPU", min: 1, max: 32 },
   memory: { label: "Memory", unit: "MiB", min: 128, max: 32_768 },
   storage: { label: "Storage", unit: "GB", min: 1, max: 1_000 },

@@ -1,11 +1,11 @@
-/** The dialogs that take a snapshot of a sandbox, clone it, and restore a snapshot. */
+/** The dialogs that take a snapshot of a sandbox, clone or fork it, and restore a snapshot. */
 import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
-import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
+import type { Fork, SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { maker } from "../api.ts";
 import { openDialog } from "../dialog.ts";
 import { h } from "../dom.ts";
 import { navigate } from "../router.ts";
-import { toast } from "../toast.ts";
+import { toast, toastError } from "../toast.ts";
 import { explainedChoice, type Field, field, focusProblem } from "./field.ts";
 import { resourceFields, variableRows } from "./resources.ts";
 
@@ -66,6 +66,36 @@ export function openClone({ id, cpu, memory }: SandboxInfo): void {
       return true;
     },
   });
+}
+
+export function openFork({ id, cpu, memory }: SandboxInfo): void {
+  const name = nameField();
+  const numbers = resourceFields({ count: 2, cpus: cpu, memory });
+  const make = maker<Fork>(`/v1/sandboxes/${encodeURIComponent(id)}/fork`);
+  openDialog({
+    title: "Fork this sandbox",
+    words: "Makes copies of it as it is now, with as much storage. They have its name, or this one, with a number.",
+    body: [name.element, numbers.element],
+    submit: { label: "Fork" },
+    busyWords: () => "Making the copies…",
+    onSubmit: async () => {
+      numbers.check();
+      if (focusProblem(numbers.fields)) return false;
+      const { count, ...resources } = numbers.read();
+      tellCopies((await make({ ...filled({ name }), count, resources })).data);
+      return true;
+    },
+  });
+}
+
+/** The copies that were made in one message, and every reason for which others were not. */
+function tellCopies(copies: Fork["data"]): void {
+  const made = copies.flatMap((copy) => ("sandbox" in copy ? [copy.sandbox] : []));
+  const reasons = new Set(copies.flatMap((copy) => ("error" in copy ? [copy.error.message] : [])));
+  const [first] = made;
+  if (made.length === 1 && first) toast("The copy ", sandboxLink(first), " runs");
+  else if (made.length > 1) toast(h("a", { href: "/sandboxes" }, `${made.length} copies`), " run");
+  for (const reason of reasons) toastError(new Error(`Copies that were not made: ${reason}`));
 }
 
 const asBefore = "As in the snapshot";

@@ -3,9 +3,10 @@ import type { SandboxInfo } from "../../../../shared/schemas/sandboxes.ts";
 import { APIError, call } from "../api.ts";
 import { errorNotice, idOf, pill, skeleton, timeAgo } from "../components/bits.ts";
 import { button, linkButton } from "../components/button.ts";
+import { hidden } from "../components/field.ts";
 import { icon } from "../components/icons.ts";
 import { confirmDelete } from "../components/sandbox-dialogs.ts";
-import { openClone, openSnapshot } from "../components/snapshot-dialogs.ts";
+import { openClone, openFork, openSnapshot } from "../components/snapshot-dialogs.ts";
 import { tabs } from "../components/tabs.ts";
 import { type Child, fill, h } from "../dom.ts";
 import { mebibytes } from "../format.ts";
@@ -64,6 +65,7 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
       ? [
           button({ label: "Snapshot", icon: "snapshots", onClick: () => openSnapshot(id) }),
           button({ label: "Clone", icon: "clone", onClick: () => openClone(sandbox) }),
+          button({ label: "Fork", icon: "fork", onClick: () => openFork(sandbox) }),
         ]
       : [];
   const facts: readonly (readonly [string, Child])[] = [
@@ -74,6 +76,7 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
     ["Network", networkWords(network.access)],
     ["Isolation", isolation === "strong" ? "Strong" : "Standard"],
     ["Created", timeAgo(created_at)],
+    ...restoredOf(sandbox),
   ];
   return [
     h("div", "title-line", heading, pill(status), h("div", "actions", terminal, ...copies, remove)),
@@ -81,6 +84,12 @@ function headOf(sandbox: SandboxInfo, heading: HTMLElement, signal: AbortSignal)
     error ? errorNotice(new Error(error)) : null,
     h("dl", "facts", ...facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
   ];
+}
+
+/** Of a sandbox made from a snapshot: whether processes continue in it, and if not although that was asked for, why. */
+function restoredOf({ memory_restored, memory_reason }: SandboxInfo): (readonly [string, Child])[] {
+  if (memory_restored) return [["Restored", "With processes"]];
+  return memory_reason === null ? [] : [["Restored", h("span", { title: memory_reason }, "Only files", hidden(`: ${memory_reason}`))]];
 }
 
 function parts(id: string, signal: AbortSignal): HTMLElement {

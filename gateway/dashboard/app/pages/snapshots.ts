@@ -5,6 +5,7 @@ import type { SnapshotInfo } from "../../../../shared/schemas/snapshots.ts";
 import { call } from "../api.ts";
 import { emptyState, idOf, pageHeader, timeAgo } from "../components/bits.ts";
 import { button, iconButton, linkButton } from "../components/button.ts";
+import { hidden } from "../components/field.ts";
 import { liveList } from "../components/live-list.ts";
 import { openRestore, sandboxLink } from "../components/snapshot-dialogs.ts";
 import { type Column, table } from "../components/table.ts";
@@ -79,6 +80,7 @@ function columns(remove: (snapshot: SnapshotInfo) => void): readonly Column<Show
     { title: "Name", cell: nameCell },
     { title: "Taken of", cell: sourceCell, wide: true },
     { title: "Consistency", cell: consistencyCell, wide: true },
+    { title: "Memory", cell: memoryCell, wide: true },
     { title: "Size", cell: sizeCell, wide: true, align: "end" },
     { title: "Created", cell: ({ created_at }) => timeAgo(created_at), align: "end" },
     { title: "", cell: (snapshot) => actions(snapshot, remove), align: "end" },
@@ -98,8 +100,8 @@ async function existing(snapshots: readonly SnapshotInfo[], signal: AbortSignal)
 }
 
 /** Includes what the columns hidden on narrow screens would show. */
-function nameCell({ id, name, size_bytes, consistency }: SnapshotInfo): HTMLElement {
-  const narrow = h("span", "quiet narrow-only", `${bytes(size_bytes)} · ${ways[consistency][0]}`);
+function nameCell({ id, name, size_bytes, consistency, memory }: SnapshotInfo): HTMLElement {
+  const narrow = h("span", "quiet narrow-only", `${bytes(size_bytes)} · ${ways[consistency][0]}${memory ? " · Memory" : ""}`);
   return h("div", "two-lines names", h("span", { class: "strong clip", title: name }, name), h("div", "wide-only", idOf(id, shortId(id))), narrow);
 }
 
@@ -120,6 +122,12 @@ function sizeCell({ size_bytes, exclusive_bytes }: SnapshotInfo): HTMLElement {
 function consistencyCell({ consistency }: SnapshotInfo): HTMLElement {
   const [words, explanation] = ways[consistency];
   return h("span", { title: explanation }, words);
+}
+
+function memoryCell({ memory, memory_reason }: SnapshotInfo): HTMLElement {
+  if (memory) return h("span", { title: "Its processes continue in a sandbox restored from it" }, "Yes");
+  const reason = memory_reason ?? "Only files were asked for";
+  return h("span", { title: reason }, "No", hidden(`: ${reason}`));
 }
 
 function actions(snapshot: SnapshotInfo, remove: (snapshot: SnapshotInfo) => void): HTMLElement {
