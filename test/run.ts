@@ -18,7 +18,7 @@ import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { type Stack, startStack } from "./helpers/stack.ts";
 import { toolchainsImage } from "./helpers/toolchains.ts";
 
-/** Files that start their own installations take long; a few run in parallel. */
+/** Files that start their own installations take long; a few run in parallel. More of them take as long on two cores. */
 const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
@@ -84,7 +84,7 @@ const causesFaults = (file: string): boolean => file.startsWith("test/faults/");
 
 /** The longest files, which start early, so that none of them still runs alone at the end. */
 function isLong(file: string): boolean {
-  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content-\w+|crash(-volume)?|one-worker(-folders)?|archive|volume)|escape\/(images|storage)|resilience\/one-worker|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account|docs))\.test\.ts$/.test(
+  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content-\w+|crash(-volume)?|one-worker(-folders)?|archive|volume)|escape\/(images|storage)|resilience\/(one-worker|full-volume)|operate\/backup|load\/load|cli\/commands|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account|docs))\.test\.ts$/.test(
     file,
   );
 }

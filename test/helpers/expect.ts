@@ -5,7 +5,7 @@ import type { Answer } from "./api.ts";
 
 export const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 export const sandboxId = /^sb_[0-9a-z]{26}$/;
-const requestId = /^req_[0-9a-z]{26}$/;
+export const requestId = /^req_[0-9a-z]{26}$/;
 
 interface ErrorBody {
   readonly error: { readonly code: string; readonly reason?: string; readonly message: string; readonly request_id: string };
@@ -41,7 +41,8 @@ export function expectOk<T>(answer: Answer<T>, status = 200): T {
 
 /** Checks the members that every sandbox in a response has, with their types. */
 export function expectSandbox(sandbox: Record<string, unknown>): void {
-  const { id, name, status, image, created_at, cpu, memory, storage, disk_size, network, isolation, ...rest } = sandbox;
+  const { id, name, status, image, created_at, cpu, memory, storage, disk_size, network, isolation, ...others } = sandbox;
+  const { memory_restored, memory_reason, ...rest } = others;
   assert.match(id as string, sandboxId);
   assert.match(name as string, /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/);
   assert.ok(["creating", "running", "error", "deleting"].includes(status as string));
@@ -52,5 +53,7 @@ export function expectSandbox(sandbox: Record<string, unknown>): void {
   assert.ok(["none", "outbound"].includes((network as { access: string }).access));
   assert.deepEqual(Object.keys(network as object), ["access"]);
   assert.ok(["standard", "strong"].includes(isolation as string));
+  assert.equal(typeof memory_restored, "boolean");
+  assert.ok(memory_reason === null || (typeof memory_reason === "string" && !memory_restored), JSON.stringify(sandbox));
   assert.deepEqual(Object.keys(rest), status === "error" ? ["error"] : []);
 }

@@ -20,6 +20,8 @@ export interface Snapshot {
   readonly exclusive_bytes: number | null;
   readonly shared_bytes: number | null;
   readonly memory: boolean;
+  readonly memory_reason: string | null;
+  readonly pause_ms: number;
 }
 
 export interface SnapshotPage {
@@ -31,6 +33,14 @@ export interface Sandbox {
   readonly id: string;
   readonly name: string;
   readonly status: string;
+  readonly memory_restored: boolean;
+  readonly memory_reason: string | null;
+}
+
+/** An entry of the answer to a fork. */
+export interface Copy {
+  readonly sandbox?: Sandbox;
+  readonly error?: { readonly code: string; readonly reason?: string; readonly message: string; readonly request_id: string };
 }
 
 export interface Clone {
@@ -43,7 +53,7 @@ export const snapshotId = /^snap_[0-9a-z]{26}$/;
 /** The members that every snapshot in a response has, with their types, and no other. */
 export function expectSnapshot(snapshot: Snapshot): void {
   const { id, name, source_sandbox_id, source_sandbox_name, status, created_at, consistency, memory, ...others } = snapshot;
-  const { size_bytes, exclusive_bytes, shared_bytes, ...rest } = others;
+  const { size_bytes, exclusive_bytes, shared_bytes, memory_reason, pause_ms, ...rest } = others;
   assert.match(id, snapshotId);
   assert.match(name, /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/);
   assert.match(source_sandbox_id, sandboxId);
@@ -54,6 +64,8 @@ export function expectSnapshot(snapshot: Snapshot): void {
   assert.ok(Number.isInteger(size_bytes) && size_bytes >= 0, `size_bytes ${size_bytes}`);
   for (const bytes of [exclusive_bytes, shared_bytes]) assert.ok(bytes === null || (Number.isInteger(bytes) && bytes >= 0), `${bytes}`);
   assert.equal(typeof memory, "boolean");
+  assert.ok(memory_reason === null || (typeof memory_reason === "string" && !memory), JSON.stringify(snapshot));
+  assert.ok(Number.isFinite(pause_ms) && pause_ms >= 0, `pause_ms ${pause_ms}`);
   assert.deepEqual(rest, {});
 }
 
@@ -76,6 +88,10 @@ export class SnapshotCalls {
 
   clone(sandbox: string, body: unknown = {}, headers?: Headers): Promise<Answer<Clone>> {
     return this.#api.call<Clone>("POST", `/v1/sandboxes/${sandbox}/clone`, body, headers);
+  }
+
+  fork(sandbox: string, body: unknown, headers?: Headers): Promise<Answer<{ data: Copy[] }>> {
+    return this.#api.call<{ data: Copy[] }>("POST", `/v1/sandboxes/${sandbox}/fork`, body, headers);
   }
 
   restore(snapshot: string, body: unknown = {}, headers?: Headers): Promise<Answer<Sandbox>> {
@@ -110,6 +126,16 @@ export class SnapshotCalls {
     const sandbox = expectOk(await this.restore(snapshot, body), 201);
     expectSandbox(sandbox as never);
     return sandbox;
+  }
+
+  /** The sandboxes of a fork of which every copy was made. */
+  async forked(sandbox: string, body: unknown, headers?: Headers): Promise<Sandbox[]> {
+    const { data } = expectOk(await this.fork(sandbox, body, headers), 201);
+    return data.map((copy) => {
+      assert.deepEqual(Object.keys(copy), ["sandbox"], JSON.stringify(copy));
+      expectSandbox(copy.sandbox as never);
+      return copy.sandbox as Sandbox;
+    });
   }
 
   /** What a clone made. */

@@ -63,7 +63,9 @@ export class TestVolume implements AsyncDisposable {
     if (!isVolume(found)) return;
     const path = join(dirname(this.#paths.volume), "helper.sock");
     const account = this.#account;
-    const server = createServer((connection) => relay(connection, helperCommand({ volume: found, worker: { pid: pidOf(), account } }, this.#paths)));
+    const server = createServer((connection) =>
+      relay(connection, helperCommand({ volume: found, memoryDir: this.#paths.memory, worker: { pid: pidOf(), account } }, this.#paths)),
+    );
     await new Promise<void>((resolve) => server.listen(path, resolve));
     chownSync(path, account.uid, account.gid);
     chmodSync(path, 0o600);
@@ -79,7 +81,7 @@ export class TestVolume implements AsyncDisposable {
     const { found } = this;
     const account = this.#account;
     return isVolume(found) && !this.#socket
-      ? { serve: (connection, pid) => serveWorker(connection, { volume: found, worker: { pid, account } }, this.#paths) }
+      ? { serve: (connection, pid) => serveWorker(connection, { volume: found, memoryDir: this.#paths.memory, worker: { pid, account } }, this.#paths) }
       : {};
   }
 

@@ -28,9 +28,10 @@ const complaints = (machine: Machine): Promise<string> =>
     'sandgate-admin cluster; curl -sS http://127.0.0.1:8080/readyz; for part in gateway worker cluster nats; do journalctl -t sandgate-$part -o cat --no-pager -n 400 | grep -E \'"level":"(warn|error|fatal)|WRN|ERR\' | tail -n 12 | cut -c 1-400; done',
   );
 
-/** Waits, and says what the machine has complained of when that was in vain. */
-export async function untilOn(machine: Machine, what: string, ask: () => Promise<boolean>): Promise<void> {
+/** Waits, and says what the machine, and others that matter, have complained of when that was in vain. */
+export async function untilOn(machine: Machine, what: string, ask: () => Promise<boolean>, others: readonly Machine[] = []): Promise<void> {
   await until(what, ask, 180_000).catch(async (error: Error) => {
-    throw new Error(`${error.message}\n${await complaints(machine)}`);
+    const said = await Promise.all([machine, ...others].map((each) => complaints(each).catch(String)));
+    throw new Error([error.message, ...said].join("\n\n"));
   });
 }

@@ -144,7 +144,7 @@ test("nothing that clients were told turns out to be false, and everything comes
     await happen();
     const startedMs = performance.now();
     for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1} after ${what}`, () => isReady(index + 1));
-    await untilOn(two, `all copies after ${what}`, () => isWhole(two));
+    await untilOn(two, `all copies after ${what}`, () => isWhole(two), [one, three]);
     context.diagnostic(`${what}: whole again after ${Math.round(performance.now() - startedMs)} ms`);
     await sleep(5_000);
   }

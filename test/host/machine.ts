@@ -18,7 +18,9 @@ import { builtOnce, makeDebian, type Suite, servicePackages } from "./debian.ts"
 import { asWorker, cleanly, InstalledMachine, podmanDir, programDir } from "./installed.ts";
 import type { Place } from "./network.ts";
 
-const packages = [...servicePackages, "procps", "sudo"].sort();
+const common = [...servicePackages, "procps", "sudo"];
+/** Debian 12 has no CRIU. The compiler is for what stands in for a right that the test's machine may lack. */
+const packagesOf = (suite: Suite): string[] => [...common, ...(suite === "trixie" ? ["criu", "libc6-dev", "tcc"] : [])].sort();
 const volumeBytes = 4 * 1024 ** 3;
 const bootTimeoutMs = 60_000;
 
@@ -157,8 +159,8 @@ function removeGroups(dir: string): void {
 
 /** The root file system of all machines with a version of Debian. */
 const baseSystem = (suite: Suite): Promise<string> =>
-  builtOnce(`machines-${suite}`, packages, async (partial) => {
-    await makeDebian(partial, packages, suite);
+  builtOnce(`machines-${suite}`, packagesOf(suite), async (partial) => {
+    await makeDebian(partial, packagesOf(suite), suite);
     // There are no modules to load.
     await run(["systemctl", `--root=${partial}`, "mask", "systemd-modules-load.service"]).catch(() => undefined);
   });

@@ -77,7 +77,7 @@ test("another account's sandbox or snapshot answers every call exactly as one th
   for (const { access, method, path, socket } of routes) {
     // A WebSocket is asked for in another way, which the tests of live sessions do.
     if (access !== "account" || !path.includes(":id") || socket) continue;
-    const body = path.includes("/execute") ? { command: "touch /root/intruder" } : undefined;
+    const body = path.includes("/execute") ? { command: "touch /root/intruder" } : path.endsWith("/fork") ? { count: 1 } : undefined;
     const query = /upload|download|stat$/.test(path) ? "?path=/root/secret" : "";
     const ofSnapshots = path.startsWith("/v1/snapshots");
     const [real, none, kind] = ofSnapshots ? [snapshot, newId("snapshot"), "Snapshot"] : [id, newId("sandbox"), "Sandbox"];

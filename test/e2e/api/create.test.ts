@@ -28,6 +28,8 @@ test("a sandbox made with nothing but an image has the defaults of the API", asy
     disk_size: 5,
     network: { access: "outbound" },
     isolation: "standard",
+    memory_restored: false,
+    memory_reason: null,
   });
   assert.match(name, /^sandbox-[0-9a-z]{4,}$/);
   assert.ok(Date.parse(created_at) >= before - 1_000 && Date.parse(created_at) <= Date.now() + 1_000);
@@ -59,6 +61,8 @@ test("what a caller asks for is what the sandbox has", async () => {
     disk_size: 1,
     network: { access: "none" },
     isolation: "standard",
+    memory_restored: false,
+    memory_reason: null,
   });
   const { stdout } = await api.execute(id, 'printf "%s|" "$GREETING"; env | grep ^_x1=');
   assert.equal(stdout, 'hällo "world" $HOME\n|_x1=\n');

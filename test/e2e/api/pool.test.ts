@@ -5,7 +5,7 @@ import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { startStack } from "../../helpers/stack.ts";
 
-const stack = await fixture(startStack({ name: "pool", settings: { SANDGATE_POOL_SIZE: "2" } }));
+const stack = await fixture(startStack({ name: "pool", settings: { SANDGATE_POOL_SIZE: "2", SANDGATE_POOL_SIZE_MAX: "6" } }));
 const api = new Api(stack);
 
 async function waitForContainers(count: number): Promise<void> {
@@ -50,4 +50,21 @@ test("a stopped worker leaves no waiting container behind", async () => {
   await waitForContainers(2);
   await stack.worker.stop();
   await waitForContainers(0);
+});
+
+test("the pool grows with what is asked for, of the size that is asked for, within its bounds", async () => {
+  await stack.worker.start();
+  await stack.ready();
+  await waitForContainers(2);
+  const wanted = { resources: { memory: 256 } };
+  const ids = await Promise.all(Array.from({ length: 3 }, () => api.create(wanted)));
+  await Promise.all(ids.map((id) => api.delete(id)));
+  await waitForContainers(5);
+  const waiting = (await stack.containers()).map(({ sandboxId }) => sandboxId);
+  const id = await api.create(wanted);
+  assert.ok(waiting.includes(id), "one of those that were waiting");
+  assert.deepEqual((await api.execute(id, "cat /proc/sys/kernel/shmmax")).stdout.trim(), String(256 * 1024 ** 2), "with the limits of its size");
+  const more = await Promise.all(Array.from({ length: 12 }, () => api.create(wanted)));
+  await Promise.all([id, ...more].map((each) => api.delete(each)));
+  await waitForContainers(6);
 });

@@ -180,15 +180,50 @@ test("snapshot, clone, restore and snapshots", async () => {
   const quick = await cli.json<SnapshotInfo>("snapshot", "copy", "--quick");
   assert.equal(quick.consistency, "crash");
   const table = await cli.done("snapshots");
-  assert.match(table, /^ID +NAME +SOURCE +CONSISTENCY +SIZE +EXCLUSIVE +SHARED +CREATED\n/);
-  assert.match(table, new RegExp(`^${id} +before +box +application +\\d.* just now$`, "m"));
+  assert.match(table, /^ID +NAME +SOURCE +CONSISTENCY +SIZE +EXCLUSIVE +SHARED +CREATED +MEMORY\n/);
+  const { memory_reason } = await cli.json<SnapshotInfo>("snapshot", "box", "--name", "more");
+  assert.ok(memory_reason);
+  assert.match(table, new RegExp(`^${id} +before +box +application +\\d.* just now +no: ${memory_reason}$`, "m"));
+  await cli.done("snapshots", "rm", "more");
   assert.equal((await cli.json<PageOf<SnapshotInfo>>("snapshots")).data.length, 3);
   assert.equal(await cli.done("snapshots", "rm", "before"), id);
   assert.equal((await cli.done("snapshots", "-q")).split("\n").length, 2);
   assert.equal(await cli.done("rm", restored, "--snapshot", "last"), restored);
   assert.ok((await cli.json<PageOf<SnapshotInfo>>("snapshots")).data.some(({ name }) => name === "last"));
   assert.equal((await cli.json<{ deleted_count: number }>("snapshots", "rm", "--all", "-f")).deleted_count, 3);
-  assert.equal(await cli.done("snapshots"), "ID  NAME  SOURCE  CONSISTENCY  SIZE  EXCLUSIVE  SHARED  CREATED");
+  assert.equal(await cli.done("snapshots"), "ID  NAME  SOURCE  CONSISTENCY  SIZE  EXCLUSIVE  SHARED  CREATED  MEMORY");
+});
+
+test("fork prints the id of each copy, and says why without memory only to whom asks for it", async () => {
+  const source = await cli.done("create", "-n", "tree");
+  const ids = (await cli.done("fork", "tree", "--count", "2", "--name", "leaf")).split("\n");
+  assert.deepEqual(
+    (await cli.json<PageOf<SandboxInfo>>("ls")).data
+      .map(({ id, name }) => `${name} ${id}`)
+      .filter((text) => text.startsWith("leaf"))
+      .sort(),
+    [`leaf-1 ${ids[0]}`, `leaf-2 ${ids[1]}`],
+  );
+  const { data } = await cli.json<{ data: { sandbox: SandboxInfo }[] }>("fork", "tree", "--cpus", "2", "--no-wait");
+  assert.deepEqual(
+    data.map(({ sandbox }) => [sandbox.cpu, sandbox.status]),
+    [[2, "creating"]],
+  );
+  const asked = await cli.run("fork", "tree", "--restore-memory", "prefer");
+  assert.equal(asked.exitCode, 0);
+  const [, why = ""] = asked.stderr.match(/^sandgate: only the files: the snapshot does not include memory: (.+)$/) ?? assert.fail(asked.stderr);
+  const wish = await cli.run("snapshot", "tree", "--memory", "require");
+  assert.equal(wish.exitCode, 1);
+  assert.match(wish.stderr, /^sandgate: memory is required, but .+ \(req_\w+\)$/);
+  assert.ok(wish.stderr.includes(why), wish.stderr);
+  for (const words of [
+    ["snapshot", "tree", "--memory", "yes"],
+    ["clone", "tree", "--restore-memory", "yes"],
+    ["fork", "tree", "--count", "none"],
+  ])
+    assert.equal((await cli.run(...words)).exitCode, 2, words.join(" "));
+  assert.match((await cli.run("fork", "tree", "--count", "101")).stderr, /count must be between 1 and 100/);
+  await cli.done("rm", source, ...ids, ...data.map(({ sandbox }) => sandbox.id), asked.stdout);
 });
 
 test("what cannot be done for one is told and done for the others; --force does not mind what is gone", async () => {

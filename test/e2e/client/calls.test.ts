@@ -47,6 +47,18 @@ test("snapshots are taken, listed, restored, cloned from and deleted", async () 
   assert.deepEqual([snapshot.name, snapshot.info.status, snapshot.info.source_sandbox_id], ["first", "ready", source.id]);
   const restored = await snapshot.restore({ name: "again", resources: { memory: 256 } });
   assert.equal(await (await restored.download("/work/kept.txt")).text(), "kept");
+  const copies = await source.fork({ count: 2, name: "many", memory: "skip" });
+  assert.deepEqual(
+    copies.map(({ sandbox, error }) => [sandbox?.name, sandbox?.info.memory_reason, error]),
+    [
+      ["many-1", null, undefined],
+      ["many-2", null, undefined],
+    ],
+  );
+  for (const { sandbox } of copies) {
+    assert.equal(await (await sandbox?.download("/work/kept.txt"))?.text(), "kept");
+    await sandbox?.delete();
+  }
   const { sandbox, snapshot: between } = await source.clone({ name: "copy", snapshot_name: "between" });
   assert.deepEqual([sandbox.name, between.name], ["copy", "between"]);
   assert.equal((await client.snapshots.get(between.id)).name, "between");

@@ -80,6 +80,7 @@ const shots: readonly Shot[] = [
   { name: "take-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Snapshot") },
   { name: "taking-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: beginSnapshot },
   { name: "clone", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Clone") },
+  { name: "fork", path: () => `/sandboxes/${sandbox}`, who: one, settle: opened("Fork") },
   { name: "delete-with-snapshot", path: () => `/sandboxes/${sandbox}`, who: one, settle: openDelete },
   { name: "keys", path: () => "/settings/keys", who: one, settle: (page) => page.getByText("2 of 5 active").waitFor() },
   { name: "new-key", path: () => "/settings/keys", who: one, settle: makeKey },

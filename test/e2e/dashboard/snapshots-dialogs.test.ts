@@ -164,7 +164,7 @@ test("nothing is too wide for a narrow screen, in the list and in the dialogs", 
   assert.ok((await isWide(page)) <= 0);
   await page.keyboard.press("Escape");
   await page.goto(`/sandboxes/${id}`);
-  for (const name of ["Snapshot", "Clone", "Delete"]) {
+  for (const name of ["Snapshot", "Clone", "Fork", "Delete"]) {
     await press(page, name);
     const inside = await page.evaluate<boolean>("(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector('dialog'))");
     assert.ok(inside && (await isWide(page)) <= 0, name);

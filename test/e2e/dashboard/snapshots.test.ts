@@ -100,6 +100,74 @@ test("a clone has the files of its source and what else was asked for", async ()
   await page.locator(".facts").getByText("300 MB").waitFor();
 });
 
+test("a sandbox is forked from its page: the copies have numbers, its files and the resources that were chosen", async () => {
+  const { id } = await make("trunk");
+  await execute(id, "echo same > /root/file");
+  const page = await browser.open(`/sandboxes/${id}`, { member });
+  await press(page, "Fork");
+  const dialog = dialogOf(page);
+  assert.equal(await dialog.getByLabel("Copies").inputValue(), "2");
+  await dialog.getByLabel("Copies").fill("101");
+  await press(dialog, "Fork");
+  await dialog.getByText("1 to 100", { exact: true }).waitFor();
+  await dialog.getByLabel("Copies").fill("3");
+  await dialog.getByLabel("Name").fill("branch");
+  await dialog.getByLabel("Memory").fill("300");
+  await press(dialog, "Fork");
+  await closed(page);
+  await page.getByRole("status", { name: "Messages" }).getByRole("link", { name: "3 copies" }).click();
+  await heading(page, "Sandboxes");
+  for (const name of ["branch-1", "branch-2", "branch-3"]) await rowOf(page, name).getByText("running").waitFor();
+  await page.getByRole("link", { name: "branch-2" }).click();
+  await heading(page, "branch-2");
+  assert.equal(await output(page, "cat /root/file"), "same\n");
+  await page.locator(".facts").getByText("300 MB").waitFor();
+  assert.ok(!(await member.call<{ data: Snapshot[] }>("GET", "/v1/snapshots/list")).data.some(({ source_sandbox_id }) => source_sandbox_id === id));
+});
+
+test("a fork for which there is no room is refused in the dialog, and copies that were not made are told with the reason", async () => {
+  const { id } = await make("refused");
+  const page = await browser.open(`/sandboxes/${id}`, { member, tolerates: /Failed to load resource/ });
+  await press(page, "Fork");
+  const dialog = dialogOf(page);
+  await dialog.getByLabel("Copies").fill("100");
+  await press(dialog, "Fork");
+  await dialog.getByRole("alert").getByText("no room for 100 more").waitFor();
+  await page.route("**/fork", async (route) => {
+    const response = await route.fetch();
+    const { data } = (await response.json()) as { data: object[] };
+    const error = { code: "unavailable", message: "the worker is full <b>now</b>", request_id: "req_1" };
+    await route.fulfill({ response, json: { data: [...data, { error }, { error }] } });
+  });
+  await dialog.getByLabel("Copies").fill("1");
+  await dialog.getByLabel("Name").fill("lonely");
+  await press(dialog, "Fork");
+  await closed(page);
+  const messages = page.getByRole("status", { name: "Messages" });
+  await messages.getByRole("link", { name: "lonely" }).waitFor();
+  await messages.getByText("Copies that were not made: the worker is full <b>now</b>").waitFor();
+});
+
+test("the list says of each snapshot whether it has memory, and if not, why", async () => {
+  const { memory_reason } = await snapshot((await make("forgetful")).id, "without");
+  assert.ok(memory_reason);
+  const page = await browser.open("/snapshots", { member });
+  await page.route("**/v1/snapshots/list*", async (route) => {
+    const response = await route.fetch();
+    const { data, ...rest } = (await response.json()) as { data: Snapshot[] };
+    const shown = data.map((one) => (one.name === "without" ? [one, { ...one, id: `${one.id}x`, name: "with", memory: true, memory_reason: null }] : one));
+    await route.fulfill({ response, json: { ...rest, data: shown.flat() } });
+  });
+  await page.reload();
+  await rowOf(page, "without").getByText(`No: ${memory_reason}`).waitFor();
+  assert.equal(await rowOf(page, "without").getByTitle(memory_reason).count(), 1);
+  await page
+    .getByRole("row")
+    .filter({ has: page.getByTitle("with", { exact: true }) })
+    .getByText("Yes", { exact: true })
+    .waitFor();
+});
+
 test("a sandbox is deleted with a snapshot first, which names a source that is no link any more", async () => {
   const { id } = await make("doomed");
   const page = await browser.open(`/sandboxes/${id}`, { member });

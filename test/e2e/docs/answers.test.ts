@@ -78,6 +78,7 @@ test("snapshots", async () => {
   const restored = await call<{ id: string }>("POST", `/v1/snapshots/${id}/restore`, {});
   const clone = await call<{ sandbox: { id: string } }>("POST", `/v1/sandboxes/${restored.id}/clone`, {});
   await call("DELETE", `/v1/sandboxes/${clone.sandbox.id}/delete`);
+  await call("POST", `/v1/sandboxes/${restored.id}/fork`, { count: 2 });
   await call("DELETE", `/v1/sandboxes/${restored.id}/delete`, { create_snapshot: true });
   await call("DELETE", `/v1/snapshots/${id}`);
   await call("DELETE", "/v1/snapshots/delete-all");

@@ -7,8 +7,8 @@ import { loadConfig } from "../../../shared/config.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { distinctFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { findAccount } from "../../../systemd/setup/account.ts";
-import { initPath } from "../../../worker/runtime/container/first-process.ts";
-import { commandLineOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { execServerPath } from "../../../worker/runtime/container/first-process.ts";
+import { commandLineOf, innerPidOf, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
@@ -99,7 +99,9 @@ test("reads, ends or debugs what is the worker's after an escape to the host", a
 test("gets beyond its limits by debugging its first process", async () => {
   assert.deepEqual(await probeOne(api, id, 'call("ptrace", 16, 1, None, None)'), { done: null }, "it can be debugged");
   const user = await hostUserOf(id);
-  const pid = processIds().find((each) => commandLineOf(each)[0] === initPath && attempt(() => statSync(`/proc/${each}`).uid) === user);
+  const pid = processIds().find(
+    (each) => commandLineOf(each)[0] === execServerPath && innerPidOf(each) === 1 && attempt(() => statSync(`/proc/${each}`).uid) === user,
+  );
   const { folders } = groupFoldersOf(worker.uid) ?? assert.fail("this host has no groups");
   const outside = distinctFolders(folders).filter((dir) => {
     const groups = readdirSync(dir).map((name) => join(dir, name, id, "cgroup.procs"));

@@ -28,7 +28,7 @@ const untilBack = (): Promise<true> => until("the server is back", async () => (
 test("commands are started by the server", async () => {
   assert.equal(await startedBy(), byServer);
   const { stdout } = await api.execute(id, "grep -c . /proc/self/comm; tr '\\0' '\\n' < /proc/1/cmdline");
-  assert.match(stdout, /^1\n\/run\/\.sandgate-init\n/, "it is no first process");
+  assert.match(stdout, /^1\n\/run\/\.sandgate-exec\n/, "which the first process has started");
 });
 
 test("a server that was killed takes none of its commands with it, and is replaced", async () => {

@@ -26,8 +26,10 @@ async function brokenSandbox(): Promise<string> {
 test("a snapshot that says nothing has a name made from its sandbox's, and is ready when it is answered", async () => {
   const before = Date.now();
   const snapshot = await calls.take(sandbox);
-  const { id, name, created_at, size_bytes, exclusive_bytes, shared_bytes, ...rest } = snapshot;
-  assert.deepEqual(rest, { source_sandbox_id: sandbox, source_sandbox_name: "source", status: "ready", consistency: "application", memory: false });
+  const { id, name, created_at, size_bytes, exclusive_bytes, shared_bytes, memory, memory_reason, pause_ms, ...rest } = snapshot;
+  assert.deepEqual(rest, { source_sandbox_id: sandbox, source_sandbox_name: "source", status: "ready", consistency: "application" });
+  assert.ok(memory !== Boolean(memory_reason), "with memory, or with the reason why not");
+  assert.ok(pause_ms > 0, "the processes stood still");
   assert.match(name, /^source-snap-[0-9a-z]{4,}$/);
   assert.ok(Date.parse(created_at) >= before - 1_000 && Date.parse(created_at) <= Date.now() + 1_000);
   assert.deepEqual(expectOk(await calls.get(id)), snapshot, "get shows what the call answered");

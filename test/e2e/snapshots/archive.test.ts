@@ -121,7 +121,8 @@ test(`a tree ${depth} deep comes back on another worker`, async () => {
   assert.notEqual(other, dead);
   assert.equal(await describeDeepTree(api, restored.id, "/root/tree"), tree);
   const changing = / (dev|etc|proc|run|sys|tmp)$/;
-  const lines = (text: string): string[] => text.split("\n").filter((line) => !changing.test(line));
+  // The link count of /proc is that of the machine's processes, and with its digits all columns change their width.
+  const lines = (text: string): string[] => text.split("\n").flatMap((line) => (changing.test(line) ? [] : line.replaceAll(/ +/g, " ")));
   assert.deepEqual(lines((await api.execute(restored.id, look)).stdout), lines(top));
   await api.delete(restored.id);
   await untilHostHas(other, { layers: 0, roots: [] });

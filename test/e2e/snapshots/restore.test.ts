@@ -20,7 +20,7 @@ await api.execute(source, "mkdir -p /root/d && echo marked > /root/d/marker");
 const snapshot = await calls.take(source, { name: "base" });
 
 const marker = async (id: string): Promise<string> => (await api.execute(id, "cat /root/d/marker; echo $KEPT,$CHANGED,$ADDED")).stdout;
-const withoutIds = ({ id: _id, created_at: _at, ...rest }: Record<string, unknown>) => rest;
+const withoutIds = ({ id: _id, created_at: _at, memory_restored: _restored, memory_reason: _reason, ...rest }: Record<string, unknown>) => rest;
 const sandboxCount = async (of = api): Promise<unknown> => (await of.call<{ pagination: object }>("GET", "/v1/sandboxes/list")).body.pagination;
 
 /** What a copy takes over, besides names and ids. */

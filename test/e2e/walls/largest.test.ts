@@ -26,6 +26,8 @@ type Headers = Record<string, string>;
 /** A URL that fits into the head of a request together with its headers. */
 const urlCharsMax = 20_000;
 const callsAtOnce = 6;
+/** More than those calls make of one sandbox each; calls that ask for many more are refused. */
+const sandboxesMax = 20;
 /** What a path may have where it names something. */
 const oddIds = ["..", "%00", "%ff", "__proto__", "a".repeat(4_096), "sb_%F0%9F%98%80", "%2e%2e%2f", "sb_00000000000000000000000000", "%E2%80%A8"];
 const oddQueries = ["%ff=%ff", "=", "&&&", "__proto__=1", "a=1&a=2", `${"a".repeat(16_000)}=1`];
@@ -63,7 +65,8 @@ const witness = await Witness.begin(stack, (await accounts.make("neighbour")).ap
 /** A key, or a browser, that has all of its calls before it. */
 async function callerOf({ access }: CallRoute): Promise<Headers> {
   if (access === "anyone") return {};
-  if (access !== "person") return { "x-api-key": (await (access === "operator" ? operator : attacker).addKey({ tier: "enterprise" })).apiKey };
+  if (access !== "person")
+    return { "x-api-key": (await (access === "operator" ? operator : attacker).addKey({ tier: "enterprise", limits: { sandboxes: sandboxesMax } })).apiKey };
   const { cookie, csrfToken } = await signUp(stack.url);
   return { cookie: `${cookie.name}=${cookie.value}`, "x-csrf-token": csrfToken };
 }
@@ -135,6 +138,17 @@ async function ownPath(route: CallRoute, headers: Headers): Promise<{ path: stri
   return last;
 }
 
+interface Made {
+  readonly id?: string;
+  readonly sandbox?: { readonly id: string };
+  readonly data?: readonly { readonly sandbox?: { readonly id: string } }[];
+}
+
+/** The sandboxes that a call has made: one, a clone, or the copies of a fork. */
+function sandboxesIn({ id = "", sandbox, data = [] }: Made): string[] {
+  return [...(id.startsWith("sb_") ? [id] : []), ...[sandbox, ...data.map((copy) => copy.sandbox)].flatMap((one) => one?.id ?? [])];
+}
+
 async function expectRouteHolds(route: CallRoute): Promise<void> {
   const headers = await callerOf(route);
   const smallest = smallestSendingOf(route);
@@ -146,8 +160,7 @@ async function expectRouteHolds(route: CallRoute): Promise<void> {
   const sendings = sendingsOf(route, first === 201 ? 1 : undefined);
   await all(sendings, async ({ query, body }) => {
     const { status, body: made } = await expectAnswered(route, path + query, headers, body);
-    const { id = "", sandbox: clone } = made as { id?: string; sandbox?: { id: string } };
-    if (status === 201 && (id.startsWith("sb_") || clone)) await attacker.api.delete(clone?.id ?? id);
+    if (status === 201) await Promise.all(sandboxesIn(made as Made).map((id) => attacker.api.delete(id)));
   });
 }
 

@@ -1,11 +1,11 @@
 /** What a restored sandbox is given, and which worker makes it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { workersFor } from "../../../../gateway/fleet/placement.ts";
+import { type Reach, workersFor } from "../../../../gateway/fleet/placement.ts";
 import { refuseTooSmall, settingsOf } from "../../../../gateway/handlers/restore.ts";
-import type { Manifest, SnapshotEntry } from "../../../../shared/bus/entries.ts";
+import type { Manifest } from "../../../../shared/bus/entries.ts";
 import { SandgateError } from "../../../../shared/errors.ts";
-import { derivedName, newId, shortOf } from "../../../../shared/util/ids.ts";
+import { derivedName, newId, numberedName, shortOf } from "../../../../shared/util/ids.ts";
 import { GiB, presentWorker as worker } from "../../../helpers/present-worker.ts";
 
 const manifest: Manifest = {
@@ -40,11 +40,11 @@ test("storage may be smaller than the snapshot's, but not than what its layers h
 });
 const big = { memory_free_bytes: 64 * GiB };
 const full = { accepts: false };
-const chosen = (archived: SnapshotEntry["archived"], ...workers: ReturnType<typeof worker>[]): string[] =>
-  workersFor({ worker_id: "own", archived }, workers, { memoryBytes: 0, image: undefined, seed: "" }).map(({ worker: { id } }) => id);
+const chosen = (reach: Reach, ...workers: ReturnType<typeof worker>[]): string[] =>
+  workersFor({ worker_id: "own", reach }, workers, { memoryBytes: 0, image: undefined, seed: "" }).map(({ worker: { id } }) => id);
 
 test("the worker that took a snapshot restores it, however much room others have", () => {
-  for (const archived of ["local", "pending"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
+  for (const archived of ["local", "pending", "memory", "temporary"] as const) assert.deepEqual(chosen(archived, worker("other", big), worker("own")), ["own"]);
   assert.deepEqual(chosen("done", worker("other", big), worker("own")), ["own", "other"]);
 });
 
@@ -54,14 +54,17 @@ test("others restore it, the best one first, when it is archived and its own wor
 });
 
 test("when nobody can restore it the message says why", () => {
-  const refused = (message: RegExp, archived: SnapshotEntry["archived"], ...workers: ReturnType<typeof worker>[]): void =>
+  const refused = (message: RegExp, reach: Reach, ...workers: ReturnType<typeof worker>[]): void =>
     assert.throws(
-      () => chosen(archived, ...workers),
+      () => chosen(reach, ...workers),
       (error) => error instanceof SandgateError && error.code === "unavailable" && message.test(error.message),
     );
   refused(/worker that took this snapshot is gone.* not archived yet/, "pending", worker("other"));
   refused(/worker that took this snapshot has no room.* not archived yet/, "pending", worker("own", full), worker("other"));
   refused(/is gone.* not archived, by a setting/, "local");
+  refused(/has no room.* copies are made where their source is/, "temporary", worker("own", full), worker("other"));
+  refused(/is gone.* no other worker has the memory/, "memory", worker("other"));
+  refused(/has no room.* no other worker has the memory/, "memory", worker("own", full), worker("other"));
   refused(/has no room.* no other worker has room/, "done", worker("own", full), worker("other", full));
   refused(/is gone.* no other worker has room/, "done");
 });
@@ -70,10 +73,18 @@ test("a name made from another one tells both, differs each time and keeps to th
   const id = newId("sandbox");
   assert.equal(derivedName("web", "clone", id), `web-clone-${shortOf(id)}`);
   assert.notEqual(derivedName("web", "clone", newId("sandbox")), derivedName("web", "clone", newId("sandbox")));
-  for (const kind of ["clone", "snap"] as const) {
+  for (const kind of ["clone", "fork", "snap"] as const) {
     const name = derivedName("a".repeat(63), kind, id);
     assert.match(name, /^a+-[a-z]+-[0-9a-z]+$/);
     assert.equal(name.length, 63);
     assert.ok(name.endsWith(`-${kind}-${shortOf(id)}`));
   }
+});
+
+test("of several with one name each has its number, and keeps to the bound of names", () => {
+  assert.deepEqual(
+    [1, 2, 100].map((number) => numberedName("web", number)),
+    ["web-1", "web-2", "web-100"],
+  );
+  assert.equal(numberedName("a".repeat(63), 100), `${"a".repeat(59)}-100`);
 });

@@ -83,6 +83,39 @@ test("a place that is settled without a sandbox is free, one with a sandbox is t
   last?.settle();
 });
 
+const newIds = (count: number): string[] => Array.from({ length: count }, () => newId("reservation"));
+
+test("of several places that are asked for together all or none are granted, whichever gateway is asked", async () => {
+  await joined(...gateways);
+  const key = keyOf(gateways);
+  for (const gateway of gateways) {
+    const asked = Array.from({ length: 6 }, () => gateway.reservations.reserveAll(newIds(3), key, 10));
+    const granted = (await Promise.allSettled(asked)).filter(({ status }) => status === "fulfilled") as PromiseFulfilledResult<Reservation>[];
+    assert.equal(granted.length, 3);
+    await assert.rejects(gateway.reservations.reserveAll(newIds(2), key, 10), {
+      code: "sandbox_limit_reached",
+      message: "this key may have 10 sandboxes at the same time, which leaves no room for 2 more",
+    });
+    const last = await gateway.reservations.reserveAll(newIds(1), key, 10);
+    await Promise.all([...granted.map(({ value }) => value), last].map((reservation) => reservation.settle()));
+  }
+});
+
+test("of places that were reserved together those with a sandbox stay taken, and the others are free when they are settled", async () => {
+  await joined(...gateways);
+  const key = keyOf(gateways);
+  const [owner, other] = gateways;
+  const ids = newIds(4);
+  const reservation = await other.reservations.reserveAll(ids, key, 4);
+  assert.equal(reservation.id, ids[0]);
+  for (const id of ids) assert.ok(other.reservations.holds(id));
+  for (const id of ids.slice(0, 3)) await announce({ ...reservation, id }, key);
+  assert.deepEqual(await reserve(owner, key, 4, 1), []);
+  await reservation.settle();
+  for (const id of ids) assert.ok(!other.reservations.holds(id));
+  assert.equal((await reserve(owner, key, 4, 2)).length, 1);
+});
+
 test("a sandbox that its gateway's owner has not heard of yet is counted", async () => {
   await joined(...gateways);
   const key = keyOf(gateways);

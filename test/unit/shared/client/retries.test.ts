@@ -101,11 +101,12 @@ test("what makes something carries one Idempotency-Key over all tries", async ()
     ["/v1/sandboxes/create", () => client.sandboxes.create({ name: "n" }), { image: "default", name: "n" }],
     ["/v1/sandboxes/sb_1/snapshot", () => box().snapshot({ quick: true }), { quick: true }],
     ["/v1/sandboxes/sb_1/clone", () => box().clone({ name: "n" }), { name: "n" }],
+    ["/v1/sandboxes/sb_1/fork", () => box().fork({ count: 2, memory: "require" }), { count: 2, memory: "require" }],
     ["/v1/snapshots/snap_1/restore", () => client.snapshots.restore("snap_1", { name: "n" }), { name: "n" }],
   ];
   const keys = new Set<unknown>();
   for (const [path, call, body] of calls) {
-    server.plan(cut, passing, json(201, { ...sandbox, sandbox, snapshot: sandbox }));
+    server.plan(cut, passing, json(201, { ...sandbox, sandbox, snapshot: sandbox, data: [{ sandbox }] }));
     await call();
     assert.deepEqual(
       server.heard.map((heard) => [heard.method, heard.path, JSON.parse(heard.body)]),

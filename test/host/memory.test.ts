@@ -1,0 +1,274 @@
+/**
+ * Snapshots with the memory of sandboxes, on a real machine with CRIU: a program with everything that a program can have in memory is
+ * copied while it runs on, and every copy goes on from the same instant.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { appDir } from "../../shared/programs.mjs";
+import { fixture } from "../helpers/fixture.ts";
+import { until } from "../helpers/until.ts";
+import { Client } from "./client.ts";
+import { Machine, volumeDir } from "./machine.ts";
+
+const machine = await fixture(Machine.start("memory"));
+const client = new Client((...argv) => machine.run(...argv), "http://127.0.0.1:8080", machine.key);
+const service = "sandgate-worker.service";
+const faultFile = "/run/sandgate-fault";
+
+/** Counts, listens, holds 100 MB that it knows the checksum of, and is in the middle of a transaction. */
+const program = `
+import hashlib, os, socket, sqlite3, threading, time
+buffer = bytearray(os.urandom(100 * 1024 * 1024))
+checksum = hashlib.sha1(buffer).hexdigest()
+database = sqlite3.connect('/root/database', isolation_level=None, check_same_thread=False)
+database.execute('create table if not exists rows (n integer)')
+database.execute('begin immediate')
+count = 0
+def counting():
+    global count
+    while True:
+        count += 1
+        with open('/root/counts', 'a') as file: file.write(f'{count}\\n')
+        time.sleep(0.05)
+threading.Thread(target=counting, daemon=True).start()
+server = socket.socket()
+server.bind(('127.0.0.1', 7000))
+server.listen()
+asked = 0
+while True:
+    peer, _ = server.accept()
+    word = peer.recv(100).decode()
+    asked += 1
+    database.execute('insert into rows values (?)', (asked,))
+    if word == 'commit': database.execute('commit')
+    peer.sendall(f'{asked} {count} {hashlib.sha1(buffer).hexdigest() == checksum}'.encode())
+    peer.close()
+`;
+
+interface Snapshot {
+  readonly id: string;
+  readonly memory: boolean;
+  readonly memory_reason: string | null;
+  readonly pause_ms: number;
+}
+interface Sandbox {
+  readonly id: string;
+  readonly memory_restored?: boolean;
+}
+
+/** What the program says of itself: how often it was asked, how far it has counted, and whether its memory is whole. */
+async function ask(id: string, word = "state"): Promise<{ asked: number; count: number; whole: boolean }> {
+  const script = `import socket; s = socket.create_connection(('127.0.0.1', 7000)); s.sendall(b'${word}'); print(s.recv(100).decode())`;
+  const [asked, count, whole] = (await client.output(id, `python3 -c "${script}"`)).trim().split(" ");
+  if (whole === undefined) throw new Error("the program does not answer");
+  return { asked: Number(asked), count: Number(count), whole: whole === "True" };
+}
+
+/** The numbers that it has counted, as it has written them. */
+const counts = async (id: string): Promise<number[]> => (await client.output(id, "cat /root/counts")).trim().split("\n").map(Number);
+
+function assertNoJump(numbers: readonly number[]): void {
+  assert.deepEqual(
+    numbers.filter((number, index) => number !== index + 1),
+    [],
+  );
+}
+
+async function snapshot(id: string, body: object = { memory: "require" }): Promise<Snapshot> {
+  const taken = await client.call<Snapshot>(`/v1/sandboxes/${id}/snapshot`, body);
+  assert.equal(taken.error, undefined, JSON.stringify(taken.error));
+  return taken;
+}
+
+async function restore(snapshotId: string, body: object = { memory: "require" }): Promise<string> {
+  const made = await client.call<Sandbox>(`/v1/snapshots/${snapshotId}/restore`, body);
+  assert.equal(made.error, undefined, JSON.stringify(made.error));
+  return made.id;
+}
+
+const remove = (...ids: readonly string[]): Promise<unknown> =>
+  Promise.all(
+    ids.map((id) => machine.shell(`curl -sS -X DELETE -H "x-api-key: $(cat /var/lib/sandgate/api-key)" http://127.0.0.1:8080/v1/sandboxes/${id}/delete`)),
+  );
+
+/** Starts a program in the background, which has nothing of the command that starts it. */
+const inBackground = (command: string): string => `setsid ${command} > /dev/null 2>&1 < /dev/null &`;
+
+/** Waits until the worker answers again, and a program that counts goes on. */
+async function goesOn(id: string): Promise<void> {
+  const before = await until("the sandbox answers", () => counts(id), 90_000);
+  await until("the program counts on", async () => (await counts(id)).length > before.length + 3, 30_000);
+}
+
+let source = "";
+
+test("set-up", async (context) => {
+  await machine.shell("mkdir -p /var/lib/systemd/linger && touch /var/lib/systemd/linger/sandgate");
+  // What a usual machine needs none of.
+  const shim = await machine.give(join(appDir, "test/host/criu-shim.c"));
+  await machine.shell(`
+    tcc -shared -o /usr/lib/criu-shim.so ${shim}
+    mv /usr/sbin/criu /usr/sbin/criu.real
+    printf '#!/bin/sh\\nLD_PRELOAD=/usr/lib/criu-shim.so exec /usr/sbin/criu.real "$@"\\n' > /usr/sbin/criu
+    chmod 755 /usr/sbin/criu`);
+  context.diagnostic("CRIU runs with a shim in place of CAP_SYS_RESOURCE, which the test's machine may lack");
+  await machine.install([], [`SANDGATE_VOLUME=${volumeDir}`, `SANDGATE_TEST_FAULT=${faultFile}`, "SANDGATE_POOL_SIZE=0"]);
+  source = await client.create();
+  await client.output(source, `cat > /root/program.py <<'END'${program}END\n${inBackground("python3 /root/program.py")}`);
+  await until("the program answers", () => ask(source), 60_000);
+});
+
+test("each of three clones goes on from the instant of the snapshot, and the source never notices", async () => {
+  const before = await ask(source);
+  assert.equal(before.whole, true);
+  const { id, memory, pause_ms } = await snapshot(source);
+  assert.equal(memory, true);
+  assert.ok(pause_ms > 0);
+  const copies = [await restore(id), await restore(id), await restore(id)];
+  for (const copy of copies) {
+    const [first, second] = [await ask(copy), await ask(copy)];
+    assert.deepEqual([first.asked, second.asked], [before.asked + 1, before.asked + 2]);
+    assert.ok(first.whole && second.whole && second.count > first.count);
+    assertNoJump(await counts(copy));
+  }
+  await ask(source);
+  assert.equal((await ask(source)).asked, before.asked + 2);
+  assertNoJump(await counts(source));
+  // The transaction is each one's own.
+  const [one = "", other = ""] = copies;
+  await ask(one, "commit");
+  const rows = (sandbox: string): Promise<string> =>
+    client.output(sandbox, "python3 -c \"import sqlite3; print(sqlite3.connect('/root/database').execute('select count(*) from rows').fetchone()[0])\"");
+  assert.equal((await rows(one)).trim(), String(before.asked + 3));
+  assert.equal((await rows(other)).trim(), "0");
+  await remove(...copies);
+});
+
+test("a copy has a name, a generation, a network, limits and a control group of its own", async () => {
+  const { id } = await snapshot(source);
+  const [one, other] = [await restore(id), await restore(id)];
+  for (const file of ["/etc/hostname", "/proc/sys/kernel/hostname", "/run/.sandgate/generation"]) {
+    const seen = await Promise.all([source, one, other].map((each) => client.output(each, `cat ${file}`)));
+    assert.equal(new Set(seen).size, 3, `${file}: ${seen.join()}`);
+  }
+  assert.match(await client.output(one, "cat /proc/net/dev"), /tap0/);
+  const ranges = await Promise.all([source, one, other].map((each) => client.output(each, "cat /proc/1/uid_map")));
+  assert.equal(new Set(ranges).size, 3);
+  const groups = await machine.shell(`pgrep -f '^python3 /root/program.py' | while read -r pid; do sed -n 's/^0:://p' /proc/$pid/cgroup; done`);
+  assert.equal(new Set(groups.trim().split("\n")).size, 3);
+  const [file = ""] = groups.trim().split("\n");
+  assert.match(file, /libpod-/);
+  await remove(one, other);
+});
+
+test("commands, files, sessions, status and further snapshots work in a copy", async () => {
+  const copy = await restore((await snapshot(source)).id);
+  assert.equal((await client.call<{ exit_code: number }>(`/v1/sandboxes/${copy}/execute`, { command: "sleep 60", timeout: 1 })).exit_code, 124);
+  assert.equal(await client.output(copy, "ps ax | grep -c '[s]leep 60' || true"), "0\n");
+  assert.equal(await client.output(copy, "script -qc 'tty; echo in a terminal' /dev/null").then((text) => /dev\/pts\/\d+.*in a terminal/s.test(text)), true);
+  const key = (await machine.key()).trim();
+  const typed = await machine.shell(
+    `printf 'tty; exit\\n' | SANDGATE_API_KEY=${key} TERM=dumb script -qec "/usr/local/bin/sandgate exec -it ${copy}" /dev/null || true`,
+  );
+  assert.match(typed, /\/dev\/pts\/\d+/);
+  const { current } = await client.call<{ current: { processes: number; memory_mb: number } }>(`/v1/sandboxes/${copy}/status`);
+  assert.ok(current.processes >= 2);
+  const large = await client.call<object>(`/v1/sandboxes/${copy}/execute`, { command: `true # ${"x".repeat(70_000)}` });
+  assert.equal(large.error?.code, "payload_too_large");
+  await remove(copy);
+});
+
+test("ten clones of clones", async () => {
+  let [from, { asked }] = [source, await ask(source)];
+  for (let generation = 1; generation <= 10; generation++) {
+    const copy = await restore((await snapshot(from)).id);
+    if (from !== source) await remove(from);
+    const state = await ask(copy);
+    assert.deepEqual([state.asked, state.whole], [++asked, true], `generation ${generation}`);
+    from = copy;
+  }
+  assertNoJump(await counts(from));
+  await remove(from);
+  assertNoJump(await counts(source));
+});
+
+test("what cannot be kept is said, and files are taken instead", async () => {
+  const idle = await client.create();
+  const taken = await snapshot(idle, {});
+  assert.deepEqual([taken.memory, taken.memory_reason], [false, "nothing runs in the sandbox"]);
+  const refused = await client.call<object>(`/v1/sandboxes/${idle}/snapshot`, { memory: "require" });
+  assert.deepEqual([refused.error?.code, /nothing runs in the sandbox/.test(refused.error?.message ?? "")], ["unprocessable", true]);
+  assert.equal((await snapshot(source, { quick: true })).memory, false);
+  assert.equal((await snapshot(source, { memory: "skip" })).memory, false);
+  await remove(idle);
+});
+
+test("a command that runs during the snapshot goes on in the source, and its output leads nowhere in the copy", async () => {
+  const running = client.output(source, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done");
+  await until("it runs", async () => (await client.output(source, "ps ax")).includes("sleep 0.5"));
+  const copy = await restore((await snapshot(source)).id);
+  assert.equal(await running, "1\n2\n3\n4\n5\n6\n");
+  assert.equal((await ask(copy)).whole, true);
+  await remove(copy);
+});
+
+test("a copy survives restarts of the worker, and is started again from its files when its processes are gone", async () => {
+  const copy = await restore((await snapshot(source)).id);
+  for (const damage of [`systemctl restart ${service}`, `kill -9 "$(systemctl show --property=MainPID --value ${service})"`]) {
+    await machine.shell(damage);
+    await goesOn(copy);
+    assertNoJump(await counts(copy));
+  }
+  await client.output(copy, "echo kept > /root/kept; sync");
+  await machine.shell(
+    `for pid in $(pgrep -f '^/run/.sandgate-'); do grep -q '^NSpid:.*[[:space:]]1$' /proc/$pid/status && [ "$(nsenter -t $pid -u hostname)" = sandbox-${copy.slice(-8)} ] && kill -9 $pid; done; true`,
+  );
+  assert.equal(await until("it is started again", () => client.output(copy, "cat /root/kept"), 60_000), "kept\n");
+  assert.match(await client.output(copy, "cat /proc/net/dev"), /tap0/);
+  await assert.rejects(ask(copy));
+  await remove(copy);
+});
+
+for (const [what, point, damage] of [
+  ["the worker, while everything stands still", "snapshot.dumped", `systemctl kill --signal=KILL ${service}`],
+  ["the helper, while everything stands still", "snapshot.dumped", "systemctl kill --signal=KILL 'sandgate-helper@*'"],
+  ["the worker, when all is taken", "snapshot.copied", `systemctl kill --signal=KILL ${service}`],
+] as const) {
+  test(`kill -9 of ${what}: the source runs on`, async () => {
+    const before = (await counts(source)).length;
+    // Stopped there, so that there is time to kill.
+    await machine.shell(`printf %s '${point} SIGSTOP' > ${faultFile}`);
+    const call = client.call<object>(`/v1/sandboxes/${source}/snapshot`, { memory: "require" }).catch(() => undefined);
+    const pid = (await machine.shell(`systemctl show --property=MainPID --value ${service}`)).trim();
+    await until("the worker stands there", async () => /^State:\s+T/m.test(await machine.run("cat", `/proc/${pid}/status`)), 30_000);
+    await machine.shell(`rm ${faultFile}; ${damage}; kill -CONT ${pid} 2> /dev/null || true`);
+    await call;
+    await goesOn(source);
+    const seen = await counts(source);
+    assertNoJump(seen);
+    assert.ok(seen.length > before);
+    assert.equal((await ask(source)).whole, true);
+  });
+}
+
+test("kill -9 of the worker while a copy is being made leaves nothing of it", async () => {
+  const { id } = await snapshot(source);
+  for (const point of ["restore.held", "restore.copied"]) {
+    await machine.shell(`printf %s ${point} > ${faultFile}`);
+    await client.call<object>(`/v1/snapshots/${id}/restore`, { memory: "require" }).catch(() => undefined);
+    await machine.shell(`rm -f ${faultFile}`);
+    await goesOn(source);
+    await until("only the source's program runs", async () => (await machine.shell("pgrep -fc '^python3 /root/program.py' || true")).trim() === "1", 60_000);
+  }
+  assert.equal((await ask(await restore(id))).whole, true);
+});
+
+test("images of memory go with their snapshots", async () => {
+  const count = async (): Promise<number> => Number(await machine.shell("ls /var/lib/sandgate/memory | wc -l"));
+  const list = await client.call<{ data: readonly Snapshot[] }>("/v1/snapshots/list?page_size=100");
+  assert.equal(await count(), list.data.filter(({ memory }) => memory).length);
+  for (const each of list.data)
+    await machine.shell(`curl -sS -X DELETE -H "x-api-key: $(cat /var/lib/sandgate/api-key)" http://127.0.0.1:8080/v1/snapshots/${each.id}`);
+  await until("they are gone", async () => (await count()) === 0, 30_000);
+});
