@@ -4,7 +4,7 @@ import { UsageError } from "../shared/cli/failures.ts";
 import { spanMs } from "../shared/cli/values.ts";
 import { appDir } from "../shared/programs.mjs";
 import { readArguments } from "./arguments.ts";
-import { allSecondsOf, largeScenario, type ScenarioName, scenarioNames } from "./scenarios/index.ts";
+import { allSecondsOf, longScenarios, type ScenarioName, scenarioNames } from "./scenarios/index.ts";
 
 export interface Options {
   readonly scenarios: readonly ScenarioName[];
@@ -15,14 +15,15 @@ export interface Options {
   readonly isForReadme: boolean;
 }
 
-const usual = scenarioNames.filter((name) => name !== largeScenario);
+const usual = scenarioNames.filter((name) => !longScenarios.includes(name));
 
 export const usage = `npm run bench -- [SCENARIO...] [--time SPAN] [--json FILE] [--readme]
 
 Measures Sandgate beside what it is built on, in turns, until it is known how many times as fast it is or the time is over, and
 states whether the targets are met.
 
-  SCENARIO     ${scenarioNames.join(", ")}; all but ${largeScenario}, which takes minutes, when none is named
+  SCENARIO     ${scenarioNames.join(", ")}; all but ${longScenarios.join(" and ")},
+               which take minutes, when none is named
   --time SPAN  for all measurements (default: ${Math.round(allSecondsOf(usual) / 60)}m for all, or what each named one has of that)
   --json FILE  where the results go as JSON (default bench/results/latest.json)
   --readme     write them into the section Performance of README.md as well

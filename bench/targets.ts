@@ -5,6 +5,7 @@ import { executeTask } from "./scenarios/execute.ts";
 import { besideExecuteTask } from "./scenarios/fairness.ts";
 import { hostileTask, quietContender } from "./scenarios/hostile.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
+import { memorySizes, memoryTasks } from "./scenarios/memory.ts";
 import { bareEcho, echoTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, largeSize, pauseTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
 
@@ -44,6 +45,11 @@ const fair: Judge = ({ p99 }) => ({ measured: `${p99.toFixed(0)} ms`, met: p99 <
 const pauseMsMax = 20;
 const snapshotMsMax = 100;
 
+/** The same for a process of 100 MB with its memory, and for a clone of it. */
+const memoryPauseMsMax = 400;
+const memoryCloneMsMax = 700;
+const { pause: memoryPause, clone: memoryClone } = memoryTasks(memorySizes[1].name);
+
 const below =
   (msMax: number, digits: number): Judge =>
   ({ p50 }) => ({ measured: `${p50.toFixed(digits)} ms`, met: p50 < msMax });
@@ -75,6 +81,8 @@ const targets: readonly Target[] = [
       [snapshotTask(name), own, `${snapshotTask(name)}: answers in less than ${snapshotMsMax} ms (p50)`, below(snapshotMsMax, 0)],
     ];
   }),
+  [memoryPause, own, `${memoryPause}: less than ${memoryPauseMsMax} ms (p50)`, below(memoryPauseMsMax, 0)],
+  [memoryClone, own, `${memoryClone}: answers in less than ${memoryCloneMsMax} ms (p50)`, below(memoryCloneMsMax, 0)],
   ...sessionCounts.map((size): Target => {
     const text = `${echoTask(size)}: comes back at most ${keystrokeMsMax} ms later than from a ${bareEcho} (p50)`;
     return [echoTask(size), bareEcho, text, keystroke];

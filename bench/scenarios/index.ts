@@ -5,18 +5,23 @@ import { execute } from "./execute.ts";
 import { fairness } from "./fairness.ts";
 import { hostile } from "./hostile.ts";
 import { list } from "./list.ts";
+import { memory } from "./memory.ts";
 import { session } from "./session.ts";
 import type { Scenario } from "./setting.ts";
 import { largeSnapshot, snapshot } from "./snapshot.ts";
 import { stream } from "./stream.ts";
 
+/** Those that are only measured when they are named, because what they prepare takes minutes. */
 export const largeScenario = "snapshot-10GB";
+export const memoryScenario = "memory";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
-export const scenarios = { execute, create, list, concurrency, stream, snapshot, session, fairness, hostile, [largeScenario]: largeSnapshot } satisfies Record<
-  string,
-  Scenario
->;
+export const scenarios = {
+  ...{ execute, create, list, concurrency, stream, snapshot, session, fairness, hostile },
+  [largeScenario]: largeSnapshot,
+  [memoryScenario]: memory,
+} satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
 export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
@@ -25,6 +30,7 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 const seconds: Readonly<Record<ScenarioName, number>> = {
   ...{ execute: 20, create: 30, list: 45, concurrency: 40, stream: 40, snapshot: 60, session: 40, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
+  [memoryScenario]: 120,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

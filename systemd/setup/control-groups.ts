@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { accountEntrance, accountGroup, distinctFolders, type GroupFolders, groupFoldersOf, othersGroup } from "../../shared/util/control-groups.ts";
+import { attempt } from "../../shared/util/attempt.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
@@ -94,6 +95,7 @@ const isIn = (folder: string): boolean => readFileSync(join(folder, "cgroup.proc
 
 function foldersNamed(name: string, dir: string, depth = 0): string[] {
   if (depth > depthMax) return [];
-  const folders = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  // A group of others may go at any time.
+  const folders = attempt(() => readdirSync(dir, { withFileTypes: true }))?.filter((entry) => entry.isDirectory()) ?? [];
   return folders.flatMap((entry) => (entry.name === name ? [join(dir, name)] : foldersNamed(name, join(dir, entry.name), depth + 1)));
 }

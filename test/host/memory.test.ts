@@ -3,12 +3,11 @@
  * copied while it runs on, and every copy goes on from the same instant.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { appDir } from "../../shared/programs.mjs";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
+import { bridgeCriu } from "./criu.ts";
 import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("memory"));
@@ -104,15 +103,7 @@ async function goesOn(id: string): Promise<void> {
 let source = "";
 
 test("set-up", async (context) => {
-  await machine.shell("mkdir -p /var/lib/systemd/linger && touch /var/lib/systemd/linger/sandgate");
-  // What a usual machine needs none of.
-  const shim = await machine.give(join(appDir, "test/host/criu-shim.c"));
-  await machine.shell(`
-    tcc -shared -o /usr/lib/criu-shim.so ${shim}
-    mv /usr/sbin/criu /usr/sbin/criu.real
-    printf '#!/bin/sh\\nLD_PRELOAD=/usr/lib/criu-shim.so exec /usr/sbin/criu.real "$@"\\n' > /usr/sbin/criu
-    chmod 755 /usr/sbin/criu`);
-  context.diagnostic("CRIU runs with a shim in place of CAP_SYS_RESOURCE, which the test's machine may lack");
+  context.diagnostic(await bridgeCriu(machine));
   await machine.install([], [`SANDGATE_VOLUME=${volumeDir}`, `SANDGATE_TEST_FAULT=${faultFile}`, "SANDGATE_POOL_SIZE=0"]);
   source = await client.create();
   await client.output(source, `cat > /root/program.py <<'END'${program}END\n${inBackground("python3 /root/program.py")}`);
