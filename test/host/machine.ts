@@ -19,8 +19,8 @@ import { asWorker, cleanly, InstalledMachine, podmanDir, programDir } from "./in
 import type { Place } from "./network.ts";
 
 const common = [...servicePackages, "procps", "sudo"];
-/** Debian 12 has no CRIU. The compiler is for what stands in for a right that the test's machine may lack. */
-const packagesOf = (suite: Suite): string[] => [...common, ...(suite === "trixie" ? ["criu", "libc6-dev", "tcc"] : [])].sort();
+/** Debian 12 has no CRIU. Its library is for Podman's own checkpoints, the compiler for what stands in for a right that the test's machine may lack. */
+const packagesOf = (suite: Suite): string[] => [...common, ...(suite === "trixie" ? ["criu", "libc6-dev", "libcriu2", "tcc"] : [])].sort();
 const volumeBytes = 4 * 1024 ** 3;
 const bootTimeoutMs = 60_000;
 
