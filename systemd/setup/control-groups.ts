@@ -4,8 +4,8 @@
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { accountEntrance, accountGroup, distinctFolders, type GroupFolders, groupFoldersOf, othersGroup } from "../../shared/util/control-groups.ts";
 import { attempt } from "../../shared/util/attempt.ts";
+import { accountEntrance, accountGroup, distinctFolders, type GroupFolders, groupFoldersOf, othersGroup } from "../../shared/util/control-groups.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";

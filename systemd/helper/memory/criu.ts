@@ -18,8 +18,11 @@ export type Stage = "post-dump" | "post-restore";
  * fails, and CRIU with it: then a source runs on as if nothing had been, and a copy ends before it has run. CRIU leaves it no
  * descriptors, and without waiting FIFOs are opened so that it hears of the end of a helper at any time.
  */
-const script = (stage: Stage, dir: string): string => `#!/usr/bin/perl
-exit 0 unless $ENV{CRTOOLS_SCRIPT_ACTION} eq "${stage}";
+const script = (stage: Stage, dir: string): string => `#!/bin/sh
+# Started for every stage, so Perl is loaded for none but this one.
+[ "$CRTOOLS_SCRIPT_ACTION" = "${stage}" ] || exit 0
+exec perl -x "$0"
+#!perl
 use Fcntl;
 sysopen(my $reached, "${dir}/reached", O_WRONLY | O_NONBLOCK) or exit 1;
 sysopen(my $on, "${dir}/on", O_RDONLY | O_NONBLOCK) or exit 1;

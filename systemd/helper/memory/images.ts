@@ -2,7 +2,7 @@
  * Images of the processes of sandboxes: dumped while their sandbox runs on, restored into sandboxes that have been made for them.
  * They are in a folder that only root can open, since they contain what CRIU believes when it restores as root.
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { arch, release } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { Criu } from "./criu.ts";
 import { groupFolderOf } from "./groups.ts";
 import { foreignMounts, namedMounts } from "./mounts.ts";
 import { isStill, type SandboxProcess, sandboxProcess } from "./owner.ts";
-import { settle } from "./settle.ts";
+import { ownOf, settle } from "./settle.ts";
 import { onStage, stagedMounts } from "./stage.ts";
 import { giveUsers } from "./users.ts";
 
@@ -114,9 +114,10 @@ export class MemoryImages {
     if (made !== here) throw new Refusal("refused", `the image was made by ${made}, and this is ${here}`);
     await this.#sweep();
     const work = join(this.#dir, `restore-${process.pid}-${this.#serial++}`);
-    await run(["cp", "--archive", "--link", dir, work], { env: { PATH: searchPath }, cwd: "/" });
+    await mkdir(work);
+    await chmod(work, passable);
     try {
-      for (const name of ["criu.log", "reached", "on"]) await rm(join(work, name), { force: true });
+      for (const name of readdirSync(dir)) if (name.endsWith(".img")) linkSync(join(dir, name), join(work, name));
       return await this.#restore(work, users, mounts);
     } finally {
       await rm(work, { recursive: true, force: true });
@@ -128,10 +129,13 @@ export class MemoryImages {
     await mkdir(stage.dir, { recursive: true });
     await chmod(stage.dir, passable);
     await giveUsers(dir, container);
+    // While CRIU works.
+    const own = ownOf(container.pid);
+    own.catch(() => {});
     const criu = await Criu.start(dir, "post-restore", ["restore", "--restore-detached", ...stagedMounts(stage)], onStage(stage));
     try {
       const copy = await criu.reached();
-      await settle({ copy, container: container.pid });
+      await settle({ copy, container: container.pid }, await own);
       await criu.goOn();
       return copy;
     } catch (error) {

@@ -36,31 +36,49 @@ export interface Route {
   readonly gateway?: string;
 }
 
-/** @throws {CommandError | Refusal} the copy must not run then */
-export async function settle({ copy, container }: Pair): Promise<void> {
-  const hostname = await inside(container, "uts", "hostname");
-  await inside(copy, "uts", "hostname", "--", hostname.trim());
-  const bounds = (await inside(container, "user", "cat", ...boundedByUser)).split("\n");
+/** What is a container's own, and becomes its copy's. */
+export interface Own {
+  readonly hostname: string;
+  /** As `boundedByUser` has them. */
+  readonly bounds: readonly string[];
+  readonly devices: readonly Device[];
+  readonly routes: readonly Route[];
+  /** For nft(8). */
+  readonly rules: string;
+}
+
+// Each is one start of a program, with the namespaces to enter, in place of one for every command in it.
+const readOwn = "hostname; ip -json address; ip -json -4 route; nft --stateless list ruleset";
+const writeBounds = 'while [ $# -gt 0 ]; do echo "$2" > "$1"; shift 2; done';
+const begin = 'hostname -- "$1"; ip link set lo up; if [ -n "$2" ]; then printf "%s\\n" "$2" | nft -f -; fi';
+const joinNetwork = 'printf "%s\\n" "$1" | ip -batch -';
+
+/** Reads what is a container's own, which does not change before it is copied. @throws {CommandError | Refusal} */
+export async function ownOf(container: number): Promise<Own> {
+  const [said, bounds] = await Promise.all([inside(container, ["uts", "net"], "sh", "-euc", readOwn), inside(container, ["user"], "cat", ...boundedByUser)]);
+  const [hostname = "", addresses = "", routes = "", ...rules] = said.split("\n");
+  const devices = waysOut(JSON.parse(addresses) as Device[]);
+  const own = { hostname, bounds: bounds.split("\n"), devices, routes: JSON.parse(routes) as Route[], rules: rules.join("\n") };
+  if (devices.length > 0 && !/^\s*chain output/m.test(own.rules)) throw new Refusal("refused", "the container has no rules for what its network may reach");
+  return own;
+}
+
+/** @throws {CommandError} the copy must not run then */
+export async function settle({ copy, container }: Pair, { hostname, bounds, devices, routes, rules }: Own): Promise<void> {
   const pairs = boundedByUser.flatMap((file, index) => [file, bounds[index] ?? ""]);
-  await inside(copy, "user", "sh", "-euc", 'while [ $# -gt 0 ]; do echo "$2" > "$1"; shift 2; done', "sh", ...pairs);
-  await inside(copy, "net", "ip", "link", "set", "lo", "up");
-  await moveNetwork({ copy, container });
-}
-
-const inside = (pid: number, namespace: "uts" | "user" | "net", ...command: string[]): Promise<string> =>
-  run(["nsenter", "--target", String(pid), `--${namespace}`, "--", ...command], options);
-
-async function moveNetwork({ copy, container }: Pair): Promise<void> {
-  const devices = waysOut(JSON.parse(await inside(container, "net", "ip", "-json", "address")) as Device[]);
+  await Promise.all([
+    inside(copy, ["user"], "sh", "-euc", writeBounds, "sh", ...pairs),
+    // What its network may reach comes before the network.
+    inside(copy, ["uts", "net"], "sh", "-euc", begin, "sh", hostname, devices.length > 0 ? rules : ""),
+  ]);
   if (devices.length === 0) return;
-  // What they may reach comes first.
-  const rules = await inside(container, "net", "nft", "--stateless", "list", "ruleset");
-  if (!/^\s*chain output/m.test(rules)) throw new Refusal("refused", "the container has no rules for what its network may reach");
-  await inside(copy, "net", "sh", "-euc", 'printf "%s\\n" "$1" | nft -f -', "sh", rules);
-  const routes = JSON.parse(await inside(container, "net", "ip", "-json", "-4", "route")) as Route[];
-  for (const { ifname } of devices) await inside(container, "net", "ip", "link", "set", ifname, "netns", String(copy));
-  for (const command of devices.flatMap((device) => commandsFor(device, routes))) await inside(copy, "net", "ip", ...command);
+  const moves = devices.map(({ ifname }) => `link set ${ifname} netns ${copy}`);
+  await inside(container, ["net"], "sh", "-euc", joinNetwork, "sh", moves.join("\n"));
+  await inside(copy, ["net"], "sh", "-euc", joinNetwork, "sh", devices.flatMap((device) => commandsFor(device, routes)).join("\n"));
 }
+
+const inside = (pid: number, namespaces: readonly ("uts" | "user" | "net")[], ...command: string[]): Promise<string> =>
+  run(["nsenter", "--target", String(pid), ...namespaces.map((name) => `--${name}`), "--", ...command], options);
 
 /** Devices that lead out of a namespace. @throws {Refusal} for one that no sandbox has */
 export function waysOut(devices: readonly Device[]): Device[] {
@@ -70,13 +88,13 @@ export function waysOut(devices: readonly Device[]): Device[] {
   return found;
 }
 
-/** Arguments of ip(8) that give a device what it had before it was moved. */
-export function commandsFor({ ifname, mtu, addr_info }: Device, routes: readonly Route[]): string[][] {
+/** Lines of ip(8) that give a device what it had before it was moved. */
+export function commandsFor({ ifname, mtu, addr_info }: Device, routes: readonly Route[]): string[] {
   const addresses = addr_info.filter(({ family, local }) => family === "inet" && isIPv4(local));
   const ways = routes.filter(({ dev, dst, gateway }) => dev === ifname && dst === "default" && gateway !== undefined && isIPv4(gateway));
   return [
-    ...addresses.map(({ local, prefixlen }) => ["address", "add", `${local}/${Number(prefixlen)}`, "dev", ifname]),
-    ["link", "set", ifname, "mtu", String(Number(mtu)), "up"],
-    ...ways.map(({ gateway = "" }) => ["route", "add", "default", "via", gateway, "dev", ifname]),
+    ...addresses.map(({ local, prefixlen }) => `address add ${local}/${Number(prefixlen)} dev ${ifname}`),
+    `link set ${ifname} mtu ${Number(mtu)} up`,
+    ...ways.map(({ gateway = "" }) => `route add default via ${gateway} dev ${ifname}`),
   ];
 }

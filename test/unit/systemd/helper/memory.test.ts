@@ -102,9 +102,9 @@ test("a network device is moved with its address, its size and its way out", () 
     { dst: "default", gateway: "10.9.9.9", dev: "other" },
   ];
   assert.deepEqual(commandsFor(device, routes), [
-    ["address", "add", "10.0.2.100/24", "dev", "tap0"],
-    ["link", "set", "tap0", "mtu", "65520", "up"],
-    ["route", "add", "default", "via", "10.0.2.2", "dev", "tap0"],
+    "address add 10.0.2.100/24 dev tap0",
+    "link set tap0 mtu 65520 up",
+    "route add default via 10.0.2.2 dev tap0",
   ]);
 });
 
