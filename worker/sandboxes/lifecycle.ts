@@ -20,7 +20,9 @@ import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
+import type { Attachment } from "../runtime/network/attachment.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
+import type { Resolvers } from "../runtime/network/resolvers.ts";
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
@@ -28,6 +30,7 @@ import { inSlot } from "../slots.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
 import { type MemorySource, type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
+import type { Networks } from "./networks.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { MountedRoot, Provided, Roots } from "./roots.ts";
 
@@ -49,6 +52,12 @@ export interface Launched {
   readonly root: RootSource;
 }
 
+/** A container that runs, and its network if that was attached meanwhile. */
+interface Started {
+  readonly containerId: string;
+  readonly attachment?: Attachment | undefined;
+}
+
 /** A container from before. */
 type FoundContainer = Pick<ListedContainer, "containerId" | "range">;
 
@@ -68,6 +77,8 @@ export class SandboxLifecycle {
   readonly #reserve: Reserve;
   readonly #processesMax: number;
   readonly #meetings: MeetingPlaces;
+  readonly #resolvers: Resolvers;
+  readonly #networks: Networks;
   readonly #copies: Copies;
   readonly #memory: MemoryImages;
 
@@ -83,6 +94,8 @@ export class SandboxLifecycle {
     urgent: Urgent;
     reserve: Reserve;
     meetings: MeetingPlaces;
+    resolvers: Resolvers;
+    networks: Networks;
     copies: Copies;
     memory: MemoryImages;
     collectLayers: () => Promise<void>;
@@ -98,6 +111,8 @@ export class SandboxLifecycle {
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
     this.#meetings = parts.meetings;
+    this.#resolvers = parts.resolvers;
+    this.#networks = parts.networks;
     this.#copies = parts.copies;
     this.#memory = parts.memory;
     this.#slots = new Semaphore(parts.config.createsAtOnce);
@@ -168,10 +183,10 @@ export class SandboxLifecycle {
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
     const root = await step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
     faultPoint("create.mounted");
-    const containerId = spec.memoryImage === undefined ? await this.#run(spec, root) : await this.#restore(spec.memoryImage, spec, root);
+    const started = spec.memoryImage === undefined ? await this.#run(spec, root) : await this.#restore(spec.memoryImage, spec, root);
     faultPoint("create.started");
     const ready = async (): Promise<Container> => {
-      const container = await this.#ready(containerId, spec, "new", root.source.base);
+      const container = await this.#ready(started, spec, "new", root.source.base);
       // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
       inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
       return container;
@@ -181,13 +196,24 @@ export class SandboxLifecycle {
     return { container, root: root.source };
   }
 
-  #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return step("container.start", () => this.#podman.run(spec, { dir, range, base }));
+  #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<Started> {
+    return step("container.start", async () => {
+      const over = new AbortController();
+      let attachment: Promise<Attachment> | undefined;
+      try {
+        const containerId = await this.#podman.run(spec, { dir, range, base }, (id) => {
+          attachment = this.#networks.expect(id, spec, over.signal);
+        });
+        return { containerId, attachment: await attachment };
+      } finally {
+        over.abort();
+      }
+    });
   }
 
   /** The same with the processes of an image of memory. */
-  #restore(image: number, spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return step("container.restore", () => this.#memory.start(image, spec, { dir, range, base }));
+  #restore(image: number, spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<Started> {
+    return step("container.restore", async () => ({ containerId: await this.#memory.start(image, spec, { dir, range, base }) }));
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -195,8 +221,9 @@ export class SandboxLifecycle {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
     if (found.range !== undefined) this.#ids.ranges?.claims.retake(id, found.range);
-    const containerId = isRunning ? found.containerId : await this.#startAgain(spec, found, root);
-    sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
+    const started = isRunning ? found : await this.#startAgain(spec, found, root);
+    const { containerId } = started;
+    sandbox.container = await this.#ready(started, spec, isRunning ? "used" : "new", root?.base);
     const { container } = sandbox;
     inBackground(this.#log, "the exec server of a sandbox could not be taken over", () => this.#oci.resume(container));
     await this.#roots.limit(id, bytesOf(spec));
@@ -208,7 +235,7 @@ export class SandboxLifecycle {
     spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
     { containerId, range }: FoundContainer,
     source: RootSource | undefined,
-  ): Promise<string> {
+  ): Promise<Started> {
     const wasCopy = this.#copies.end(containerId);
     const root = source && (await this.#roots.mount(spec, source, bytesOf(spec)));
     if (root && (root.range !== range || wasCopy)) {
@@ -218,7 +245,7 @@ export class SandboxLifecycle {
       });
     }
     await this.#slots.run(() => this.#podman.start(containerId, spec));
-    return containerId;
+    return { containerId };
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
@@ -246,6 +273,7 @@ export class SandboxLifecycle {
   async #remove(sandboxId: string): Promise<void> {
     await step("container.remove", () => this.#podman.remove(containerName(sandboxId)));
     this.#meetings.remove(sandboxId);
+    this.#resolvers.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();
     await step("files.remove", () => this.#roots.remove(sandboxId));
@@ -288,9 +316,10 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready(containerId: string, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready({ containerId, attachment }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const { sandboxId, network, isolation, cpus, memoryMiB } = spec;
-    const inspected = await this.#oci.inspect(containerId, spec);
+    const inspected = await this.#oci.inspect(containerId, { isolation, network, networkPid: attachment?.pid });
+    if (namespace === "new" && !attachment) await this.#networks.provide(inspected, spec);
     const {
       firstId,
       process: { rlimits = [] },
@@ -306,6 +335,7 @@ export class SandboxLifecycle {
       groupMaker(this.#host, isolation)?.join(sandboxId, inspected, limits),
       network === "outbound" && !isCopied ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
       firstId > 0 && !isCopied ? boundUser(inspected.initPid) : undefined,
+      attachment?.up,
     ]);
     return {
       ...inspected,

@@ -71,14 +71,18 @@ export class ControlGroups {
     this.#first.set(name, container);
     this.sweep();
     const group = make(this.#version, this.#folders, name, limits);
-    const { cpu } = this.#folders;
-    const sharing = this.#version === "v1" && cpu ? [...monitorOf(initPid), ...networkPids] : [];
     const enter = (pid: number): Promise<void> => {
       const uid = this.#version === "v1" ? otherUserOf(pid) : undefined;
       return uid === undefined ? moveThreads(pid, group.entrances) : moveOthers(pid, uid, group.entrances);
     };
-    await Promise.all([...pids.map(enter), ...sharing.map((pid) => moveThreads(pid, [join(cpu ?? "", name, "tasks")]))]);
+    await Promise.all([...pids.map(enter), this.share(name, [...monitorOf(initPid), ...networkPids])]);
     return group;
+  }
+
+  /** Has processes that are no part of a sandbox share its CPU. */
+  async share(name: string, pids: readonly number[]): Promise<void> {
+    const { cpu } = this.#folders;
+    if (this.#version === "v1" && cpu) await Promise.all(pids.map((pid) => moveThreads(pid, [join(cpu, name, "tasks")])));
   }
 
   /** Removes the groups of sandboxes that are gone, as soon as all of their processes are. */
