@@ -9,8 +9,9 @@ import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
+import { until } from "../../shared/waiting.ts";
 import { faultPoint } from "../faults.ts";
-import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
+import { type Container, isCopy, madeIn, notRunning, type RuntimeNote } from "../runtime/container/container.ts";
 import type { Copies } from "../runtime/container/copies.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -20,11 +21,10 @@ import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
-import type { Attachment } from "../runtime/network/attachment.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
 import type { Resolvers } from "../runtime/network/resolvers.ts";
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
-import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
+import { type ContainerFiles, type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { inSlot } from "../slots.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
@@ -35,6 +35,9 @@ import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { MountedRoot, Provided, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
+/** How often it is looked whether the OCI runtime has made a container, and for how long. */
+const madePollMs = 2;
+const madeMsMax = 60_000;
 /** Removals at once, as a part of the starts at once. */
 const removalsShare = 1 / 2;
 
@@ -52,10 +55,10 @@ export interface Launched {
   readonly root: RootSource;
 }
 
-/** A container that runs, and its network if that was attached meanwhile. */
+/** A container that runs, or that the OCI runtime has made according to its note. */
 interface Started {
   readonly containerId: string;
-  readonly attachment?: Attachment | undefined;
+  readonly note?: RuntimeNote | undefined;
 }
 
 /** A container from before. */
@@ -183,37 +186,51 @@ export class SandboxLifecycle {
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
     const root = await step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
     faultPoint("create.mounted");
-    const started = spec.memoryImage === undefined ? await this.#run(spec, root) : await this.#restore(spec.memoryImage, spec, root);
-    faultPoint("create.started");
-    const ready = async (): Promise<Container> => {
-      const container = await this.#ready(started, spec, "new", root.source.base);
-      // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
-      inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
-      return container;
-    };
-    const [container] = await Promise.all([step("container.isolate", ready), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
+    const container = await (spec.memoryImage === undefined ? this.#run(spec, root) : this.#restore(spec.memoryImage, spec, root));
+    // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
+    inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
     provideWorkingDir(root, container);
     return { container, root: root.source };
   }
 
-  #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<Started> {
-    return step("container.start", async () => {
-      const over = new AbortController();
-      let attachment: Promise<Attachment> | undefined;
-      try {
-        const containerId = await this.#podman.run(spec, { dir, range, base }, (id) => {
-          attachment = this.#networks.expect(id, spec, over.signal);
-        });
-        return { containerId, attachment: await attachment };
-      } finally {
-        over.abort();
-      }
-    });
+  /** Starts a container and isolates it. Where the OCI runtime says when it has made it, most of that is done while Podman still notes it. */
+  async #run(spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+    const over = new AbortController();
+    let early: Promise<Container> | undefined;
+    try {
+      const containerId = await step("container.start", () =>
+        this.#podman.run(spec, filesOf(root), (id) => {
+          if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
+          early = this.#isolateWhenMade(id, spec, root, over.signal);
+          early.catch(() => {}); // It is of no interest when Podman fails.
+        }),
+      );
+      faultPoint("create.started");
+      return await this.#limited(early ?? this.#isolate({ containerId }, spec, root), spec);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #isolateWhenMade(containerId: string, spec: LaunchSpec, root: MountedRoot, signal: AbortSignal): Promise<Container> {
+    // Where it cannot be found out, Podman has failed as well, or the container runs by now.
+    const note = await until(() => madeIn(this.#host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
+    return this.#isolate({ containerId, note }, spec, root);
+  }
+
+  #isolate(started: Started, spec: LaunchSpec, { source }: MountedRoot): Promise<Container> {
+    return step("container.isolate", () => this.#ready(started, spec, "new", source.base));
+  }
+
+  async #limited(container: Promise<Container>, spec: LaunchSpec): Promise<Container> {
+    return (await Promise.all([container, this.#roots.limit(spec.sandboxId, bytesOf(spec))]))[0];
   }
 
   /** The same with the processes of an image of memory. */
-  #restore(image: number, spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<Started> {
-    return step("container.restore", async () => ({ containerId: await this.#memory.start(image, spec, { dir, range, base }) }));
+  async #restore(image: number, spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+    const containerId = await step("container.restore", () => this.#memory.start(image, spec, filesOf(root)));
+    faultPoint("create.started");
+    return this.#limited(this.#isolate({ containerId }, spec, root), spec);
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -241,7 +258,7 @@ export class SandboxLifecycle {
     if (root && (root.range !== range || wasCopy)) {
       return this.#slots.run(async () => {
         await this.#podman.remove(containerId);
-        return this.#run(spec, root);
+        return { containerId: await this.#podman.run(spec, filesOf(root)) };
       });
     }
     await this.#slots.run(() => this.#podman.start(containerId, spec));
@@ -316,9 +333,10 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready({ containerId, attachment }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready({ containerId, note }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const { sandboxId, network, isolation, cpus, memoryMiB } = spec;
-    const inspected = await this.#oci.inspect(containerId, { isolation, network, networkPid: attachment?.pid });
+    const attachment = note && (await this.#networks.begin(note, spec));
+    const inspected = await this.#oci.inspect(containerId, { isolation, network, note, networkPid: attachment?.pid });
     if (namespace === "new" && !attachment) await this.#networks.provide(inspected, spec);
     const {
       firstId,
@@ -352,6 +370,8 @@ export class SandboxLifecycle {
 
 /** For each process of a strong sandbox, gVisor takes up to about two of the host's, besides some for itself. */
 const hostProcesses = (isolation: Isolation, processes: number): number => (isolation === "strong" ? 3 * processes : processes);
+
+const filesOf = ({ stage: dir, range, source: { base } }: MountedRoot): ContainerFiles => ({ dir, range, base });
 
 const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 

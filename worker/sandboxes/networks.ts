@@ -2,9 +2,9 @@
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { type Container, carriesNetwork, isCopy, noteOf } from "../runtime/container/container.ts";
+import { type Container, carriesNetwork, isCopy, type RuntimeNote } from "../runtime/container/container.ts";
 import type { Host } from "../runtime/host/host.ts";
-import { type Attachment, attachNetwork, attachWhenMade } from "../runtime/network/attachment.ts";
+import { type Attachment, attachNetwork } from "../runtime/network/attachment.ts";
 import { isAttached } from "../runtime/network/network.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
@@ -30,14 +30,9 @@ export class Networks {
     this.#parts = parts;
   }
 
-  /** Attaches the network of a container that is about to be started as early as that can be. @param signal ends waiting for that */
-  expect(containerId: string, spec: Networked, signal: AbortSignal): Promise<Attachment> | undefined {
-    const { host } = this.#parts;
-    // Only crun says when it has made a container.
-    if (!isAttached(host, spec) || host.runtime !== "crun") return undefined;
-    const attachment = attachWhenMade(() => noteOf(host, containerId), signal);
-    attachment.catch(() => {}); // Whoever started the container waits for it.
-    return attachment;
+  /** Begins to attach the network of a container that has been made, if it gets one so. @throws {SandgateError} `internal_error` */
+  async begin(note: RuntimeNote, spec: Networked): Promise<Attachment | undefined> {
+    return isAttached(this.#parts.host, spec) ? attachNetwork(note) : undefined;
   }
 
   /** Attaches the network of a started container, unless it has one. @throws {SandgateError} `internal_error` */

@@ -79,14 +79,31 @@ interface Bundle {
   readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
-/** What is known of a container before it is inspected; the program that carries its network need not be looked for then. */
-export type Inspected = Pick<ContainerSpec, "isolation" | "network"> & { readonly networkPid?: number | undefined };
+/** What the OCI runtime notes about a container once it has made it and left it to its monitor, which is before it runs; undefined until then. */
+export function madeIn(host: Pick<Host, "crunDir">, containerId: string): RuntimeNote | undefined {
+  const note = noteOf(host, containerId);
+  return note && monitorOf(note.pid).length > 0 ? note : undefined;
+}
+
+/** What is known of a container before it is inspected. */
+export interface Inspected extends Pick<ContainerSpec, "isolation" | "network"> {
+  /** Of one that has been made, and may not run yet. */
+  readonly note?: RuntimeNote | undefined;
+  /** The program that carries its network, which need not be looked for then. */
+  readonly networkPid?: number | undefined;
+}
 
 /** Inspects a running container of a sandbox that asked for this. @throws {ContainerNotRunning} */
-export async function inspectContainer(host: Host, containerId: string, { isolation, network, networkPid }: Inspected, copies: Copies): Promise<Container> {
+export async function inspectContainer(
+  host: Host,
+  containerId: string,
+  { isolation, network, note, networkPid }: Inspected,
+  copies: Copies,
+): Promise<Container> {
   const runtime = runtimeOf(host, isolation);
   const copied = copies.of(containerId);
   const state =
+    (note && { status: "running", ...note }) ||
     (copied && copyOf(host.crunDir, containerId, copied.copy.pid)) ||
     (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) ||
     (await stateOf(runtime, containerId));
@@ -164,8 +181,8 @@ interface CrunNote extends RuntimeNote {
   readonly "process-start-time": number;
 }
 
-/** What the OCI runtime notes about a container that it has made, started or not; undefined when it has not, or that has ended. */
-export function noteOf({ crunDir }: Pick<Host, "crunDir">, containerId: string): RuntimeNote | undefined {
+/** The same of a container that it has made, started or not; undefined when it has not, or that has ended. */
+function noteOf({ crunDir }: Pick<Host, "crunDir">, containerId: string): RuntimeNote | undefined {
   const note = noteOfCrun(crunDir, containerId);
   return note && note.pid > 0 && startTimeOf(note.pid) === note["process-start-time"] ? note : undefined;
 }

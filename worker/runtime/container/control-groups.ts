@@ -2,13 +2,13 @@
  * One control group of ours for each sandbox, on hosts where Podman has none to give. The kernel limits CPU, memory and processes
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
-import { hostUserId, monitorOf, pidNamespaceOf, threadsOf } from "../process/proc.ts";
+import { hostUserId, monitorOf, pidNamespaceOf, threadsOf, userOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
@@ -163,9 +163,9 @@ async function moveThreads(pid: number, entrances: readonly string[]): Promise<v
   }
 }
 
-/** The user of a process that is not ours; undefined also when it is gone. */
+/** The user of a process that is not ours; undefined also when it is gone. Its folder says so only once it runs a program of its own. */
 function otherUserOf(pid: number): number | undefined {
-  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
+  const uid = userOf(pid);
   return uid === process.getuid?.() ? undefined : uid;
 }
 

@@ -9,14 +9,12 @@ import { constants, openSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { until } from "../../../shared/waiting.ts";
 import type { RuntimeNote } from "../container/container.ts";
 import { openStreams, type PipeReader } from "../process/pipes.ts";
 import { commandLineOf, pidNamespaceOf, processIds } from "../process/proc.ts";
 import { killNow, type Program, startProgram } from "../process/program.ts";
 
 const timeoutMs = 30_000;
-const pollMs = 2;
 const device = "tap0";
 /** Its streams are closed to us once the network is up, and what it still writes to them must not end it. */
 const program = ["env", "--ignore-signal=PIPE", "slirp4netns"];
@@ -49,18 +47,6 @@ export async function attachNetwork({ pid, bundle }: RuntimeNote): Promise<Attac
   const up = untilUp(slirp, { stdout, stderr }, () => pidNamespaceOf(pid) === namespace);
   up.catch(() => {}); // Whoever needs it waits for it.
   return { pid: (await slirp.pid) ?? (await up.then(() => 0)), up };
-}
-
-/**
- * Attaches it as soon as the OCI runtime has made the container.
- *
- * @param look finds what the runtime notes about the container
- * @param signal ends waiting for that
- */
-export async function attachWhenMade(look: () => RuntimeNote | undefined, signal: AbortSignal): Promise<Attachment> {
-  const note = await until(look, { pollMs, timeoutMs, signal });
-  if (!note) throw failed("its container was not made in time");
-  return attachNetwork(note);
 }
 
 async function untilUp(slirp: Program, streams: Readonly<Record<"stdout" | "stderr", PipeReader>>, isStill: () => boolean): Promise<void> {
