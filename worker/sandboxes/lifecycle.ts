@@ -32,7 +32,7 @@ import { type MemorySource, type RootSource, rootOver, type SandboxRecord } from
 import type { Urgent } from "../urgent.ts";
 import type { Networks } from "./networks.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
-import type { MountedRoot, Provided, Roots } from "./roots.ts";
+import type { MountedRoot, Provided, RootPlace, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
 /** How often it is looked whether the OCI runtime has made a container, and for how long. */
@@ -54,6 +54,9 @@ export interface Launched {
   readonly container: Container;
   readonly root: RootSource;
 }
+
+/** What a container is made on, and the image below it. */
+type ContainerPlace = RootPlace & Pick<ContainerFiles, "base">;
 
 /** A container that runs, or that the OCI runtime has made according to its note. */
 interface Started {
@@ -184,42 +187,54 @@ export class SandboxLifecycle {
   }
 
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
-    const root = await step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
-    faultPoint("create.mounted");
-    const container = await (spec.memoryImage === undefined ? this.#run(spec, root) : this.#restore(spec.memoryImage, spec, root));
-    // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
-    inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
-    provideWorkingDir(root, container);
-    return { container, root: root.source };
+    const place = spec.memoryImage === undefined ? this.#roots.place(spec, provided) : undefined;
+    const making = step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
+    try {
+      const container = await (spec.memoryImage === undefined
+        ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, making)
+        : this.#restore(spec.memoryImage, spec, await making));
+      // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
+      inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
+      const root = await making;
+      provideWorkingDir(root, container);
+      return { container, root: root.source };
+    } finally {
+      // What is made of them is removed only when nothing is being made any more.
+      await making.catch(() => {});
+    }
   }
 
-  /** Starts a container and isolates it. Where the OCI runtime says when it has made it, most of that is done while Podman still notes it. */
-  async #run(spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+  /**
+   * Starts a container and isolates it. Podman notes it while its files are made; where the OCI runtime says when it has made it, most of
+   * the isolation is done while Podman still notes that it was started.
+   */
+  async #run(spec: LaunchSpec, at: ContainerPlace, making: Promise<MountedRoot>): Promise<Container> {
     const over = new AbortController();
     let early: Promise<Container> | undefined;
+    const onCreated = async (id: string): Promise<void> => {
+      await making;
+      faultPoint("create.mounted");
+      if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
+      early = this.#isolateWhenMade(id, spec, at.base, over.signal);
+      early.catch(() => {}); // It is of no interest when Podman fails.
+    };
     try {
-      const containerId = await step("container.start", () =>
-        this.#podman.run(spec, filesOf(root), (id) => {
-          if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
-          early = this.#isolateWhenMade(id, spec, root, over.signal);
-          early.catch(() => {}); // It is of no interest when Podman fails.
-        }),
-      );
+      const containerId = await step("container.start", () => this.#podman.run(spec, filesOf(at), onCreated));
       faultPoint("create.started");
-      return await this.#limited(early ?? this.#isolate({ containerId }, spec, root), spec);
+      return await this.#limited(early ?? this.#isolate({ containerId }, spec, at.base), spec);
     } finally {
       over.abort();
     }
   }
 
-  async #isolateWhenMade(containerId: string, spec: LaunchSpec, root: MountedRoot, signal: AbortSignal): Promise<Container> {
+  async #isolateWhenMade(containerId: string, spec: LaunchSpec, base: BaseImage, signal: AbortSignal): Promise<Container> {
     // Where it cannot be found out, Podman has failed as well, or the container runs by now.
     const note = await until(() => madeIn(this.#host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
-    return this.#isolate({ containerId, note }, spec, root);
+    return this.#isolate({ containerId, note }, spec, base);
   }
 
-  #isolate(started: Started, spec: LaunchSpec, { source }: MountedRoot): Promise<Container> {
-    return step("container.isolate", () => this.#ready(started, spec, "new", source.base));
+  #isolate(started: Started, spec: LaunchSpec, base: BaseImage): Promise<Container> {
+    return step("container.isolate", () => this.#ready(started, spec, "new", base));
   }
 
   async #limited(container: Promise<Container>, spec: LaunchSpec): Promise<Container> {
@@ -228,9 +243,11 @@ export class SandboxLifecycle {
 
   /** The same with the processes of an image of memory. */
   async #restore(image: number, spec: LaunchSpec, root: MountedRoot): Promise<Container> {
-    const containerId = await step("container.restore", () => this.#memory.start(image, spec, filesOf(root)));
+    faultPoint("create.mounted");
+    const { base } = root.source;
+    const containerId = await step("container.restore", () => this.#memory.start(image, spec, filesOf({ ...root, base })));
     faultPoint("create.started");
-    return this.#limited(this.#isolate({ containerId }, spec, root), spec);
+    return this.#limited(this.#isolate({ containerId }, spec, base), spec);
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -258,7 +275,7 @@ export class SandboxLifecycle {
     if (root && (root.range !== range || wasCopy)) {
       return this.#slots.run(async () => {
         await this.#podman.remove(containerId);
-        return { containerId: await this.#podman.run(spec, filesOf(root)) };
+        return { containerId: await this.#podman.run(spec, filesOf({ ...root, base: root.source.base })) };
       });
     }
     await this.#slots.run(() => this.#podman.start(containerId, spec));
@@ -371,7 +388,7 @@ export class SandboxLifecycle {
 /** For each process of a strong sandbox, gVisor takes up to about two of the host's, besides some for itself. */
 const hostProcesses = (isolation: Isolation, processes: number): number => (isolation === "strong" ? 3 * processes : processes);
 
-const filesOf = ({ stage: dir, range, source: { base } }: MountedRoot): ContainerFiles => ({ dir, range, base });
+const filesOf = ({ stage: dir, range, base }: ContainerPlace): ContainerFiles => ({ dir, range, base });
 
 const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 

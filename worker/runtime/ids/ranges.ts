@@ -65,6 +65,13 @@ export class IdRanges {
     return rootOnStage(this.#parts.stage, sandboxId);
   }
 
+  /** Makes the folder at which a sandbox's root will be mounted for its container. */
+  makeStage(sandboxId: string, range: number): string {
+    this.#give(sandboxId, range);
+    mkdirSync(this.stageOf(sandboxId), { recursive: true });
+    return this.stageOf(sandboxId);
+  }
+
   /** Whether a folder is among those that can be shown. */
   canShow(dir: string): boolean {
     return this.#treeOf(dir) !== undefined;

@@ -51,8 +51,10 @@ interface Parts {
 interface Steps {
   /** The last call, by its name in the API. */
   readonly last: "start" | "init";
-  readonly onCreated: ((containerId: string) => void) | undefined;
+  readonly onCreated: OnCreated | undefined;
 }
+
+type OnCreated = (containerId: string) => Promise<void>;
 
 /** How often a removal that fails is tried again, and after how long. */
 const removalRetries = 4;
@@ -78,10 +80,10 @@ export class Podman {
   /**
    * Creates and starts an idle container. Returns the container's id.
    *
-   * @param onCreated is told the id before the container is started, and another one when that has to be begun anew
+   * @param onCreated is told the id before the container is started, which waits for it, and another one when that has to be begun anew
    * @throws {SandgateError} `insufficient_storage`, `internal_error`.
    */
-  run(spec: ContainerSpec, files: ContainerFiles, onCreated?: (containerId: string) => void): Promise<string> {
+  run(spec: ContainerSpec, files: ContainerFiles, onCreated?: OnCreated): Promise<string> {
     return this.#make(spec, files, { last: "start", onCreated });
   }
 
@@ -116,7 +118,7 @@ export class Podman {
     if (!isDone(made)) throw failure("create the container", made);
     const { Id } = JSON.parse(made.text) as { Id: string };
     this.#ids.set(generator.name, Id);
-    onCreated?.(Id);
+    await onCreated?.(Id);
     const started = await service.call({ method: "POST", path: `/containers/${Id}/${last}` });
     if (!isDone(started)) throw failure("start the container", started);
     return Id;
