@@ -47,6 +47,8 @@ export interface LaunchSpec extends ContainerSpec {
   readonly source: RootSource;
   /** The number of the image of memory whose processes it starts with; undefined for none. */
   readonly memoryImage?: number;
+  /** Before this resolves nothing may run, as nobody would know of it later. */
+  readonly known?: Promise<void>;
 }
 
 /** A running container, and what its files were made from. */
@@ -126,10 +128,11 @@ export class SandboxLifecycle {
     this.#processesMax = parts.config.sandboxPidsMax;
   }
 
-  /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
-  async start(sandbox: LiveSandbox): Promise<void> {
+  /** Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left. */
+  async start(sandbox: LiveSandbox, known = Promise.resolve()): Promise<void> {
     const { record } = sandbox;
-    const { container, root, restored } = await this.#launchFrom({ ...specOf(record), source: record.root ?? rootOver(record.image) }, record.memory_from);
+    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
+    const { container, root, restored } = await this.#launchFrom(spec, record.memory_from);
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
@@ -212,7 +215,7 @@ export class SandboxLifecycle {
     const over = new AbortController();
     let early: Promise<Container> | undefined;
     const onCreated = async (id: string): Promise<void> => {
-      await making;
+      await Promise.all([making, spec.known]);
       faultPoint("create.mounted");
       if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
       early = this.#isolateWhenMade(id, spec, at.base, over.signal);
@@ -243,6 +246,7 @@ export class SandboxLifecycle {
 
   /** The same with the processes of an image of memory. */
   async #restore(image: number, spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+    await spec.known;
     faultPoint("create.mounted");
     const { base } = root.source;
     const containerId = await step("container.restore", () => this.#memory.start(image, spec, filesOf({ ...root, base })));
