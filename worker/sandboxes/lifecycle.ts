@@ -192,6 +192,7 @@ export class SandboxLifecycle {
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
     const place = spec.memoryImage === undefined ? this.#roots.place(spec, provided) : undefined;
     const making = step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
+    making.catch(() => {}); // Whoever needs them waits for them.
     try {
       const container = await (spec.memoryImage === undefined
         ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, making)
