@@ -135,7 +135,7 @@ const resolverOf = ({ resolvers }: On, { sandboxId }: ContainerSpec): Mount => (
   type: "bind",
   source: resolvers.of(sandboxId),
   destination: "/etc/resolv.conf",
-  options: ["rw", "rprivate", "bind", "nosuid", "nodev"],
+  options: ["rw", "rprivate", "rbind"],
 });
 
 /** @param network a value of podman's `--network` */
