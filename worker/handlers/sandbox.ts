@@ -128,7 +128,12 @@ async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<
   } catch (thrown) {
     const error = SandgateError.from(thrown);
     log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
-    if (!sandboxes.has(sandbox)) throw error;
+    // What is being recorded and announced must not appear after it was removed.
+    const isKnown = await known.then(
+      () => true,
+      () => false,
+    );
+    if (!isKnown) throw error;
     const settled = call.wait ? sandboxes.remove(sandbox) : sandboxes.apply(sandbox, "failed", { error: error.message });
     await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;
