@@ -177,10 +177,8 @@ export class Roots {
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
     const root = this.#everywhere(sandboxId);
-    if (existsSync(root.dir)) {
-      await unmountRoot(root);
-      await this.#storageOf(sandboxId).remove(root.dir);
-    }
+    await unmountRoot(root);
+    if (existsSync(root.dir)) await this.#storageOf(sandboxId).remove(root.dir);
     this.#parts.mounted.delete(sandboxId);
     this.#parts.ids.ranges?.claims.release(sandboxId);
   }

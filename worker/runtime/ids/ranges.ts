@@ -158,7 +158,11 @@ export class IdRanges {
 
   /** Ends it for all sandboxes, after an earlier process was killed. */
   async hideAll(): Promise<void> {
-    for (const name of readdirSync(this.#parts.stage)) await this.hide(name);
+    for (const name of readdirSync(this.#parts.stage)) {
+      await this.hide(name);
+      // What nothing was mounted at yet. A root that is mounted stays.
+      for (const dir of [this.stageOf(name), this.#folderOf(name)]) attempt(() => rmdirSync(dir));
+    }
   }
 
   #shownOf(sandboxId: string): string {
