@@ -216,6 +216,7 @@ export class SandboxLifecycle {
     const over = new AbortController();
     let early: Promise<Container> | undefined;
     const onCreated = async (id: string): Promise<void> => {
+      faultPoint("create.noted");
       await Promise.all([making, spec.known]);
       faultPoint("create.mounted");
       if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
