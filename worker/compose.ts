@@ -28,6 +28,7 @@ import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
 import { openIds } from "./runtime/ids/open.ts";
+import { Resolvers } from "./runtime/network/resolvers.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
@@ -38,6 +39,7 @@ import { Storages } from "./runtime/storage/storages.ts";
 import { Subvolumes } from "./runtime/storage/subvolumes.ts";
 import { roomFor } from "./sandboxes/demand.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
+import { Networks } from "./sandboxes/networks.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
@@ -138,8 +140,9 @@ export async function openRuntime(ground: Ground) {
   };
   const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
   const meetings = new MeetingPlaces(join(scratch, "meeting"));
-  const podman = new Podman({ config, host, workerId, meetings, copies, services });
-  return { oci, podman, meetings, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
+  const resolvers = new Resolvers(join(scratch, "resolvers"));
+  const podman = new Podman({ config, host, workerId, meetings, resolvers, copies, services });
+  return { oci, podman, meetings, resolvers, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */
@@ -219,7 +222,8 @@ export function makeSandboxes(
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored });
+  const networks = new Networks({ ...ground, sandboxes });
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks });
   const usage = new UsageMonitor({
     ...ground,
     ...stored,
@@ -227,6 +231,7 @@ export function makeSandboxes(
     sandboxes,
     store,
     onLost: (sandbox) => lifecycle.restartLost(sandbox),
+    onRunning: (sandbox) => networks.mend(sandbox),
     serverIn: (container) => runtime.oci.serverIn(container),
   });
   const roomInPool = (waiting: number): number => {

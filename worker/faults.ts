@@ -17,6 +17,7 @@ export const faultPoints = [
   "snapshot.layer",
   "snapshot.recorded",
   "snapshot.published",
+  "create.noted",
   "create.mounted",
   "create.started",
   "remove.marked",

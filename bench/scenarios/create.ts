@@ -66,9 +66,14 @@ interface Inspected {
   };
 }
 
-/** Podman's own networks have options that `podman inspect` does not tell; these are the worker's. */
+/**
+ * Podman's own networks have options that `podman inspect` does not tell; these are the worker's. It tells of none where the worker
+ * attaches the same network from outside.
+ */
+const slirp4netns = "slirp4netns:enable_ipv6=false,allow_host_loopback=false";
 const networks: Readonly<Record<string, string>> = {
-  slirp4netns: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
+  none: slirp4netns,
+  slirp4netns,
   pasta: "pasta:--ipv4-only,--no-map-gw",
 };
 

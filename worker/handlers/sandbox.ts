@@ -61,9 +61,18 @@ async function adopt(context: WorkerContext, call: Request<"create">, { id, cont
 
 async function begin(context: WorkerContext, call: Request<"create">, from: MadeFrom): Promise<Begun> {
   const { sandboxes } = context;
-  const sandbox = await sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...from });
-  await announce(context, sandbox, () => sandboxes.remove(sandbox));
-  return { sandbox, made: sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call)) };
+  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...from });
+  const known = recorded.then(() => announce(context, sandbox, () => sandboxes.remove(sandbox)));
+  // What runs in it is prepared meanwhile.
+  const made = sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call, known));
+  const settled = made.catch(() => {});
+  try {
+    await known;
+  } catch (error) {
+    await settled;
+    throw error;
+  }
+  return { sandbox, made };
 }
 
 /** From now on gateways count the sandbox, so nothing slow may come before. */
@@ -109,15 +118,22 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
   return {};
 }
 
-async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<"create">): Promise<void> {
+/** @param known when the sandbox is recorded and announced; if that fails, it is forgotten again */
+async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<"create">, known: Promise<void>): Promise<void> {
   const { log, lifecycle, sandboxes } = context;
   const { id } = sandbox.record;
   try {
-    await lifecycle.start(sandbox);
+    await lifecycle.start(sandbox, known);
     log.info({ event: "sandbox_created", sandbox: id, image: call.image }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
     log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
+    // What is being recorded and announced must not appear after it was removed.
+    const isKnown = await known.then(
+      () => true,
+      () => false,
+    );
+    if (!isKnown) throw error;
     const settled = call.wait ? sandboxes.remove(sandbox) : sandboxes.apply(sandbox, "failed", { error: error.message });
     await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;

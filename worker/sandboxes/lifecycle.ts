@@ -9,8 +9,9 @@ import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
+import { until } from "../../shared/waiting.ts";
 import { faultPoint } from "../faults.ts";
-import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
+import { type Container, isCopy, madeIn, notRunning, type RuntimeNote } from "../runtime/container/container.ts";
 import type { Copies } from "../runtime/container/copies.ts";
 import { GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
@@ -21,17 +22,22 @@ import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
+import type { Resolvers } from "../runtime/network/resolvers.ts";
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
-import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
+import { type ContainerFiles, type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { inSlot } from "../slots.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
 import { type MemorySource, type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
+import type { Networks } from "./networks.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
-import type { MountedRoot, Provided, Roots } from "./roots.ts";
+import type { MountedRoot, Provided, RootPlace, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
+/** How often it is looked whether the OCI runtime has made a container, and for how long. */
+const madePollMs = 2;
+const madeMsMax = 60_000;
 /** Removals at once, as a part of the starts at once. */
 const removalsShare = 1 / 2;
 
@@ -41,12 +47,23 @@ export interface LaunchSpec extends ContainerSpec {
   readonly source: RootSource;
   /** The number of the image of memory whose processes it starts with; undefined for none. */
   readonly memoryImage?: number;
+  /** Before this resolves nothing may run, as nobody would know of it later. */
+  readonly known?: Promise<void>;
 }
 
 /** A running container, and what its files were made from. */
 export interface Launched {
   readonly container: Container;
   readonly root: RootSource;
+}
+
+/** What a container is made on, and the image below it. */
+type ContainerPlace = RootPlace & Pick<ContainerFiles, "base">;
+
+/** A container that runs, or that the OCI runtime has made according to its note. */
+interface Started {
+  readonly containerId: string;
+  readonly note?: RuntimeNote | undefined;
 }
 
 /** A container from before. */
@@ -68,6 +85,8 @@ export class SandboxLifecycle {
   readonly #reserve: Reserve;
   readonly #processesMax: number;
   readonly #meetings: MeetingPlaces;
+  readonly #resolvers: Resolvers;
+  readonly #networks: Networks;
   readonly #copies: Copies;
   readonly #memory: MemoryImages;
 
@@ -83,6 +102,8 @@ export class SandboxLifecycle {
     urgent: Urgent;
     reserve: Reserve;
     meetings: MeetingPlaces;
+    resolvers: Resolvers;
+    networks: Networks;
     copies: Copies;
     memory: MemoryImages;
     collectLayers: () => Promise<void>;
@@ -98,6 +119,8 @@ export class SandboxLifecycle {
     this.#urgent = parts.urgent;
     this.#reserve = parts.reserve;
     this.#meetings = parts.meetings;
+    this.#resolvers = parts.resolvers;
+    this.#networks = parts.networks;
     this.#copies = parts.copies;
     this.#memory = parts.memory;
     this.#slots = new Semaphore(parts.config.createsAtOnce);
@@ -105,10 +128,11 @@ export class SandboxLifecycle {
     this.#processesMax = parts.config.sandboxPidsMax;
   }
 
-  /** Creates the container of a sandbox whose record has been written. On failure nothing of the container is left. */
-  async start(sandbox: LiveSandbox): Promise<void> {
+  /** Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left. */
+  async start(sandbox: LiveSandbox, known = Promise.resolve()): Promise<void> {
     const { record } = sandbox;
-    const { container, root, restored } = await this.#launchFrom({ ...specOf(record), source: record.root ?? rootOver(record.image) }, record.memory_from);
+    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
+    const { container, root, restored } = await this.#launchFrom(spec, record.memory_from);
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
@@ -166,28 +190,70 @@ export class SandboxLifecycle {
   }
 
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
-    const root = await step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
-    faultPoint("create.mounted");
-    const containerId = spec.memoryImage === undefined ? await this.#run(spec, root) : await this.#restore(spec.memoryImage, spec, root);
-    faultPoint("create.started");
-    const ready = async (): Promise<Container> => {
-      const container = await this.#ready(containerId, spec, "new", root.source.base);
+    const place = spec.memoryImage === undefined ? this.#roots.place(spec, provided) : undefined;
+    const making = step("sandbox.files", () => this.#roots.make(spec, provided, bytesOf(spec)));
+    making.catch(() => {}); // Whoever needs them waits for them.
+    try {
+      const container = await (spec.memoryImage === undefined
+        ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, making)
+        : this.#restore(spec.memoryImage, spec, await making));
       // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
       inBackground(this.#log, "the exec server of a sandbox could not be started", () => this.#oci.prepare(container));
-      return container;
-    };
-    const [container] = await Promise.all([step("container.isolate", ready), this.#roots.limit(spec.sandboxId, bytesOf(spec))]);
-    provideWorkingDir(root, container);
-    return { container, root: root.source };
+      const root = await making;
+      provideWorkingDir(root, container);
+      return { container, root: root.source };
+    } finally {
+      // What is made of them is removed only when nothing is being made any more.
+      await making.catch(() => {});
+    }
   }
 
-  #run(spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return step("container.start", () => this.#podman.run(spec, { dir, range, base }));
+  /**
+   * Starts a container and isolates it. Podman notes it while its files are made; where the OCI runtime says when it has made it, most of
+   * the isolation is done while Podman still notes that it was started.
+   */
+  async #run(spec: LaunchSpec, at: ContainerPlace, making: Promise<MountedRoot>): Promise<Container> {
+    const over = new AbortController();
+    let early: Promise<Container> | undefined;
+    const onCreated = async (id: string): Promise<void> => {
+      faultPoint("create.noted");
+      await Promise.all([making, spec.known]);
+      faultPoint("create.mounted");
+      if (this.#host.runtime !== "crun" || spec.isolation !== "standard") return;
+      early = this.#isolateWhenMade(id, spec, at.base, over.signal);
+      early.catch(() => {}); // It is of no interest when Podman fails.
+    };
+    try {
+      const containerId = await step("container.start", () => this.#podman.run(spec, filesOf(at), onCreated));
+      faultPoint("create.started");
+      return await this.#limited(early ?? this.#isolate({ containerId }, spec, at.base), spec);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #isolateWhenMade(containerId: string, spec: LaunchSpec, base: BaseImage, signal: AbortSignal): Promise<Container> {
+    // Where it cannot be found out, Podman has failed as well, or the container runs by now.
+    const note = await until(() => madeIn(this.#host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
+    return this.#isolate({ containerId, note }, spec, base);
+  }
+
+  #isolate(started: Started, spec: LaunchSpec, base: BaseImage): Promise<Container> {
+    return step("container.isolate", () => this.#ready(started, spec, "new", base));
+  }
+
+  async #limited(container: Promise<Container>, spec: LaunchSpec): Promise<Container> {
+    return (await Promise.all([container, this.#roots.limit(spec.sandboxId, bytesOf(spec))]))[0];
   }
 
   /** The same with the processes of an image of memory. */
-  #restore(image: number, spec: ContainerSpec, { stage: dir, range, source: { base } }: MountedRoot): Promise<string> {
-    return step("container.restore", () => this.#memory.start(image, spec, { dir, range, base }));
+  async #restore(image: number, spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+    await spec.known;
+    faultPoint("create.mounted");
+    const { base } = root.source;
+    const containerId = await step("container.restore", () => this.#memory.start(image, spec, filesOf({ ...root, base })));
+    faultPoint("create.started");
+    return this.#limited(this.#isolate({ containerId }, spec, base), spec);
   }
 
   /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
@@ -195,8 +261,9 @@ export class SandboxLifecycle {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
     if (found.range !== undefined) this.#ids.ranges?.claims.retake(id, found.range);
-    const containerId = isRunning ? found.containerId : await this.#startAgain(spec, found, root);
-    sandbox.container = await this.#ready(containerId, spec, isRunning ? "used" : "new", root?.base);
+    const started = isRunning ? found : await this.#startAgain(spec, found, root);
+    const { containerId } = started;
+    sandbox.container = await this.#ready(started, spec, isRunning ? "used" : "new", root?.base);
     const { container } = sandbox;
     inBackground(this.#log, "the exec server of a sandbox could not be taken over", () => this.#oci.resume(container));
     await this.#roots.limit(id, bytesOf(spec));
@@ -208,17 +275,17 @@ export class SandboxLifecycle {
     spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
     { containerId, range }: FoundContainer,
     source: RootSource | undefined,
-  ): Promise<string> {
+  ): Promise<Started> {
     const wasCopy = this.#copies.end(containerId);
     const root = source && (await this.#roots.mount(spec, source, bytesOf(spec)));
     if (root && (root.range !== range || wasCopy)) {
       return this.#slots.run(async () => {
         await this.#podman.remove(containerId);
-        return this.#run(spec, root);
+        return { containerId: await this.#podman.run(spec, filesOf({ ...root, base: root.source.base })) };
       });
     }
     await this.#slots.run(() => this.#podman.start(containerId, spec));
-    return containerId;
+    return { containerId };
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */
@@ -246,6 +313,7 @@ export class SandboxLifecycle {
   async #remove(sandboxId: string): Promise<void> {
     await step("container.remove", () => this.#podman.remove(containerName(sandboxId)));
     this.#meetings.remove(sandboxId);
+    this.#resolvers.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();
     await step("files.remove", () => this.#roots.remove(sandboxId));
@@ -288,9 +356,11 @@ export class SandboxLifecycle {
   }
 
   /** @param base the image below a container that was not created from an image and so does not know its own. */
-  async #ready(containerId: string, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+  async #ready({ containerId, note }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
     const { sandboxId, network, isolation, cpus, memoryMiB } = spec;
-    const inspected = await this.#oci.inspect(containerId, spec);
+    const attachment = note && (await this.#networks.begin(note, spec));
+    const inspected = await this.#oci.inspect(containerId, { isolation, network, note, networkPid: attachment?.pid });
+    if (namespace === "new" && !attachment) await this.#networks.provide(inspected, spec);
     const {
       firstId,
       process: { rlimits = [] },
@@ -306,6 +376,7 @@ export class SandboxLifecycle {
       groupMaker(this.#host, isolation)?.join(sandboxId, inspected, limits),
       network === "outbound" && !isCopied ? closePrivateNetworks(this.#host, inspected.initPid, namespace) : undefined,
       firstId > 0 && !isCopied ? boundUser(inspected.initPid) : undefined,
+      attachment?.up,
     ]);
     return {
       ...inspected,
@@ -322,6 +393,8 @@ export class SandboxLifecycle {
 
 /** For each process of a strong sandbox, gVisor takes up to about two of the host's, besides some for itself. */
 const hostProcesses = (isolation: Isolation, processes: number): number => (isolation === "strong" ? 3 * processes : processes);
+
+const filesOf = ({ stage: dir, range, base }: ContainerPlace): ContainerFiles => ({ dir, range, base });
 
 const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 

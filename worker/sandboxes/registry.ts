@@ -108,16 +108,14 @@ export class Sandboxes {
     return sandbox as RunningSandbox;
   }
 
-  /** Records the intent to create a sandbox. @throws {SandgateError}; it is not known then */
-  async add(record: SandboxRecord): Promise<LiveSandbox> {
+  /** Records the intent to create a sandbox. Until `recorded` resolves it must not run, and when that fails it is not known any more. */
+  add(record: SandboxRecord): { readonly sandbox: LiveSandbox; readonly recorded: Promise<void> } {
     const sandbox = this.#track(record);
-    try {
-      await this.#store.putSandbox(record);
-    } catch (error) {
+    const recorded = this.#store.putSandbox(record).catch((error: unknown) => {
       this.#live.delete(record.id);
       throw error;
-    }
-    return sandbox;
+    });
+    return { sandbox, recorded };
   }
 
   /**

@@ -32,6 +32,9 @@ export interface MountedRoot {
   readonly source: RootSource;
 }
 
+/** What a container is made on; its root may not be mounted yet. */
+export type RootPlace = Omit<MountedRoot, "dir" | "source">;
+
 /** What the files of a sandbox are made from, all of it on the disk. */
 export interface Provided {
   readonly source: RootSource;
@@ -74,31 +77,53 @@ export class Roots {
   }
 
   /**
+   * Where `make` will mount the files of a new sandbox, if that is known before: its container can be made meanwhile. On failure all of
+   * it is removed as the files are.
+   */
+  place(owner: Owner, provided: Provided): RootPlace | undefined {
+    const { sandboxId } = owner;
+    const { root, lowers } = this.#planOf(sandboxId, provided);
+    const range = this.#rangeFor(owner, [root.dir, ...lowers]);
+    return range === undefined ? undefined : { range, stage: this.#parts.ids.ranges?.makeStage(sandboxId, range) ?? "" };
+  }
+
+  /**
    * Makes and mounts the files of a new sandbox. To be limited by `limit` once it has started, which takes a little space even
    * where the sandbox has used up its own.
    *
    * @param bytes what it may take
    * @throws {SandgateError} `insufficient_storage`
    */
-  async make(owner: Owner, { source, base, image }: Provided, bytes: number): Promise<MountedRoot> {
-    const { sandboxId } = owner;
+  async make(owner: Owner, provided: Provided, bytes: number): Promise<MountedRoot> {
     const {
       storages: { first: storage },
       scratch,
-      layers,
     } = this.#parts;
-    const [top] = source.layers;
-    const copied = top && layers.copyable(top.id);
-    const below = top && copied ? withoutTop(source, top) : source;
-    const root = rootIn(storage, sandboxId);
+    const { root, lowers, copied, below } = this.#planOf(owner.sandboxId, provided);
     await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
     if (copied) {
       await storage.copy(copied, root.dir);
       await storage.limit(root.dir, bytes + startBytes);
     } else await storage.make(root.dir, bytes);
     const { over: _over, ...found } = below;
-    const options = { lowers: this.#lowers(below, image), scratch, isNew: !copied };
-    return { ...(await this.#mount(owner, root, options)), source: { ...found, base } };
+    const options = { lowers, scratch, isNew: !copied };
+    return { ...(await this.#mount(owner, root, options)), source: { ...found, base: provided.base } };
+  }
+
+  /** How the files of a new sandbox are made: over which folders, and whether its own begin as a copy of the topmost layer. */
+  #planOf(sandboxId: string, { source, image }: Provided) {
+    const { storages, layers } = this.#parts;
+    const [top] = source.layers;
+    const copied = top && layers.copyable(top.id);
+    const below = top && copied ? withoutTop(source, top) : source;
+    return { root: rootIn(storages.first, sandboxId), lowers: this.#lowers(below, image), copied, below };
+  }
+
+  /** A range of ids of its own where that can be had. The processes of strong sandboxes are its kernel's, whatever their ids are. */
+  #rangeFor({ sandboxId, isolation }: Owner, folders: readonly string[]): number | undefined {
+    const { ranges, areGiven } = this.#parts.ids;
+    const canHave = areGiven && isolation === "standard" && ranges && folders.every((dir) => ranges.canShow(dir));
+    return canHave ? ranges.take(sandboxId) : undefined;
   }
 
   /** Mounts the files of a sandbox again, as `make` does. Mounts are gone after the machine, or Podman's namespace, was restarted. */
@@ -118,11 +143,10 @@ export class Roots {
     return existsSync(dir) ? dir : undefined;
   }
 
-  /** With a range of ids of its own where that can be had. The processes of strong sandboxes are its kernel's, whatever their ids are. */
-  async #mount({ sandboxId, isolation }: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
-    const { ranges, areGiven } = this.#parts.ids;
-    const canHave = areGiven && isolation === "standard" && ranges && [root.dir, ...options.lowers].every((dir) => ranges.canShow(dir));
-    const range = canHave ? ranges.take(sandboxId) : undefined;
+  async #mount(owner: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
+    const { sandboxId } = owner;
+    const { ranges } = this.#parts.ids;
+    const range = this.#rangeFor(owner, [root.dir, ...options.lowers]);
     const dir = mergedOf(root);
     if (!ranges || range === undefined) {
       ranges?.claims.release(sandboxId);
@@ -153,10 +177,8 @@ export class Roots {
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
     const root = this.#everywhere(sandboxId);
-    if (existsSync(root.dir)) {
-      await unmountRoot(root);
-      await this.#storageOf(sandboxId).remove(root.dir);
-    }
+    await unmountRoot(root);
+    if (existsSync(root.dir)) await this.#storageOf(sandboxId).remove(root.dir);
     this.#parts.mounted.delete(sandboxId);
     this.#parts.ids.ranges?.claims.release(sandboxId);
   }

@@ -16,7 +16,8 @@ import type { Standstill } from "../runtime/container/snapshot-driver.ts";
 import { isIdleServer } from "../runtime/exec-server/server.ts";
 import { groupMaker, type Host } from "../runtime/host/host.ts";
 import { boundUser } from "../runtime/ids/bounds.ts";
-import { closePrivateNetworks } from "../runtime/network/network.ts";
+import { attachNetwork } from "../runtime/network/attachment.ts";
+import { closePrivateNetworks, isAttached } from "../runtime/network/network.ts";
 import type { Podman } from "../runtime/podman/containers.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
@@ -91,14 +92,19 @@ export class ProcessImages implements MemoryImages {
     if (files.range === undefined) throw new MemoryFailed("the sandbox would share the user ids of others");
     const containerId = await podman.hold(spec, files);
     faultPoint("restore.held");
-    const pid = waitingIn(host, containerId);
+    const waiting = waitingIn(host, containerId);
+    const { pid } = waiting;
     const group = groupOfContainer(containerId, pid);
     const folder = processFolderOf(pid);
     if (!(group instanceof GroupV2) || folder === undefined) throw new MemoryFailed("its container has no control group of its own");
     copies.prepare(containerId, { pid, group: folder });
     // All of it holds before anything runs.
     group.complete(spec.memoryMiB);
-    await Promise.all([spec.network === "outbound" ? closePrivateNetworks(host, pid, "new") : undefined, boundUser(pid)]);
+    await Promise.all([
+      spec.network === "outbound" ? closePrivateNetworks(host, pid, "new") : undefined,
+      isAttached(host, spec) ? attachNetwork(waiting).then(({ up }) => up) : undefined,
+      boundUser(pid),
+    ]);
     const first = await helper.restoreMemory(image, pid).catch((error: unknown) => {
       throw failureOf(error, 0);
     });

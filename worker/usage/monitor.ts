@@ -42,6 +42,8 @@ interface Parts {
   readonly store: Store;
   readonly log: Logger;
   readonly onLost: (sandbox: LiveSandbox) => void;
+  /** Told of every sandbox that runs. */
+  readonly onRunning: (sandbox: LiveSandbox) => void;
   /** The process in a sandbox that starts its commands. Like the first process, it does not count as one of them. */
   readonly serverIn: (container: Container) => number | undefined;
 }
@@ -55,6 +57,7 @@ export class UsageMonitor {
   readonly #store: Store;
   readonly #log: Logger;
   readonly #onLost: (sandbox: LiveSandbox) => void;
+  readonly #onRunning: (sandbox: LiveSandbox) => void;
   readonly #serverIn: (container: Container) => number | undefined;
   readonly #tracks = new Tracks();
   readonly #layers: LayerSizes;
@@ -67,13 +70,14 @@ export class UsageMonitor {
   #sampledAtMs = Date.now();
   #ticking = false;
 
-  constructor({ config, disks, host, storages, sandboxes, store, log, onLost, serverIn }: Parts) {
+  constructor({ config, disks, host, storages, sandboxes, store, log, onLost, onRunning, serverIn }: Parts) {
     this.#config = config;
     this.#limits = host.limits;
     this.#sandboxes = sandboxes;
     this.#store = store;
     this.#log = log;
     this.#onLost = onLost;
+    this.#onRunning = onRunning;
     this.#serverIn = serverIn;
     this.#disks = disks;
     this.#storages = storages;
@@ -180,6 +184,7 @@ export class UsageMonitor {
     const { container, record } = sandbox;
     if (!container) return;
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
+    this.#onRunning(sandbox);
     const members = this.#membersOf(container, spaces);
     const track = this.#tracks.of(container);
     // Reading the counters of thousands of processes would give a fork bomb time to grow.

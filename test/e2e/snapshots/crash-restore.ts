@@ -15,7 +15,8 @@ export const deletePoints: readonly FaultPoint[] = ["delete.marked", "delete.wit
 
 /** What does not depend on where the files of restored sandboxes are. */
 export function creationCrashTests(rig: CrashRig): void {
-  for (const point of createPoints) {
+  // At the first of them nobody may have been told of the sandbox.
+  for (const point of ["create.noted", ...createPoints] as const) {
     test(`the worker dies at ${point} of a sandbox from an image: nothing of it is left, the call can be repeated`, async () => {
       const key = { "idempotency-key": newId("request") };
       const create = () => rig.api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }, key);
@@ -26,7 +27,9 @@ export function creationCrashTests(rig: CrashRig): void {
       await rig.api.delete(id);
       await rig.assertAgreement([rig.kept.id], []);
     });
+  }
 
+  for (const point of createPoints) {
     test(`the worker dies at ${point} of a restore that was answered before: the sandbox is made after its return`, async () => {
       let id = "";
       await rig.dyingAt(point, async () => {

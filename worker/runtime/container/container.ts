@@ -37,13 +37,15 @@ export interface Container {
   readonly pids: readonly number[];
   /** The id that root of the container has in the worker's user namespace; the container's other ids follow it. */
   readonly firstId: number;
+  /** The folder of its OCI bundle. */
+  readonly bundle: string;
   /** The writable layer on the host; undefined when the storage driver has none. */
   readonly writableLayer: string | undefined;
   readonly process: ProcessTemplate;
   /** Its control group: ours, or the one that Podman has made; undefined on a host where neither can be had. */
   readonly group: SandboxGroup | undefined;
-  /** Host pids of the programs that provide its network. */
-  readonly networkPids: readonly number[];
+  /** Host pids of the programs that provide its network; others when these have ended. */
+  networkPids: readonly number[];
   /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
   readonly hasReaper: boolean;
   /** The folder on the host in which its exec server finds the worker; undefined when it has no server. */
@@ -77,16 +79,31 @@ interface Bundle {
   readonly linux?: { readonly namespaces?: readonly { readonly type: string; readonly path?: string }[] };
 }
 
+/** What the OCI runtime notes about a container once it has made it and left it to its monitor, which is before it runs; undefined until then. */
+export function madeIn(host: Pick<Host, "crunDir">, containerId: string): RuntimeNote | undefined {
+  const note = noteOf(host, containerId);
+  return note && monitorOf(note.pid).length > 0 ? note : undefined;
+}
+
+/** What is known of a container before it is inspected. */
+export interface Inspected extends Pick<ContainerSpec, "isolation" | "network"> {
+  /** Of one that has been made, and may not run yet. */
+  readonly note?: RuntimeNote | undefined;
+  /** The program that carries its network, which need not be looked for then. */
+  readonly networkPid?: number | undefined;
+}
+
 /** Inspects a running container of a sandbox that asked for this. @throws {ContainerNotRunning} */
 export async function inspectContainer(
   host: Host,
   containerId: string,
-  { isolation, network }: Pick<ContainerSpec, "isolation" | "network">,
+  { isolation, network, note, networkPid }: Inspected,
   copies: Copies,
 ): Promise<Container> {
   const runtime = runtimeOf(host, isolation);
   const copied = copies.of(containerId);
   const state =
+    (note && { status: "running", ...note }) ||
     (copied && copyOf(host.crunDir, containerId, copied.copy.pid)) ||
     (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) ||
     (await stateOf(runtime, containerId));
@@ -100,11 +117,12 @@ export async function inspectContainer(
     initPid: state.pid,
     doorPid: copied?.waiting.pid ?? state.pid,
     pidNamespace,
+    bundle: state.bundle,
     firstId: isolation === "strong" ? 0 : rootIdOf(state.pid),
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
-    networkPids: network === "none" ? [] : networkPids(bundle, state.pid),
+    networkPids: network === "none" ? [] : networkPid === undefined ? networkPids(bundle, copied?.waiting.pid ?? state.pid) : [networkPid],
     ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
     hasReaper: mountAt(bundle, reaperPath) !== undefined,
     meetingPlace: mountAt(bundle, meetingPlace)?.source,
@@ -112,6 +130,9 @@ export async function inspectContainer(
 }
 
 const mountAt = ({ mounts = [] }: Bundle, path: string) => mounts.find(({ destination }) => destination === path);
+
+/** Whether a process is such a program. */
+export const carriesNetwork = (pid: number): boolean => networkProgram.test(commandLineOf(pid)[0] ?? "");
 
 /**
  * slirp4netns or pasta, which know the namespace by its path, or by a process in it where it belongs to the container's user namespace.
@@ -139,10 +160,10 @@ async function stateOf(runtime: string, containerId: string): Promise<RuntimeSta
 }
 
 /** The first process of a container that has been made and not started. @throws {ContainerNotRunning} */
-export function waitingIn({ crunDir }: Pick<Host, "crunDir">, containerId: string): number {
-  const { pid = 0, "process-start-time": startTime } = noteOfCrun(crunDir, containerId) ?? {};
-  if (pid === 0 || startTimeOf(pid) !== startTime) throw notRunning("nothing waits in the container");
-  return pid;
+export function waitingIn(host: Pick<Host, "crunDir">, containerId: string): RuntimeNote {
+  const note = noteOf(host, containerId);
+  if (!note) throw notRunning("nothing waits in the container");
+  return note;
 }
 
 function copyOf(crunDir: string, containerId: string, pid: number): RuntimeState | undefined {
@@ -150,10 +171,20 @@ function copyOf(crunDir: string, containerId: string, pid: number): RuntimeState
   return note && { status: "running", pid, bundle: note.bundle };
 }
 
-interface CrunNote {
+/** What the OCI runtime notes about a container. */
+export interface RuntimeNote {
   readonly pid: number;
   readonly bundle: string;
+}
+
+interface CrunNote extends RuntimeNote {
   readonly "process-start-time": number;
+}
+
+/** The same of a container that it has made, started or not; undefined when it has not, or that has ended. */
+function noteOf({ crunDir }: Pick<Host, "crunDir">, containerId: string): RuntimeNote | undefined {
+  const note = noteOfCrun(crunDir, containerId);
+  return note && note.pid > 0 && startTimeOf(note.pid) === note["process-start-time"] ? note : undefined;
 }
 
 const noteOfCrun = (crunDir: string, containerId: string): CrunNote | undefined =>
@@ -161,10 +192,8 @@ const noteOfCrun = (crunDir: string, containerId: string): CrunNote | undefined 
 
 /** What crun would report for a running container, without the cost of a program; undefined when crun must be asked. */
 function recordOfCrun(crunDir: string, containerId: string): RuntimeState | undefined {
-  const note = noteOfCrun(crunDir, containerId);
-  // The pid may have been reused by another process.
-  const runs = note && note.pid > 0 && startTimeOf(note.pid) === note["process-start-time"] && !existsSync(join(crunDir, containerId, "exec.fifo"));
-  return runs ? { status: "running", pid: note.pid, bundle: note.bundle } : undefined;
+  const note = noteOf({ crunDir }, containerId);
+  return note && !existsSync(join(crunDir, containerId, "exec.fifo")) ? { status: "running", pid: note.pid, bundle: note.bundle } : undefined;
 }
 
 /**

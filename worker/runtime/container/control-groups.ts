@@ -2,13 +2,13 @@
  * One control group of ours for each sandbox, on hosts where Podman has none to give. The kernel limits CPU, memory and processes
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
-import { hostUserId, monitorOf, pidNamespaceOf, threadsOf } from "../process/proc.ts";
+import { hostUserId, monitorOf, pidNamespaceOf, threadsOf, userOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
@@ -71,14 +71,18 @@ export class ControlGroups {
     this.#first.set(name, container);
     this.sweep();
     const group = make(this.#version, this.#folders, name, limits);
-    const { cpu } = this.#folders;
-    const sharing = this.#version === "v1" && cpu ? [...monitorOf(initPid), ...networkPids] : [];
     const enter = (pid: number): Promise<void> => {
       const uid = this.#version === "v1" ? otherUserOf(pid) : undefined;
       return uid === undefined ? moveThreads(pid, group.entrances) : moveOthers(pid, uid, group.entrances);
     };
-    await Promise.all([...pids.map(enter), ...sharing.map((pid) => moveThreads(pid, [join(cpu ?? "", name, "tasks")]))]);
+    await Promise.all([...pids.map(enter), this.share(name, [...monitorOf(initPid), ...networkPids])]);
     return group;
+  }
+
+  /** Has processes that are no part of a sandbox share its CPU. */
+  async share(name: string, pids: readonly number[]): Promise<void> {
+    const { cpu } = this.#folders;
+    if (this.#version === "v1" && cpu) await Promise.all(pids.map((pid) => moveThreads(pid, [join(cpu, name, "tasks")])));
   }
 
   /** Removes the groups of sandboxes that are gone, as soon as all of their processes are. */
@@ -159,9 +163,9 @@ async function moveThreads(pid: number, entrances: readonly string[]): Promise<v
   }
 }
 
-/** The user of a process that is not ours; undefined also when it is gone. */
+/** The user of a process that is not ours; undefined also when it is gone. Its folder says so only once it runs a program of its own. */
 function otherUserOf(pid: number): number | undefined {
-  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
+  const uid = userOf(pid);
   return uid === process.getuid?.() ? undefined : uid;
 }
 

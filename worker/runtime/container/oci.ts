@@ -16,7 +16,7 @@ import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import { type Begun, RuntimeStarter } from "./by-runtime.ts";
 import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
-import { type Container, endUnreachable, findContainer, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
+import { type Container, endUnreachable, findContainer, type Inspected, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
 import type { Copies } from "./copies.ts";
 import { execServerPath } from "./first-process.ts";
 import { thawAbandoned } from "./freezer.ts";
@@ -48,8 +48,8 @@ export class OciRuntime {
   }
 
   /** Inspects a running container of a sandbox that asked for this. @throws {ContainerNotRunning} */
-  inspect(containerId: string, spec: Parameters<typeof inspectContainer>[2]): Promise<Container> {
-    return inspectContainer(this.#host, containerId, spec, this.#copies);
+  inspect(containerId: string, known: Inspected): Promise<Container> {
+    return inspectContainer(this.#host, containerId, known, this.#copies);
   }
 
   /** Does ahead what the first command of a container would wait for. */

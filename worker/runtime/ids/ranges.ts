@@ -65,6 +65,13 @@ export class IdRanges {
     return rootOnStage(this.#parts.stage, sandboxId);
   }
 
+  /** Makes the folder at which a sandbox's root will be mounted for its container. */
+  makeStage(sandboxId: string, range: number): string {
+    this.#give(sandboxId, range);
+    mkdirSync(this.stageOf(sandboxId), { recursive: true });
+    return this.stageOf(sandboxId);
+  }
+
   /** Whether a folder is among those that can be shown. */
   canShow(dir: string): boolean {
     return this.#treeOf(dir) !== undefined;
@@ -151,7 +158,11 @@ export class IdRanges {
 
   /** Ends it for all sandboxes, after an earlier process was killed. */
   async hideAll(): Promise<void> {
-    for (const name of readdirSync(this.#parts.stage)) await this.hide(name);
+    for (const name of readdirSync(this.#parts.stage)) {
+      await this.hide(name);
+      // What nothing was mounted at yet. A root that is mounted stays.
+      for (const dir of [this.stageOf(name), this.#folderOf(name)]) attempt(() => rmdirSync(dir));
+    }
   }
 
   #shownOf(sandboxId: string): string {

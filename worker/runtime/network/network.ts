@@ -6,6 +6,7 @@
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { SandgateError } from "../../../shared/errors.ts";
+import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { Host } from "../host/host.ts";
 import { run } from "../process/run.ts";
 
@@ -39,13 +40,25 @@ const cloudAddresses = ["168.63.129.16/32"];
 /** Where neither a sandbox's traffic nor a registry that the operator has not named may lead. */
 export const closedRanges: readonly string[] = [...privateRanges, ...cloudAddresses];
 
-/** The resolver that slirp4netns (10.0.2.3) or pasta (169.254.1.1) offers inside the namespace. */
-const resolvers = ["10.0.2.3", "169.254.1.1"];
+/** The addresses in a namespace whose network slirp4netns carries: its own, and those of the host's loopback and of a resolver. */
+export const slirp = { own: "10.0.2.100", host: "10.0.2.2", resolver: "10.0.2.3" } as const;
+
+/** The resolver that slirp4netns or pasta (169.254.1.1) offers inside the namespace. */
+const resolvers = [slirp.resolver, "169.254.1.1"];
 
 /** The host's own public addresses. */
 export function hostAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address).filter((address) => isIPv4(address)));
 }
+
+/**
+ * Whether the worker attaches the network of such a container from outside, and Podman makes none. gVisor takes over the network that
+ * is there when it starts, so there Podman makes it.
+ */
+export const isAttached = (
+  { network: program }: Pick<Host, "network">,
+  { network, isolation }: { readonly network: "none" | "outbound"; readonly isolation: Isolation },
+): boolean => network === "outbound" && isolation === "standard" && program.startsWith("slirp4netns");
 
 /** Whether a network namespace is newly created, or may already hold our rules. */
 export type Namespace = "new" | "used";

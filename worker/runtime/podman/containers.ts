@@ -9,8 +9,11 @@ import { runtimeOf } from "../container/container.ts";
 import type { Copies } from "../container/copies.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
+import { endLeftAttachments } from "../network/attachment.ts";
+import { isAttached } from "../network/network.ts";
+import type { Resolvers } from "../network/resolvers.ts";
 import { run } from "../process/run.ts";
-import { endMonitors, endNow, monitorsOf, reportOf } from "./monitor.ts";
+import { endMonitors, endNow, isMonitored, monitorsOf, reportOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
 import { type ContainerFiles, type ContainerSpec, containerSpec, rangeLabel } from "./spec.ts";
@@ -38,13 +41,20 @@ interface Parts {
   readonly host: Host;
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
+  readonly resolvers: Resolvers;
   readonly copies: Copies;
   /** By the isolation of the containers that they create. */
   readonly services: Readonly<Record<Isolation, PodmanService>>;
 }
 
-/** The last call of those that make a container, by its name in the API. */
-type LastStep = "start" | "init";
+/** How a container is made. */
+interface Steps {
+  /** The last call, by its name in the API. */
+  readonly last: "start" | "init";
+  readonly onCreated: OnCreated | undefined;
+}
+
+type OnCreated = (containerId: string) => Promise<void>;
 
 /** How often a removal that fails is tried again, and after how long. */
 const removalRetries = 4;
@@ -70,45 +80,55 @@ export class Podman {
   /**
    * Creates and starts an idle container. Returns the container's id.
    *
+   * @param onCreated is told the id before the container is started, which waits for it, and another one when that has to be begun anew
    * @throws {SandgateError} `insufficient_storage`, `internal_error`.
    */
-  run(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
-    return this.#make(spec, files, "start");
+  run(spec: ContainerSpec, files: ContainerFiles, onCreated?: OnCreated): Promise<string> {
+    return this.#make(spec, files, { last: "start", onCreated });
   }
 
   /** Creates a container whose first process waits to be started. Returns the container's id. @throws like `run` */
   hold(spec: ContainerSpec, files: ContainerFiles): Promise<string> {
-    return this.#make(spec, files, "init");
+    return this.#make(spec, files, { last: "init", onCreated: undefined });
   }
 
-  async #make(spec: ContainerSpec, files: ContainerFiles, last: LastStep): Promise<string> {
+  async #make(spec: ContainerSpec, files: ContainerFiles, steps: Steps): Promise<string> {
     const generator = containerSpec(this.#parts, spec, files);
-    this.#parts.meetings.make(spec.sandboxId);
+    this.#provide(spec);
     const service = this.#parts.services[spec.isolation];
     try {
-      return await this.#create(service, generator, last);
+      return await this.#create(service, generator, steps);
     } catch (error) {
       if (!(error instanceof PodmanLost)) throw error;
       // Nobody knows how far it got. By its name everything of it is found and removed.
       await this.remove(generator.name);
-      return this.#create(service, generator, last);
+      return this.#create(service, generator, steps);
     }
   }
 
-  async #create(service: PodmanService, generator: SpecGenerator, last: LastStep): Promise<string> {
+  /** Makes what a container gets from a folder in memory. */
+  #provide(spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): void {
+    const { host, meetings, resolvers } = this.#parts;
+    meetings.make(spec.sandboxId);
+    if (isAttached(host, spec)) resolvers.make(spec.sandboxId);
+  }
+
+  async #create(service: PodmanService, generator: SpecGenerator, { last, onCreated }: Steps): Promise<string> {
     const made = await service.call({ method: "POST", path: "/containers/create", body: generator });
     if (!isDone(made)) throw failure("create the container", made);
     const { Id } = JSON.parse(made.text) as { Id: string };
     this.#ids.set(generator.name, Id);
+    await onCreated?.(Id);
     const started = await service.call({ method: "POST", path: `/containers/${Id}/${last}` });
     if (!isDone(started)) throw failure("start the container", started);
     return Id;
   }
 
   /** Starts a stopped container with its files unchanged. */
-  async start(containerId: string, { sandboxId, isolation }: Pick<ContainerSpec, "sandboxId" | "isolation">): Promise<void> {
+  async start(containerId: string, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<void> {
+    const { isolation } = spec;
     // It is in memory, and gone if the machine was restarted.
-    this.#parts.meetings.make(sandboxId);
+    this.#provide(spec);
     const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
     let answer = await this.#service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
@@ -156,6 +176,7 @@ export class Podman {
     const unknown = monitors.filter(({ containerId }) => !known.has(containerId));
     await endMonitors(podmanRunDir, unknown);
     for (const { containerId } of unknown) await this.#forgetEnded(containerId);
+    endLeftAttachments(isMonitored);
   }
 
   /** The containers of this worker, running or not. */

@@ -63,6 +63,9 @@ export const monitorsOf = (runDir: string): Monitor[] =>
     return isOurs ? [{ pid, containerId: containerOf(args) }] : [];
   });
 
+/** Whether a container has a monitor, whichever installation's it is. */
+export const isMonitored = (containerId: string): boolean => processIds().some((pid) => isMonitor(pid, containerId));
+
 /** The file by which Podman learns that a container has ended. */
 export const reportOf = (runDir: string, containerId: string): string => join(runDir, "libpod/tmp/exits", containerId);
 

@@ -14,12 +14,10 @@ import { freeSpace, layerUse } from "../filesystem/disk.ts";
 import { removeTree } from "../filesystem/tree.ts";
 import type { Host } from "../host/host.ts";
 import { addressesOf, isPublic } from "../network/addresses.ts";
-import { hostAddresses, nftRules, refusingRoutes } from "../network/network.ts";
+import { hostAddresses, nftRules, refusingRoutes, slirp } from "../network/network.ts";
 import { isOutOfDisk, type RunResult, runBulk } from "../process/run.ts";
 
 const watchMs = 500;
-/** The addresses at which slirp4netns provides the host's loopback and its resolver. */
-const slirp = { host: "10.0.2.2", resolver: "10.0.2.3" } as const;
 
 type Pulling = Pick<Config, "storageDir" | "imagePullTimeoutMs" | "imagesBytesMax" | "diskFloorBytes" | "privateRegistries">;
 

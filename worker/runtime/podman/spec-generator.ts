@@ -53,6 +53,8 @@ export interface SpecGenerator {
     readonly UIDMap: readonly IdMap[];
     readonly GIDMap: readonly IdMap[];
   };
+  /** `name:address`, for /etc/hosts. */
+  readonly hostadd?: readonly string[];
   readonly network_options?: Readonly<Record<string, readonly string[]>>;
   readonly cgroups_mode?: "disabled";
   readonly resource_limits?: {

@@ -9,6 +9,8 @@ import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
 import { pendingSignalsMax } from "../ids/bounds.ts";
 import { firstIdOf } from "../ids/ranges.ts";
+import { isAttached, slirp } from "../network/network.ts";
+import type { Resolvers } from "../network/resolvers.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
@@ -41,6 +43,7 @@ interface On {
   readonly config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">;
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
+  readonly resolvers: Resolvers;
 }
 
 /** Specifies an idle container, whose first process only waits, or only starts the exec server. */
@@ -52,7 +55,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     name: containerName(spec.sandboxId),
     labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`, ...rangeLabels(files)]),
     ...firstProcessOf(on, spec, files),
-    hostname: `sandbox-${shortOf(spec.sandboxId)}`,
+    hostname: hostnameOf(spec),
     log_configuration: { driver: "none" },
     healthconfig: { Test: ["NONE"] },
     restart_policy: "no",
@@ -62,13 +65,15 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     httpproxy: false,
     ...rootOf(files),
     ...idsOf(files),
-    ...networkOf(spec.network === "none" ? "none" : host.network),
+    ...(isAttached(host, spec) ? attached(spec) : networkOf(spec.network === "none" ? "none" : host.network)),
     ...isolated,
     ...limited,
-    mounts: [...programsOf(on, spec), ...isolated.mounts],
+    mounts: [...programsOf(on, spec), ...isolated.mounts, ...(isAttached(host, spec) ? [resolverOf(on, spec)] : [])],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
   };
 }
+
+const hostnameOf = ({ sandboxId }: ContainerSpec): string => `sandbox-${shortOf(sandboxId)}`;
 
 const rangeLabels = ({ range }: ContainerFiles): string[] => (range === undefined ? [] : [`${rangeLabel}=${range}`]);
 
@@ -119,6 +124,19 @@ function rootOf({ dir, base: { env, user } }: ContainerFiles) {
     ...(user ? { user } : {}),
   };
 }
+
+/** It is attached from outside, with the names and the address that it has from Podman. */
+const attached = (spec: ContainerSpec) => ({
+  netns: { nsmode: "none" },
+  hostadd: [hostnameOf(spec), containerName(spec.sandboxId)].map((name) => `${name}:${slirp.own}`),
+});
+
+const resolverOf = ({ resolvers }: On, { sandboxId }: ContainerSpec): Mount => ({
+  type: "bind",
+  source: resolvers.of(sandboxId),
+  destination: "/etc/resolv.conf",
+  options: ["rw", "rprivate", "rbind"],
+});
 
 /** @param network a value of podman's `--network` */
 function networkOf(network: string) {

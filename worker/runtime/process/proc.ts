@@ -50,7 +50,7 @@ export function sendSignal(to: number, pid: number, name: NodeJS.Signals): void 
 }
 
 /** The real user id of a process, as our user namespace has it; undefined when it is gone. */
-function userOf(pid: number): number | undefined {
+export function userOf(pid: number): number | undefined {
   const id = /^Uid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
   return id === undefined ? undefined : Number(id);
 }

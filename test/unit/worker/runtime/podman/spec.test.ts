@@ -6,6 +6,7 @@ import type { ControlGroups } from "../../../../../worker/runtime/container/cont
 import type { Scopes } from "../../../../../worker/runtime/container/scopes.ts";
 import { MeetingPlaces } from "../../../../../worker/runtime/exec-server/meeting-places.ts";
 import type { Host } from "../../../../../worker/runtime/host/host.ts";
+import { Resolvers } from "../../../../../worker/runtime/network/resolvers.ts";
 import { containerSpec } from "../../../../../worker/runtime/podman/spec.ts";
 
 const host: Host = {
@@ -34,7 +35,13 @@ const config = { sandboxNofile: 20_000, sandboxPidsMax: 256 };
 const base = { id: "a".repeat(64), env: ["PATH=/bin", "EMPTY=", "BARE", "=odd", "TWO=a=b"], working_dir: "/app", user: "1000:1000" };
 
 function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound", isolation: Isolation = "standard") {
-  const on = { host: { ...host, ...changes }, config, workerId: "wk_1", meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting") };
+  const on = {
+    host: { ...host, ...changes },
+    config,
+    workerId: "wk_1",
+    meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
+    resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+  };
   return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation }, { dir: "/roots/merged", base, range: undefined });
 }
 
@@ -70,11 +77,20 @@ test("without a limit for each sandbox's processes, all share one, and files nev
   assert.deepEqual(limitsOn({ limits: { ...host.limits, pids: false } }), { ...always, nproc: [2_000, 2_000] });
 });
 
-test("the network and its options are those of the host, or none", () => {
-  const { netns, network_options } = specOn({});
+test("the network and its options are those of the host where Podman makes it, or none", () => {
+  const { netns, network_options } = specOn({}, "outbound", "strong");
   assert.deepEqual([netns, network_options], [{ nsmode: "slirp4netns" }, { slirp4netns: ["enable_ipv6=false", "allow_host_loopback=false"] }]);
   assert.deepEqual(specOn({ network: "pasta:--ipv4-only,--no-map-gw" }).network_options, { pasta: ["--ipv4-only", "--no-map-gw"] });
   assert.deepEqual([specOn({}, "none").netns, specOn({}, "none").network_options], [{ nsmode: "none" }, undefined]);
+});
+
+test("a network that is attached from outside comes with the names and the resolver that Podman would give it", () => {
+  const { netns, network_options, hostadd, mounts } = specOn({});
+  assert.deepEqual([netns, network_options], [{ nsmode: "none" }, undefined]);
+  assert.deepEqual(hostadd, ["sandbox-12345678:10.0.2.100", "sandgate-sb_12345678:10.0.2.100"]);
+  const resolver = (found = mounts) => found?.find(({ destination }) => destination === "/etc/resolv.conf")?.source;
+  assert.equal(resolver(), "/run/user/1000/sg/wk_1/resolvers/sb_12345678");
+  assert.deepEqual([specOn({}, "none").hostadd, resolver(specOn({}, "none").mounts)], [undefined, undefined]);
 });
 
 test("the control groups of others are hidden where they can be seen", () => {
