@@ -6,18 +6,17 @@
  * not have taken is sent again over NATS, and so is all that follows. Both ends decide that for themselves and take either way.
  */
 
-import Type, { type Static } from "typebox";
 import { busLost } from "../bus/failures.ts";
-import { decodeJson, messageChecker } from "../bus/messages.ts";
 import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
-import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
+import { SandgateError } from "../errors.ts";
 import { errors } from "../known-errors.ts";
 import { attempt } from "../util/attempt.ts";
 import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
+import { decodeFrame, encodeFrame, encodeHeader, type FrameHeader, newline } from "./frame.ts";
 import type { StreamFrame } from "./line/frames.ts";
 import type { Line } from "./line/line.ts";
 import { Lines } from "./line/lines.ts";
@@ -25,53 +24,9 @@ import { Outflow } from "./outflow.ts";
 import { WindowBudget } from "./receive-window.ts";
 import { FramesLost } from "./window.ts";
 
-const Sequence = Type.Integer({ minimum: 0 });
-const Failure = Type.Object({
-  code: Type.Enum([...errorCodes]),
-  message: Type.String(),
-  reason: Type.Optional(Type.Enum([...errorReasons])),
-  retry_after_s: Type.Optional(Type.Number()),
-});
-
-/**
- * One message of a stream is a line of JSON, followed by the payload in data frames. The output of an execution is sent as
- * NDJSON lines made for the client, so a gateway passes them on without parsing.
- */
-const Header = Type.Object({
-  /** Data, message, end and fail frames of a stream are numbered from 0 without gaps. */
-  seq: Type.Optional(Sequence),
-  /** A message of a conversation with schemas of its own; numbered like data. */
-  message: Type.Optional(Type.Unknown()),
-  /** The sender is done. Has its summary and the total number of bytes sent. */
-  end: Type.Optional(Type.Object({ bytes: Sequence, summary: Type.Unknown() })),
-  /** The sender has failed. */
-  fail: Type.Optional(Failure),
-  /** From the receiver: the total number of bytes that the sender may have sent. */
-  credit: Type.Optional(Sequence),
-  /** From the receiver: stop, because the stream is no longer read. */
-  cancel: Type.Optional(Failure),
-});
-export type FrameHeader = Static<typeof Header>;
-
-const checkHeader = messageChecker(Header, "the header of a frame");
-const newline = 0x0a;
 /** How many streams that are not open are remembered as ended by their other end. Most of them have been closed here as well. */
 const endedMax = 1_024;
 const endBytesMax = 4_096;
-
-const encodeHeader = (header: FrameHeader): Buffer => Buffer.from(`${JSON.stringify(header)}\n`);
-
-/** Encodes a header and a payload, which may consist of several parts, as one message. */
-export function encodeFrame(header: FrameHeader, ...payload: Uint8Array[]): Uint8Array {
-  return payload.length > 0 ? Buffer.concat([encodeHeader(header), ...payload]) : encodeHeader(header);
-}
-
-/** @throws {SandgateError} `internal_error` if the message is not a frame */
-export function decodeFrame(message: Uint8Array): { header: FrameHeader; payload: Uint8Array } {
-  const end = message.indexOf(newline);
-  if (end < 0) throw new SandgateError("internal_error", "a stream frame has no header");
-  return { header: checkHeader(decodeJson(message.subarray(0, end))), payload: message.subarray(end + 1) };
-}
 
 /** One end of a stream. */
 export interface StreamEnd {

@@ -8,7 +8,8 @@
 import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
-import type { FrameHeader, StreamEnd, StreamHub } from "./hub.ts";
+import type { FrameHeader } from "./frame.ts";
+import type { StreamEnd, StreamHub } from "./hub.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { Inbox, SendWindow, type StreamListener } from "./window.ts";
 
