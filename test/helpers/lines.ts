@@ -15,6 +15,7 @@ export class LineProxy implements Disposable {
   /** How many bytes it has passed on. */
   passedBytes = 0;
   #isHolding = false;
+  #holding: { atBytes: number; begun: () => void } | undefined;
 
   private constructor(target: string) {
     this.#server = createServer((socket) => {
@@ -46,6 +47,13 @@ export class LineProxy implements Disposable {
     this.#isHolding = true;
   }
 
+  /** As `hold`, once so many more bytes were passed on. Resolves then. */
+  holdAfter(bytes: number): Promise<void> {
+    return new Promise((begun) => {
+      this.#holding = { atBytes: this.passedBytes + bytes, begun };
+    });
+  }
+
   /** Breaks the lines, and passes on again what comes on new ones. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -62,6 +70,10 @@ export class LineProxy implements Disposable {
     if (this.#isHolding) return;
     this.passedBytes += bytes.length;
     for (let at = 0; at < bytes.length; at += this.pieceBytes) to.write(bytes.subarray(at, at + this.pieceBytes));
+    if (!this.#holding || this.passedBytes < this.#holding.atBytes) return;
+    this.hold();
+    this.#holding.begun();
+    this.#holding = undefined;
   }
 }
 
