@@ -57,6 +57,6 @@ test("the accounts and folders that systemd is told of are those of the set-up",
   const nameOf = (kind: "uid" | "gid", id: number): string => [worker, gateway, nats].find((one) => one[kind] === id)?.name ?? "root";
   const wanted = directoriesOf(installed).map(({ path, mode, uid, gid }) => `d ${path} 0${mode.toString(8)} ${nameOf("uid", uid)} ${nameOf("gid", gid)}`);
   const declared = textOf("sandgate.tmpfiles").match(/^d .*$/gm) ?? [];
-  assert.equal(declared.length, 3);
+  assert.equal(declared.length, 4);
   for (const line of declared) assert.ok(wanted.includes(line), `${line} is not among\n${wanted.join("\n")}`);
 });
