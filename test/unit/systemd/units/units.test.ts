@@ -33,7 +33,7 @@ test("they name the same accounts and places", () => {
   assert.deepEqual(users, [user, `${user}-gateway`, `${user}-nats`]);
   assert.deepEqual([fieldOf("sandgate-helper.socket", "ListenStream"), fieldOf("sandgate-helper.socket", "SocketUser")], [helperSocket, user]);
   const writable = ["gateway@", "nats"].map((part) => fieldOf(`sandgate-${part}.service`, "ReadWritePaths"));
-  assert.deepEqual(writable, [join(dataDir, "gateway"), join(dataDir, "nats")]);
+  assert.deepEqual(writable, [["gateway", "lines"].map((name) => join(dataDir, name)).join(" "), join(dataDir, "nats")]);
   assert.match(fieldOf("sandgate-cluster.service", "ReadWritePaths"), new RegExp(`^${dataDir} `));
   assert.equal(fieldOf("sandgate-cluster.service", "ConditionPathExists"), pathsOf(loadConfig({})).natsCluster);
   assert.equal(unitNames().length, 9);
