@@ -3,6 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import { ByteRate } from "../../shared/byte-rate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
+import { JsonText } from "./json-text.ts";
 
 /** How fast output is read that is only counted. Without a limit, one `yes` takes half a CPU from the calls of all others. */
 const droppedBytesPerS = 128 * 1024 ** 2;
@@ -12,16 +13,15 @@ const previewBytesMax = 4 * 1024;
 
 /** One of a command's two output streams, decoded without splitting characters. */
 export class OutputStream {
-  readonly #name: "stdout" | "stderr";
   readonly #keepBytes: number;
-  readonly #decoder = new StringDecoder("utf8");
+  readonly #text: JsonText;
   readonly preview = new Preview();
   /** Bytes the command wrote. */
   bytes = 0;
 
   /** @param keepBytes bytes to pass on; any beyond are counted and dropped. */
   constructor(name: "stdout" | "stderr", keepBytes = Number.POSITIVE_INFINITY) {
-    this.#name = name;
+    this.#text = new JsonText(name);
     this.#keepBytes = keepBytes;
   }
 
@@ -45,16 +45,12 @@ export class OutputStream {
     const kept = chunk.subarray(0, Math.max(0, this.#keepBytes - this.bytes));
     this.bytes += chunk.length;
     this.preview.add(chunk);
-    return kept.length > 0 ? this.#line(this.#decoder.write(kept)) : undefined;
+    return kept.length > 0 ? this.#text.take(kept) : undefined;
   }
 
   /** The line for trailing bytes that form no whole character. A character cut by our own limit does not count as broken. */
   flush(): Buffer | undefined {
-    return this.truncated ? undefined : this.#line(this.#decoder.end());
-  }
-
-  #line(text: string): Buffer | undefined {
-    return text ? Buffer.from(`${JSON.stringify({ [this.#name]: text })}\n`) : undefined;
+    return this.truncated ? undefined : this.#text.end();
   }
 }
 
