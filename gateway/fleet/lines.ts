@@ -119,7 +119,7 @@ class WorkerLines {
     if (this.#strangers >= strangersMax) return void socket.destroy();
     this.#strangers++;
     receive(socket, lineTokenLetters, (token) => this.#admit(token))
-      .catch((err: unknown) => this.#parts.log.warn({ err }, "somebody came to the socket for workers and was not let in"))
+      .catch((err: unknown) => this.#parts.log.info({ event: "line_refused", err }, "somebody came to the socket for workers and was not let in"))
       .finally(() => this.#strangers--);
   }
 
