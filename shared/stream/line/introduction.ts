@@ -6,14 +6,25 @@ import { SandgateError } from "../../errors.ts";
 const welcome = Buffer.from([1]);
 const patienceMs = 3_000;
 
+/** Resolves when there is more to read, or nothing any more. Leaves no listener: one for `readable` would keep data from flowing. */
+async function changed(socket: Socket, timeout: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([timeout, over.signal]);
+  try {
+    await Promise.race(["readable", "end", "close"].map((event) => once(socket, event, { signal })));
+  } finally {
+    over.abort();
+  }
+}
+
 /** Reads so many bytes and leaves what follows to be read. @throws {Error} when they do not come in time */
 async function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
-  const signal = AbortSignal.timeout(patienceMs);
+  const timeout = AbortSignal.timeout(patienceMs);
   for (;;) {
     const read = socket.read(bytes) as Buffer | null;
     if (read?.length === bytes) return read;
     if (socket.readableEnded || socket.destroyed) throw new Error("the other end has closed the connection");
-    await once(socket, "readable", { signal });
+    await changed(socket, timeout);
   }
 }
 
