@@ -151,6 +151,7 @@ export const table = {
     about: 'The image that "default" refers to; built from Debian packages unless its name has a registry.',
     parse: imageName,
   } as Setting<string>,
+  linesDir: text("", "Set by the start itself: the folder of the Unix sockets between gateways and workers of one machine; streams go over NATS when empty."),
   execServer: text("", "Set by the start itself: the program that starts commands in sandboxes; the OCI runtime starts them when empty."),
   defaultImageId: text("", "Set by the start itself: the id of the default image, which stays the same even if its name is given to another one."),
   localImages: listOf(

@@ -105,7 +105,9 @@ export async function connect({ config, log, shutdown, workerId, home, stalls }:
   await untilStorageIsThere(storage, log);
   const peers = new PeerWatch(bus, names.worker(workerId, newId("worker")), log);
   const claim = await Claim.take(storage, { workerId, home, peer: peers.peer, stalls });
-  return { bus, storage, bulk, peers, claim, hub: new StreamHub(bus, peers, log, config.streamWindowsBytesMax) };
+  const hub = new StreamHub(bus, peers, log, config.streamWindowsBytesMax);
+  shutdown.onStop("lines", () => hub.lines.close());
+  return { bus, storage, bulk, peers, claim, hub };
 }
 
 type Buses = Awaited<ReturnType<typeof connect>>;

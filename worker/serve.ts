@@ -7,6 +7,7 @@ import { SandgateError } from "../shared/errors.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";
+import { line } from "./handlers/line.ts";
 import { forgetAccount, listImages, removeImage, setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
@@ -34,6 +35,7 @@ const handlers: Handlers = {
   sessionStart,
   sessionAttach,
   sessions,
+  line,
 };
 
 /** Starts to answer calls. */
@@ -63,7 +65,7 @@ async function countedCall<V extends WorkerVerb>(context: WorkerContext, verb: V
 }
 
 /** Calls that change nothing; there may be very many of them. */
-const looking: ReadonlySet<WorkerVerb> = new Set(["stat", "download", "status", "logs", "images", "sessions"]);
+const looking: ReadonlySet<WorkerVerb> = new Set(["stat", "download", "status", "logs", "images", "sessions", "line"]);
 
 /** Returns what logs how a call was answered: by its ids it is found from the gateway's line of the same call. */
 function notedCall({ log }: WorkerContext, verb: WorkerVerb, request: object): (result: string) => void {

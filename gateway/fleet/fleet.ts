@@ -9,13 +9,16 @@ import { Claims } from "./claims.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { EntryMirror } from "./entries.ts";
 import { LayerCollector } from "./layers.ts";
+import { openLines } from "./lines.ts";
 import { SandboxDirectory } from "./sandboxes.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
 
 export type Fleet = Readonly<Awaited<ReturnType<typeof openFleet>>>;
 
 /** Loads the directory into memory. */
-export async function openFleet({ config, bus, peers, log, shutdown }: Base) {
+export async function openFleet(base: Base) {
+  const { config, bus, peers, log, shutdown } = base;
+  shutdown.onStop("lines", await openLines(base));
   await makeLayerStore(bus, config.snapshotArchiveBytesMax);
   const sandboxes = await EntryMirror.watch(bus, buckets.sandboxes, checker(SandboxEntry), log);
   shutdown.onStop("sandboxes", () => sandboxes.stop());

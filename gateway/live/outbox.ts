@@ -1,11 +1,15 @@
 /**
  * Batches a client's messages to the worker. The first message is sent at once, and those that follow within a
- * millisecond are sent together, so that a client that sends single bytes as fast as it can causes no extra load.
+ * millisecond are sent together, so that a client that sends single bytes as fast as it can causes no extra load. Only an
+ * acknowledgement of much output waits for nothing.
  */
 import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/sessions.ts";
+import { windowBytes } from "../../shared/stream/session/protocol.ts";
 
 const togetherDefaultMs = 1;
+/** An acknowledgement of so much output is sent at once, because the worker may wait for it: an eighth of what it may send without. */
+const promptBytes = windowBytes / 8;
 /** The most bytes of input combined into one message. */
 const togetherBytes = 64 * 1024;
 /** The most messages that may wait for the session to begin; a client needs few until then. */
@@ -33,6 +37,8 @@ export class Outbox {
   /** Undefined until the worker is ready. */
   #target: OutboxTarget | undefined;
   #isClosed = false;
+  /** How far the output was acknowledged to the worker. */
+  #acknowledged = 0;
 
   /** @param togetherMs how long messages are collected after one was sent. */
   constructor(togetherMs = togetherDefaultMs) {
@@ -66,6 +72,7 @@ export class Outbox {
   /** @throws {SandgateError} `rate_limited`. */
   message(message: ClientMessage): void {
     if (this.#target) this.#replace(message);
+    if (this.#target && message.type === "ack" && message.offset - this.#acknowledged >= promptBytes) return this.#tell(this.#target, message);
     this.#add(message);
   }
 
@@ -98,7 +105,12 @@ export class Outbox {
     this.#sentAtMs = performance.now();
     for (const item of this.#waiting.splice(0)) {
       if (item.type === "input") this.#target.push(...item.pieces);
-      else this.#target.say(item);
+      else this.#tell(this.#target, item);
     }
+  }
+
+  #tell(target: OutboxTarget, message: ClientMessage): void {
+    if (message.type === "ack") this.#acknowledged = message.offset;
+    target.say(message);
   }
 }

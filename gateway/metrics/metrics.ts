@@ -55,6 +55,8 @@ export class Metrics {
     const registry = this.#registry;
     collect(registry, Gauge, "sandgate_calls_in_progress", "Calls in progress.", () => [[{}, inProgress()]]);
     collect(registry, Gauge, "sandgate_streams_open", "Streams between this gateway and workers.", () => [[{}, hub.open]]);
+    const streams = () => Object.entries(hub.lines.counts).map(([way, count]) => [{ way }, count] as const);
+    collect(registry, Counter, "sandgate_streams_total", "Streams that began, or went on, over a Unix socket or over NATS.", streams, "way");
     collect(registry, Gauge, "sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => [[{}, sockets.size]]);
     collect(registry, Counter, "sandgate_audit_entries_lost_total", "Entries that are not in the audit record.", () => [[{}, auditRecord.lost]]);
     const requests = () => this.#all().map(({ labels, count }) => [labels, count] as const);

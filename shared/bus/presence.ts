@@ -94,6 +94,12 @@ export class PeerWatch {
     return this.#peers.has(peer);
   }
 
+  /** Whether a peer is a worker that may be on the same machine: one that has its name. */
+  isNearbyWorker(peer: string): boolean {
+    const { worker, host } = this.#peers.get(peer)?.presence ?? {};
+    return worker !== undefined && host === this.#host;
+  }
+
   /** Whether a peer is there and has said nothing for a while. */
   isSilent(peer: string): boolean {
     const known = this.#peers.get(peer);

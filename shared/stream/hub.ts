@@ -1,67 +1,32 @@
-/** The streams of a process share one subscription. The hub passes each frame to the stream it belongs to. */
+/**
+ * The streams of a process share one subscription, and with each process of the same machine one line beside it. The hub passes
+ * each frame to the stream it belongs to.
+ *
+ * Where there is a line when a stream opens, this end sends all of the stream over it. If the line breaks, what the other end may
+ * not have taken is sent again over NATS, and so is all that follows. Both ends decide that for themselves and take either way.
+ */
 
-import Type, { type Static } from "typebox";
 import { busLost } from "../bus/failures.ts";
-import { decodeJson, messageChecker } from "../bus/messages.ts";
 import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
-import { errorCodes, errorReasons, SandgateError } from "../errors.ts";
+import { SandgateError } from "../errors.ts";
 import { errors } from "../known-errors.ts";
 import { attempt } from "../util/attempt.ts";
 import { inBackground } from "../util/background.ts";
 import { newId } from "../util/ids.ts";
 import type { Logger } from "../util/log.ts";
+import { decodeFrame, encodeFrame, encodeHeader, type FrameHeader, newline } from "./frame.ts";
+import type { StreamFrame } from "./line/frames.ts";
+import type { Line } from "./line/line.ts";
+import { Lines } from "./line/lines.ts";
 import { Outflow } from "./outflow.ts";
 import { WindowBudget } from "./receive-window.ts";
 import { FramesLost } from "./window.ts";
 
-const Sequence = Type.Integer({ minimum: 0 });
-const Failure = Type.Object({
-  code: Type.Enum([...errorCodes]),
-  message: Type.String(),
-  reason: Type.Optional(Type.Enum([...errorReasons])),
-  retry_after_s: Type.Optional(Type.Number()),
-});
-
-/**
- * One message of a stream is a line of JSON, followed by the payload in data frames. The output of an execution is sent as
- * NDJSON lines made for the client, so a gateway passes them on without parsing.
- */
-const Header = Type.Object({
-  /** Data, message, end and fail frames of a stream are numbered from 0 without gaps. */
-  seq: Type.Optional(Sequence),
-  /** A message of a conversation with schemas of its own; numbered like data. */
-  message: Type.Optional(Type.Unknown()),
-  /** The sender is done. Has its summary and the total number of bytes sent. */
-  end: Type.Optional(Type.Object({ bytes: Sequence, summary: Type.Unknown() })),
-  /** The sender has failed. */
-  fail: Type.Optional(Failure),
-  /** From the receiver: the total number of bytes that the sender may have sent. */
-  credit: Type.Optional(Sequence),
-  /** From the receiver: stop, because the stream is no longer read. */
-  cancel: Type.Optional(Failure),
-});
-export type FrameHeader = Static<typeof Header>;
-
-const checkHeader = messageChecker(Header, "the header of a frame");
-const newline = 0x0a;
 /** How many streams that are not open are remembered as ended by their other end. Most of them have been closed here as well. */
 const endedMax = 1_024;
 const endBytesMax = 4_096;
-
-/** Encodes a header and a payload, which may consist of several parts, as one message. */
-export function encodeFrame(header: FrameHeader, ...payload: Uint8Array[]): Uint8Array {
-  const line = Buffer.from(`${JSON.stringify(header)}\n`);
-  return payload.length > 0 ? Buffer.concat([line, ...payload]) : line;
-}
-
-/** @throws {SandgateError} `internal_error` if the message is not a frame */
-export function decodeFrame(message: Uint8Array): { header: FrameHeader; payload: Uint8Array } {
-  const end = message.indexOf(newline);
-  if (end < 0) throw new SandgateError("internal_error", "a stream frame has no header");
-  return { header: checkHeader(decodeJson(message.subarray(0, end))), payload: message.subarray(end + 1) };
-}
 
 /** One end of a stream. */
 export interface StreamEnd {
@@ -71,13 +36,20 @@ export interface StreamEnd {
   abort(error: SandgateError): void;
 }
 
+interface Open {
+  readonly end: StreamEnd;
+  /** What it goes over; undefined for NATS. */
+  line: Line | undefined;
+}
+
 export class StreamHub {
   readonly peer: string;
   readonly windows: WindowBudget;
+  readonly lines: Lines;
   readonly #outflow: Outflow;
   readonly #bus: Bus;
   readonly #log: Logger;
-  readonly #ends = new Map<string, StreamEnd>();
+  readonly #open = new Map<string, Open>();
   /** The last frame of streams that are not open here, perhaps not yet: the call that opens one may still wait for something. */
   readonly #ended = new Map<string, FrameHeader>();
 
@@ -85,6 +57,13 @@ export class StreamHub {
   constructor(bus: Bus, peers: PeerWatch, log: Logger, windowsBytesMax: number) {
     this.peer = peers.peer;
     this.windows = new WindowBudget(windowsBytesMax);
+    this.lines = new Lines(
+      {
+        heard: (from, streamId, message) => this.#dispatch(streamId, message, from),
+        broken: (line, untaken) => this.#goOnWithout(line, untaken),
+      },
+      log,
+    );
     this.#outflow = new Outflow(() => bus.connection.flush());
     this.#bus = bus;
     this.#log = log;
@@ -98,11 +77,12 @@ export class StreamHub {
     });
     peers.onGone((peer) => {
       this.#abort((end) => end.remotePeer === peer, errors.workerLost());
+      this.lines.drop(peer);
     });
   }
 
   get open(): number {
-    return this.#ends.size;
+    return this.#open.size;
   }
 
   newStreamId(): string {
@@ -111,26 +91,29 @@ export class StreamHub {
 
   /** Opens an end. If the other one has ended meanwhile, this one is told so afterwards. */
   add(streamId: string, end: StreamEnd): void {
-    this.#ends.set(streamId, end);
+    this.#open.set(streamId, { end, line: this.lines.take(end.remotePeer) });
     const last = this.#ended.get(streamId);
     if (last && this.#ended.delete(streamId)) queueMicrotask(() => this.#give(streamId, end, last, new Uint8Array()));
   }
 
   remove(streamId: string): void {
-    this.#ends.delete(streamId);
+    this.#open.delete(streamId);
   }
 
   /** @throws {SandgateError} `unavailable`, `payload_too_large` */
   send(peer: string, streamId: string, header: FrameHeader, ...payload: Uint8Array[]): void {
     if (!this.#bus.connected) throw busLost();
-    const frame = encodeFrame(header, ...payload);
-    this.#bus.publish(subjects.stream(peer, streamId), frame);
-    this.#outflow.sent(frame.length);
+    const line = this.#open.get(streamId)?.line;
+    if (line) line.send(streamId, [encodeHeader(header), ...payload]);
+    else this.#publish(peer, streamId, encodeFrame(header, ...payload));
   }
 
-  /** Resolves when a stream that has bytes to send is to do so, at once; undefined if that is now. All take turns, so that little waits here to be sent. */
-  turn(): Promise<void> | undefined {
-    return this.#outflow.turn();
+  /**
+   * Resolves when a stream that has bytes to send is to do so, at once; undefined if that is now. All that go the same way take
+   * turns, so that little waits here to be sent.
+   */
+  turn(streamId: string): Promise<void> | undefined {
+    return (this.#open.get(streamId)?.line ?? this.#outflow).turn();
   }
 
   /** Ends every stream with the error, when the time for a shutdown is up. */
@@ -138,9 +121,29 @@ export class StreamHub {
     this.#abort(() => true, error);
   }
 
-  #dispatch(streamId: string, message: Uint8Array): void {
-    const end = this.#ends.get(streamId);
+  #publish(peer: string, streamId: string, frame: Uint8Array): void {
+    this.#bus.publish(subjects.stream(peer, streamId), frame);
+    this.#outflow.sent(frame.length);
+  }
+
+  /** The streams of a line that broke go on over NATS. */
+  #goOnWithout(line: Line, untaken: readonly StreamFrame[]): void {
+    for (const open of this.#open.values()) {
+      if (open.line !== line) continue;
+      open.line = undefined;
+      this.lines.count("nats");
+    }
+    // Without the bus, its loss ends them.
+    if (!this.#bus.connected) return;
+    const sendAgain = ({ streamId, message }: StreamFrame): void => this.#publish(line.peer, streamId, message);
+    inBackground(this.#log, "what was on a line could not be sent again", () => untaken.forEach(sendAgain));
+  }
+
+  /** @param from the process at the other end of the line that it came over, which speaks for its own streams only */
+  #dispatch(streamId: string, message: Uint8Array, from?: string): void {
+    const end = this.#open.get(streamId)?.end;
     if (!end) return this.#rememberEnd(streamId, message);
+    if (from !== undefined && from !== end.remotePeer) return;
     try {
       const { header, payload } = decodeFrame(message);
       this.#give(streamId, end, header, payload);
@@ -170,6 +173,6 @@ export class StreamHub {
   }
 
   #abort(concerns: (end: StreamEnd) => boolean, error: SandgateError): void {
-    for (const end of [...this.#ends.values()]) if (concerns(end)) inBackground(this.#log, "a stream could not be ended", () => end.abort(error));
+    for (const { end } of [...this.#open.values()]) if (concerns(end)) inBackground(this.#log, "a stream could not be ended", () => end.abort(error));
   }
 }

@@ -3,6 +3,7 @@
  * grows while it is read fast, shrinks when it is not, and all windows together have a bound: who hardly reads costs little, and
  * thousands of them no more than a few that read.
  */
+import { SandgateError } from "../errors.ts";
 import { FramesLost } from "./window.ts";
 
 /** Of a stream that has just begun or is read slowly. */
@@ -12,6 +13,9 @@ const provenTimes = 8;
 /** It grows when half of it was read so soon, and shrinks when that took so long. */
 const fastMs = 250;
 const slowMs = 1_000;
+
+/** How far a sender may go beyond its credit: by a frame of each of those who write to the stream at the same time. */
+const beyondCreditBytes = 1024 * 1024;
 
 /** What the windows of a process may have together beyond the least of each. */
 export class WindowBudget {
@@ -66,11 +70,20 @@ export class ReceiveWindow {
     return this.#windowBytes;
   }
 
-  /** Counts a received frame. @throws {FramesLost} */
-  count(seq: number, bytes: number): void {
-    if (seq !== this.#frames) throw new FramesLost(`expected frame ${this.#frames}, got ${seq}`);
+  /**
+   * Counts a received frame.
+   *
+   * @returns false for one that was received before: the sender did not know that, and has sent it again in another way.
+   * @throws {FramesLost}; {SandgateError} `internal_error` if the sender does not keep to its credit
+   */
+  count(seq: number, bytes: number): boolean {
+    if (seq > this.#frames) throw new FramesLost(`expected frame ${this.#frames}, got ${seq}`);
+    if (seq < this.#frames) return false;
     this.#frames++;
     this.#bytes += bytes;
+    const isTooMuch = this.#mostBytes > 0 && this.#bytes > this.#grantedBytes + beyondCreditBytes;
+    if (isTooMuch) throw new SandgateError("internal_error", "the sender of a stream does not keep to its credit");
+    return true;
   }
 
   /** Checks that everything sent has arrived. @throws {FramesLost} */

@@ -8,7 +8,8 @@
 import { stoppedBy } from "../abort.ts";
 import type { StreamTarget } from "../bus/contract/fields.ts";
 import { SandgateError } from "../errors.ts";
-import type { FrameHeader, StreamEnd, StreamHub } from "./hub.ts";
+import type { FrameHeader } from "./frame.ts";
+import type { StreamEnd, StreamHub } from "./hub.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { Inbox, SendWindow, type StreamListener } from "./window.ts";
 
@@ -82,7 +83,7 @@ export class Stream implements StreamEnd {
 
   /** When bytes that are there are to be sent: see `StreamHub.turn`. */
   turn(): Promise<void> | undefined {
-    return this.#hub.turn();
+    return this.#hub.turn(this.streamId);
   }
 
   /** Waits for room, then sends bytes as one frame; may exceed the credit by less than this frame. @throws {SandgateError} */
@@ -175,7 +176,7 @@ export class Stream implements StreamEnd {
     if (credit !== undefined) this.#sent.grant(credit);
     if (cancel) return this.#break(SandgateError.fromWire(cancel));
     if (seq === undefined) return;
-    this.#received.count(seq, payload.length);
+    if (!this.#received.count(seq, payload.length)) return;
     if (fail) return this.#heardFailure(SandgateError.fromWire(fail));
     if (end) return this.#heardAll(end);
     if (message !== undefined) return this.#listener.message(message);

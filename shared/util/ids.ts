@@ -13,6 +13,7 @@ const prefixes = {
   worker: "wk_",
   gateway: "gw_",
   stream: "st_",
+  line: "line_",
   reservation: "rsv_",
   layer: "layer_",
   home: "home_",

@@ -41,6 +41,8 @@ export interface Paths {
   readonly secrets: string;
   readonly gateway: string;
   readonly nats: string;
+  /** Sockets of gateways for the workers of this machine: the worker's account may enter, the gateway's alone may make any. */
+  readonly lines: string;
   readonly temporary: string;
   readonly podman: string;
   readonly storageConf: string;
@@ -96,6 +98,7 @@ export function pathsOf(config: Config): Paths {
     secrets: join(data, "secrets"),
     gateway: dirname(operatorSocketOf(data)),
     nats: join(data, "nats"),
+    lines: join(data, "lines"),
     temporary: join(data, "tmp"),
     storageConf: join(podman, "storage.conf"),
     containersConf: join(podman, "containers.conf"),

@@ -3,7 +3,7 @@ import { chmod, chown, lstat, mkdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { asAccount } from "../base/as-account.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import type { Instance } from "../base/instance.ts";
+import type { Account, Instance } from "../base/instance.ts";
 import { run, succeeds } from "../base/run.ts";
 import { isTrusted, trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
 import type { Step } from "./step.ts";
@@ -33,7 +33,7 @@ export function dataDirectories(instance: Instance): Step {
 
 /** In the order in which they are made. */
 export function directoriesOf({ account, accounts, paths, home }: Instance): Directory[] {
-  const own = (path: string, { uid, gid } = account, mode = 0o700) => ({ path, uid, gid, mode });
+  const own = (path: string, { uid, gid }: Pick<Account, "uid" | "gid"> = account, mode = 0o700) => ({ path, uid, gid, mode });
   const ours = (path: string, mode: number) => ({ path, uid: process.getuid?.() ?? account.uid, gid: account.gid, mode });
   return [
     // The accounts of all parts pass through these two; their contents have restrictive modes of their own.
@@ -47,6 +47,7 @@ export function directoriesOf({ account, accounts, paths, home }: Instance): Dir
     own(join(paths.data, "worker")),
     own(paths.gateway, accounts.gateway),
     own(paths.nats, accounts.nats),
+    own(paths.lines, { uid: accounts.gateway.uid, gid: account.gid }, 0o710),
     // Podman 5 mounts the root of a container there for a moment, whose user has ids of its own and passes through. What Podman keeps is in a folder that nobody else enters.
     own(paths.storage, account, 0o711),
     own(paths.imageTemporary, account, 0o711),

@@ -88,7 +88,7 @@ export function nodeCommand({ paths }: Instance, source: Program): string[] {
 
 function partSpec({ paths }: Instance, name: string, argv: readonly string[], env: Readonly<Record<string, string>>): PartSpec {
   // Always passed, because their defaults depend on the calling user.
-  const places = { SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage };
+  const places = { SANDGATE_DATA_DIR: paths.data, SANDGATE_STORAGE_DIR: paths.storage, SANDGATE_LINES_DIR: paths.lines };
   return {
     name,
     argv,

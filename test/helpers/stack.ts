@@ -157,6 +157,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     SANDGATE_LOCAL_IMAGES: missingImage,
     SANDGATE_EXEC_SERVER: preparedExecServer(),
     SANDGATE_DEFAULT_IMAGE_ID: (await preparedImageId()) ?? "",
+    SANDGATE_LINES_DIR: instance.paths.lines,
     ...environment,
     ...settings,
     SANDGATE_STORAGE_DIR: instance.paths.storage,

@@ -90,7 +90,7 @@ export class Execution implements Activity {
 
   async #pump(pipe: PipeReader, output: OutputStream): Promise<void> {
     const { stream } = this.#parts;
-    await pump(stream, pipe, (chunk) => output.take(chunk));
+    await pump(stream, pipe, output);
     const rest = output.flush();
     if (rest) stream.push(rest);
   }

@@ -3,6 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import { ByteRate } from "../../shared/byte-rate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
+import { JsonText } from "./json-text.ts";
 
 /** How fast output is read that is only counted. Without a limit, one `yes` takes half a CPU from the calls of all others. */
 const droppedBytesPerS = 128 * 1024 ** 2;
@@ -12,16 +13,15 @@ const previewBytesMax = 4 * 1024;
 
 /** One of a command's two output streams, decoded without splitting characters. */
 export class OutputStream {
-  readonly #name: "stdout" | "stderr";
   readonly #keepBytes: number;
-  readonly #decoder = new StringDecoder("utf8");
+  readonly #text: JsonText;
   readonly preview = new Preview();
   /** Bytes the command wrote. */
   bytes = 0;
 
   /** @param keepBytes bytes to pass on; any beyond are counted and dropped. */
   constructor(name: "stdout" | "stderr", keepBytes = Number.POSITIVE_INFINITY) {
-    this.#name = name;
+    this.#text = new JsonText(name);
     this.#keepBytes = keepBytes;
   }
 
@@ -29,21 +29,28 @@ export class OutputStream {
     return this.bytes > this.#keepBytes;
   }
 
+  /** Whether what comes next goes anywhere: to the client, if it is still there, or into the log. */
+  isWanted(isClientGone: boolean): boolean {
+    return this.bytes < previewBytesMax || (!isClientGone && this.bytes < this.#keepBytes);
+  }
+
+  /** Counts bytes that go nowhere. */
+  drop(bytes: number): void {
+    this.bytes += bytes;
+    this.preview.truncated = true;
+  }
+
   /** The NDJSON line for a chunk, or undefined when the chunk completes no character or lies beyond the limit. */
   take(chunk: Buffer): Buffer | undefined {
     const kept = chunk.subarray(0, Math.max(0, this.#keepBytes - this.bytes));
     this.bytes += chunk.length;
     this.preview.add(chunk);
-    return kept.length > 0 ? this.#line(this.#decoder.write(kept)) : undefined;
+    return kept.length > 0 ? this.#text.take(kept) : undefined;
   }
 
   /** The line for trailing bytes that form no whole character. A character cut by our own limit does not count as broken. */
   flush(): Buffer | undefined {
-    return this.truncated ? undefined : this.#line(this.#decoder.end());
-  }
-
-  #line(text: string): Buffer | undefined {
-    return text ? Buffer.from(`${JSON.stringify({ [this.#name]: text })}\n`) : undefined;
+    return this.truncated ? undefined : this.#text.end();
   }
 }
 
@@ -68,23 +75,37 @@ export class Preview {
   }
 }
 
+/** Where the bytes of a source go. */
+interface Sink {
+  /** Whether bytes that come next need to be looked at; else they are only counted. */
+  isWanted(isClientGone: boolean): boolean;
+  drop(bytes: number): void;
+  /** The payload for a piece; undefined for none. */
+  take(piece: Buffer): Buffer | undefined;
+}
+
+const asItIs: Sink = { isWanted: (isClientGone) => !isClientGone, drop: () => {}, take: (piece) => piece };
+
 /**
- * Sends everything from a source, reading it only while there is room, and slowly what nobody gets. If the stream breaks, the
- * source is drained, so that its writer can end.
- *
- * @param convert makes the payload for a piece; undefined to drop it
+ * Sends everything from a source, reading it only while there is room, and slowly what nobody gets, which is neither copied nor
+ * decoded. If the stream breaks, the source is drained, so that its writer can end.
  */
-export async function pump(stream: Stream, source: PipeReader, convert = (piece: Buffer): Buffer | undefined => piece): Promise<void> {
+export async function pump(stream: Stream, source: PipeReader, sink = asItIs): Promise<void> {
   const dropped = new ByteRate(droppedBytesPerS);
   for (;;) {
     if (!stream.signal.aborted) await stream.room().catch(() => {});
+    if (!sink.isWanted(stream.signal.aborted)) {
+      const bytes = await source.skip();
+      if (bytes === undefined) return;
+      sink.drop(bytes);
+      if (!stream.signal.aborted) await dropped.take(bytes, stream.signal).catch(() => {});
+      continue;
+    }
     const piece = await source.next();
     if (!piece) return;
-    const bytes = convert(piece);
-    const turn = bytes && stream.turn();
+    const payload = sink.take(piece);
+    const turn = payload && stream.turn();
     if (turn) await turn;
-    if (stream.signal.aborted) continue;
-    if (bytes) stream.push(bytes);
-    else await dropped.take(piece.length, stream.signal).catch(() => {});
+    if (payload && !stream.signal.aborted) stream.push(payload);
   }
 }

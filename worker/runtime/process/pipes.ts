@@ -81,6 +81,8 @@ export class PipeReader {
   #chunk: Buffer | undefined;
   /** Once the command has exited: bytes that may still be its own. */
   #leftoverBytes: number | undefined;
+  /** Only the number of bytes is asked for. */
+  #isSkipping = false;
   #wake: (() => void) | undefined;
 
   /** @param open for another descriptor than a pipe's */
@@ -111,6 +113,14 @@ export class PipeReader {
     }
   }
 
+  /** As `next`, of bytes that nobody wants, which are not copied: how many they are, or undefined at the end. */
+  async skip(): Promise<number | undefined> {
+    this.#isSkipping = true;
+    const chunk = await this.next();
+    this.#isSkipping = false;
+    return chunk?.length;
+  }
+
   /** Like `next`, plus whatever else is already there: a terminal gives only 4 KiB at a time. */
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
@@ -137,7 +147,7 @@ export class PipeReader {
 
   /** @returns false: no more until that is taken */
   #take(length: number): boolean {
-    const chunk = landed(length);
+    const chunk = this.#landed(length);
     this.#chunk = this.#chunk ? Buffer.concat([this.#chunk, chunk]) : chunk;
     this.#wake?.();
     return false;
@@ -148,6 +158,10 @@ export class PipeReader {
     if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
     // EAGAIN: the pipe is empty.
     const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null)) ?? 0;
-    return length > 0 ? landed(length) : undefined;
+    return length > 0 ? this.#landed(length) : undefined;
+  }
+
+  #landed(length: number): Buffer {
+    return this.#isSkipping ? landing.subarray(0, length) : landed(length);
   }
 }

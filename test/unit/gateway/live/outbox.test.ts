@@ -62,6 +62,19 @@ test("of sizes between input and of acknowledgements the last one goes, a pendin
   assert.deepEqual(sent.all, ["begin", resize(2), signal("INT"), signal("TERM"), "between", resize(3), signal("INT"), ack(3)]);
 });
 
+test("an acknowledgement of much output goes at once, in place of those that wait", () => {
+  const sent = new Sent();
+  sent.open();
+  sent.type("begin", "more");
+  sent.box.message(ack(1_000));
+  sent.box.message(ack(100_000));
+  assert.deepEqual(sent.all, ["begin", ack(100_000)]);
+  sent.box.message(ack(100_001));
+  assert.equal(sent.all.length, 2);
+  sent.box.close();
+  assert.deepEqual(sent.all.slice(2), ["more", ack(100_001)]);
+});
+
 test("what was said before the client went still goes, nothing after", async () => {
   const sent = new Sent();
   sent.open();

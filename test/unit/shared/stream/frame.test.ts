@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFrame, encodeFrame, type FrameHeader } from "../../../../shared/stream/hub.ts";
+import { decodeFrame, encodeFrame, type FrameHeader } from "../../../../shared/stream/frame.ts";
 
 test("frames come out as they went in, whatever bytes they carry", () => {
   const payloads = [undefined, Buffer.from("text\nwith\nlines\n"), Buffer.from([0, 10, 13, 255, 123]), Buffer.alloc(0)];

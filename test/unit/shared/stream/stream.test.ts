@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { subjects } from "../../../../shared/bus/subjects.ts";
 import { type ErrorCode, SandgateError } from "../../../../shared/errors.ts";
-import { encodeFrame } from "../../../../shared/stream/hub.ts";
+import { encodeFrame } from "../../../../shared/stream/frame.ts";
 import { Stream } from "../../../../shared/stream/stream.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { startNats } from "../../../helpers/nats.ts";

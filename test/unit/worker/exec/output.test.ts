@@ -73,3 +73,21 @@ test("no output gives no line", () => {
   const stream = new OutputStream("stderr", 10);
   assert.deepEqual([stream.take(Buffer.alloc(0)), stream.flush(), stream.bytes, stream.truncated], [undefined, undefined, 0, false]);
 });
+
+test("output goes nowhere once the client has what it may have, or is gone, and the log has its beginning", () => {
+  const stream = new OutputStream("stdout", 10_000);
+  const stages: boolean[][] = [];
+  for (const bytes of [4_000, 96, 5_904, 1]) {
+    stages.push([stream.isWanted(false), stream.isWanted(true)]);
+    stream.take(Buffer.alloc(bytes, "x"));
+  }
+  assert.deepEqual(stages, [
+    [true, true],
+    [true, true],
+    [true, false],
+    [false, false],
+  ]);
+  const beforeIt = stream.bytes;
+  stream.drop(1_000);
+  assert.deepEqual([stream.bytes - beforeIt, stream.truncated, stream.preview.truncated, stream.preview.text.length], [1_000, true, true, 4_096]);
+});

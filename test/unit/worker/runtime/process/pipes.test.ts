@@ -100,3 +100,19 @@ function isClosed(fd: number): boolean {
     return (error as NodeJS.ErrnoException).code === "EBADF";
   }
 }
+
+test("what is skipped is counted, and what comes after it is read", async () => {
+  const { readFd, writeFd } = openPipe();
+  const reader = new PipeReader(readFd);
+  const held = fill(writeFd, "a");
+  let skipped = 0;
+  while (skipped < held) skipped += (await reader.skip()) ?? Number.NaN;
+  assert.equal(skipped, held);
+  writeSync(writeFd, "after");
+  assert.equal((await reader.next())?.toString(), "after");
+  writeSync(writeFd, "more");
+  closeSync(writeFd);
+  assert.equal(await reader.skip(), 4);
+  assert.equal(await reader.skip(), undefined);
+  reader.close();
+});
