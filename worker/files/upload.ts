@@ -27,7 +27,7 @@ dir=\${2%/*}
 mkdir -p -- "\${dir:-/}" || exit 20
 chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
 [ -d "$2" ] && { rm -f -- "\${dir:-/}/$4"; exit 21; }
-mv -f -- "\${dir:-/}/$4" "$2"
+mv -f -- "\${dir:-/}/$4" "$2" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
 `;
 
 const failedExitCode = 45;

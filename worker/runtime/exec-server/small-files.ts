@@ -1,8 +1,9 @@
 /** Small files, which the exec server of a sandbox reads and writes itself. Its answers concern its own sandbox only. */
 import { closeSync, readSync, writeSync } from "node:fs";
-import { stoppedBy } from "../../../shared/abort.ts";
+import { stoppedBy, unlessAborted } from "../../../shared/abort.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { openPipe } from "../../../shared/util/libc.ts";
+import { sigkillExitCode } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
 import { signal as send } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
@@ -65,7 +66,9 @@ async function work(servers: ExecServers, container: Container, args: readonly s
     const pid = servers.keeperOf(container, kept.pid);
     if (pid !== undefined) send(pid, "SIGKILL", container.pidNamespace);
   };
-  const exitCode = await stoppedBy(gone, kill, () => kept.exited.catch(() => leftExitCode));
+  // A server that was led astray may name a keeper that is none.
+  const exited = stoppedBy(gone, kill, () => unlessAborted(gone, kept.exited));
+  const exitCode = await exited.catch(() => (gone.aborted ? sigkillExitCode : leftExitCode));
   return exitCode === leftExitCode ? undefined : exitCode;
 }
 
