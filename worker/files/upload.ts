@@ -37,7 +37,11 @@ const reasonCharsMax = 200;
 const unpackProgram = `
 [ -e "$2" ] && ! [ -d "$2" ] && exit 20
 command -v tar >/dev/null || { echo "tar: not found" >&2; exit 127; }
-mkdir -p -- "$2" && tar -x -v -p -f "$1" -C "$2" > "$1.list" && wc -l < "$1.list" || exit ${failedExitCode}
+mkdir -p -- "$2" && tar -x -v -p -f "$1" -C "$2" > "$1.list" && wc -l < "$1.list" || {
+  # Where tar may not replace a file, it only says that the file exists.
+  [ -d "$2" ] && ! [ -w "$2" ] && exit 23
+  exit ${failedExitCode}
+}
 rm -f -- "$1" "$1.list"
 `;
 

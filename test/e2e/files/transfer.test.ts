@@ -167,6 +167,15 @@ test("a single file comes as a tar too", async () => {
   assert.equal(body.subarray(0, 9).toString(), "./-single");
 });
 
+test("an archive in place of files that may not be replaced is refused for that", async () => {
+  await run("cd /root; mkdir from others; echo new > from/one; tar -C from -cf one.tar one; echo old > others/one; chown -R 65534 others");
+  const { body } = await download(api, id, "/root/one.tar");
+  expectError(await uploadRaw(api, id, "/root/others", body, "&archive=tar"), "unprocessable", "permission denied: /root/others", "permission_denied");
+  assert.equal(await run("cat /root/others/one; chown 0 /root/others"), "old\n");
+  expectOk(await uploadRaw(api, id, "/root/others", body, "&archive=tar"));
+  assert.equal(await run("cat /root/others/one; rm -r /root/from /root/others /root/one.tar"), "new\n");
+});
+
 test("what is not there is not found", async () => {
   for (const path of ["/none", "/root/none/file", "/etc/passwd/file", "/proc/999999/maps"]) {
     expectError((await download(api, id, path)).error, "not_found", `File not found: ${path}`, "no_such_file");
