@@ -26,13 +26,17 @@ const checkEnd = messageChecker(commandCalls.execute.stream.end, "the end of an 
 export async function execute(context: GatewayContext, call: Call<unknown, ExecuteBody>): Promise<Answered> {
   const keepBytes = context.config.syncOutputBytesMax;
   const how = { source: "sync", timeoutMs: (call.body.timeout ?? timeoutDefaultS) * 1_000, keepBytes } as const;
-  await run(context, call, how, async (executionId, stream) => {
+  await run(context, call, how, async (executionId, stream, runs) => {
     const collector = new OutputCollector(context.outputMemory, 2 * keepBytes);
+    const collected = stream.readEach((lines) => collector.add(lines));
     try {
-      const end = checkEnd(await stream.readEach((lines) => collector.add(lines)));
+      // What was not carried out has its reason in the reply. A command that ends at once has ended before the reply.
+      await Promise.race([runs, collected.catch(() => runs)]);
+      const end = checkEnd(await collected);
       await sendResult(context, call.exchange, resultOf(executionId, end, collector));
     } finally {
-      collector.release();
+      // Not while some of it may still come.
+      void collected.catch(() => {}).finally(() => collector.release());
     }
   });
   return answered;
@@ -56,7 +60,8 @@ export async function executeAsync(context: GatewayContext, call: Call<unknown, 
   const maxMs = context.config.execTimeoutMaxMs;
   const timeoutMs = (call.body.timeout ?? maxMs / 1_000) * 1_000;
   if (timeoutMs > maxMs) throw new SandgateError("invalid_request", `timeout must be between 1 and ${maxMs / 1_000} (a whole number of seconds)`);
-  await run(context, call, { source: "stream", timeoutMs }, (_executionId, stream) => {
+  await run(context, call, { source: "stream", timeoutMs }, async (_executionId, stream, runs) => {
+    await runs;
     const headers = { "x-accel-buffering": "no" };
     return writeLines(stream, new BodyWriter(call.exchange, { contentType: "application/x-ndjson", headers, stallMs: context.config.streamStallMs }));
   });
@@ -70,12 +75,12 @@ interface How {
   readonly keepBytes?: number;
 }
 
-/** Asks the worker to run the command. @param follow called when it runs, with its output stream */
+/** Asks the worker to run the command. @param follow called with its output stream, and with what resolves when it runs, or rejects */
 async function run(
   context: GatewayContext,
   { exchange, by, id, body }: Call<unknown, ExecuteAsyncBody>,
   how: How,
-  follow: (executionId: string, stream: Stream) => Promise<void>,
+  follow: (executionId: string, stream: Stream, runs: Promise<unknown>) => Promise<void>,
 ): Promise<void> {
   if (Buffer.byteLength(body.command) > commandBytesMax) throw new SandgateError("invalid_request", `command must be at most ${commandBytesMax} bytes`);
   const entry = await context.sandboxes.find(id, by.account_id);
@@ -93,8 +98,9 @@ async function run(
     ...(how.keepBytes === undefined ? {} : { keep_bytes: how.keepBytes }),
   };
   await withStream(context, exchange, worker, async (stream) => {
-    await context.workers.call(worker, "execute", { ...request, to: stream.target });
-    await follow(executionId, stream);
+    const runs = context.workers.call(worker, "execute", { ...request, to: stream.target });
+    runs.catch(() => {}); // Its reply may come when nobody waits for it any more.
+    await follow(executionId, stream, runs);
   });
 }
 

@@ -16,7 +16,8 @@ import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Administrator } from "./administrator.ts";
 import { aptUnpack, aptUpdate, hasCandidates } from "./apt.ts";
 
-const source = join(appDir, "worker/runtime/exec-server/server.c");
+const sourceDir = join(appDir, "worker/runtime/exec-server");
+const sources = ["server.c", "files.c", "files.h"].map((name) => join(sourceDir, name));
 const prefix = "exec-server-";
 /** A compiler, its own headers, and the C library. */
 const packages = ["tcc", "musl-dev"];
@@ -30,11 +31,9 @@ const multiarch = arch === "arm64" ? "aarch64-linux" : "x86_64-linux";
  * @returns its path; undefined when it cannot be made here, which the user has been told
  */
 export async function execServer({ paths, account }: Instance, administrator: Administrator, terminal: Terminal): Promise<string | undefined> {
-  const name = `${prefix}${createHash("sha256")
-    .update(await readFile(source))
-    .update(arch)
-    .digest("hex")
-    .slice(0, 16)}`;
+  const version = createHash("sha256").update(arch);
+  for (const source of sources) version.update(await readFile(source));
+  const name = `${prefix}${version.digest("hex").slice(0, 16)}`;
   const path = join(paths.podman, name);
   if ((await readIfThere(path)) !== undefined) return path;
   try {
@@ -57,7 +56,8 @@ async function compiled(): Promise<Buffer> {
     const [compiler, musl] = [join(folder, `usr/lib/${multiarch}-gnu/tcc`), join(folder, `usr/lib/${multiarch}-musl`)];
     const program = join(folder, "exec-server");
     const headers = [join(folder, `usr/include/${multiarch}-musl`), join(compiler, "include")].map((dir) => `-I${dir}`);
-    const objects = ["crt1.o", "crti.o", source, "libc.a", "crtn.o"].map((name) => (name === source ? source : join(musl, name)));
+    const ofMusl = (...names: string[]): string[] => names.map((name) => join(musl, name));
+    const objects = [...ofMusl("crt1.o", "crti.o"), ...sources.filter((source) => source.endsWith(".c")), ...ofMusl("libc.a", "crtn.o")];
     await run([join(folder, "usr/bin/tcc"), "-Wall", "-Werror", "-static", "-nostdinc", "-nostdlib", "-B", compiler, ...headers, ...objects, "-o", program]);
     return await readFile(program);
   } finally {

@@ -53,6 +53,9 @@ export interface Download {
  */
 export async function openDownload(oci: OciRuntime, container: Container, file: { path: string; archive: boolean }, gone: AbortSignal): Promise<Download> {
   const { path, archive } = file;
+  const small = archive ? undefined : await oci.readSmall(container, path, AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]));
+  if (small?.exitCode === 0) return { size: small.content.length, send: (stream) => sendSmall(small.content, stream) };
+  if (small) throw toolFault(small.exitCode, "", path);
   const tool = await startTool(oci, container, archive ? sendTar : sendFile, [path], "none");
   const firstLine = await untilOpened(tool, gone);
   const size = /^size (\d+)$/m.exec(firstLine)?.[1];
@@ -74,6 +77,11 @@ async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<str
     () => void tool.kill(),
     () => lineOf(tool.stderr),
   );
+}
+
+async function sendSmall(content: Buffer, stream: Stream): Promise<object> {
+  if (content.length > 0) await stream.write(content);
+  return {};
 }
 
 async function sendAll(tool: RunningCommand, stream: Stream, path: string): Promise<object> {

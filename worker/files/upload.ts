@@ -1,26 +1,25 @@
-/** Receives a file into a temporary file in the sandbox, and moves it into place only once it is complete. */
+/** Receives a file beside its place in the sandbox, or for a large one in a temporary file, and moves it there only once it is complete. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { stoppedBy } from "../../shared/abort.ts";
-import { fileCalls, type UploadDone } from "../../shared/bus/contract/files.ts";
-import { messageChecker } from "../../shared/bus/messages.ts";
+import type { UploadDone } from "../../shared/bus/contract/files.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { UploadTarget } from "../../shared/schemas/files.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import { faultPoint } from "../faults.ts";
-import type { RunningCommand } from "../runtime/container/command.ts";
+import { type RunningCommand, sigkillExitCode } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
+import { smallFileBytesMax } from "../runtime/exec-server/small-files.ts";
 import { drained } from "../runtime/process/pipes.ts";
+import { Incoming, type Whole } from "./incoming.ts";
 import { endOf, runTool, startTool, textOf, toolFault } from "./tool.ts";
 
 const defaultMode = "644";
-const checkEnd = messageChecker(fileCalls.upload.stream.sent, "the end of an upload");
-
 const receive = 'mkdir -p /tmp && umask 077 && exec cat > "$1"';
 const discard = 'rm -f -- "$1" "$1.list"';
 const discardAll = "rm -f -- /tmp/.sandgate-upload-*";
-// $1 temporary file, $2 path, $3 mode, $4 a name next to the path, so that the last step is a rename within one file system.
+// $1 temporary file, $2 path, $3 mode, $4 a name next to the path.
 const place = `
 [ -d "$2" ] && exit 21
 [ -e "$2" ] && ! [ -f "$2" ] && exit 17
@@ -28,7 +27,7 @@ dir=\${2%/*}
 mkdir -p -- "\${dir:-/}" || exit 20
 chmod "$3" "$1" && mv -f -- "$1" "\${dir:-/}/$4" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
 [ -d "$2" ] && { rm -f -- "\${dir:-/}/$4"; exit 21; }
-mv -f -- "\${dir:-/}/$4" "$2"
+mv -f -- "\${dir:-/}/$4" "$2" || { code=$?; rm -f -- "\${dir:-/}/$4"; exit $code; }
 `;
 
 const failedExitCode = 45;
@@ -38,12 +37,19 @@ const reasonCharsMax = 200;
 const unpackProgram = `
 [ -e "$2" ] && ! [ -d "$2" ] && exit 20
 command -v tar >/dev/null || { echo "tar: not found" >&2; exit 127; }
-mkdir -p -- "$2" && tar -x -v -p -f "$1" -C "$2" > "$1.list" && wc -l < "$1.list" || exit ${failedExitCode}
+mkdir -p -- "$2" && tar -x -v -p -f "$1" -C "$2" > "$1.list" && wc -l < "$1.list" || {
+  # Where tar may not replace a file, it only says that the file exists.
+  [ -d "$2" ] && ! [ -w "$2" ] && exit 23
+  exit ${failedExitCode}
+}
 rm -f -- "$1" "$1.list"
 `;
 
 /** The prefix of all files that an upload creates for itself. */
 export const temporaryNameOf = (id: string): string => `.sandgate-upload-${id}`;
+
+/** What a complete file is called beside its path, so that the last step is a rename within one file system. */
+const besideNameOf = (id: string): string => `${temporaryNameOf(id)}.whole`;
 
 export interface UploadJob {
   readonly oci: OciRuntime;
@@ -51,6 +57,8 @@ export interface UploadJob {
   readonly id: string;
   /** Carries the file. It breaks when nobody waits for the outcome any more, or when the sandbox must accept no more. */
   readonly stream: Stream;
+  /** The most that the file may have, where that is known; otherwise 0. */
+  readonly sizeHint: number;
   /** Called with every chunk's size before it is written; throws when it must not be written. */
   readonly account: (bytes: number) => void;
 }
@@ -66,16 +74,36 @@ export async function discardLeftovers(oci: OciRuntime, container: Container): P
 
 /** Reads the stream to its end and returns the file's size. On failure an old file stays; of an archive, what was already unpacked. */
 export async function takeUpload(job: UploadJob): Promise<UploadDone> {
-  const name = temporaryNameOf(job.id);
-  const temporary = `/tmp/${name}`;
-  let target = "/tmp";
+  const incoming = new Incoming(job.stream, job.account);
+  const whole = job.sizeHint <= smallFileBytesMax ? await incoming.whole(smallFileBytesMax) : undefined;
+  const isPlaced = whole !== undefined && !whole.target.archive && (await placeSmall(job, whole));
+  return isPlaced ? { size: incoming.size } : takeByPrograms(job, incoming);
+}
+
+/** Has the exec server put the file into place. @returns whether it has */
+async function placeSmall({ oci, container, id, stream }: UploadJob, { content, target }: Whole): Promise<boolean> {
+  const { path, mode = defaultMode } = target;
+  refuseFolder(path);
+  const temporaryName = besideNameOf(id);
+  faultPoint("upload.received");
+  const placed = await oci.writeSmall(container, { path, content, temporaryName, mode }, stream.signal);
+  if (!placed) return false;
+  const { exitCode } = placed;
+  if (exitCode === sigkillExitCode) await runTool(oci, container, discard, [`${path.slice(0, path.lastIndexOf("/"))}/${temporaryName}`], path).catch(() => {});
+  if (exitCode !== 0) throw toolFault(exitCode, "", path);
+  faultPoint("upload.placed");
+  return true;
+}
+
+async function takeByPrograms(job: UploadJob, incoming: Incoming): Promise<UploadDone> {
+  const temporary = `/tmp/${temporaryNameOf(job.id)}`;
   try {
-    const { end, size } = await writeTemporary(job, temporary);
-    target = end.path;
+    const { path: target, archive, mode = defaultMode } = await writeTemporary(job, incoming, temporary);
+    const { size } = incoming;
     faultPoint("upload.received");
-    if (end.archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.stream.signal) };
-    if (target.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${target}`, { reason: "is_directory" });
-    await runTool(job.oci, job.container, place, [temporary, target, end.mode ?? defaultMode, `${name}.whole`], target);
+    if (archive) return { size, files: await unpack(job.oci, job.container, temporary, target, job.stream.signal) };
+    refuseFolder(target);
+    await runTool(job.oci, job.container, place, [temporary, target, mode, besideNameOf(job.id)], target);
     faultPoint("upload.placed");
     return { size };
   } catch (error) {
@@ -84,7 +112,12 @@ export async function takeUpload(job: UploadJob): Promise<UploadDone> {
   }
 }
 
-async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end: UploadTarget; size: number }> {
+/** @throws {SandgateError} `unprocessable` for a path that can only be a folder's */
+function refuseFolder(path: string): void {
+  if (path.endsWith("/")) throw new SandgateError("unprocessable", `the path is a directory: ${path}`, { reason: "is_directory" });
+}
+
+async function writeTemporary(job: UploadJob, incoming: Incoming, temporary: string): Promise<UploadTarget> {
   const tool = await startTool(job.oci, job.container, receive, [temporary], "pipe");
   const stderr = textOf(tool.stderr);
   const written = tool.exited.then(async (code) => {
@@ -94,12 +127,12 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   written.catch((error: unknown) => job.stream.fail(SandgateError.from(error)));
   try {
     // A program stopped from inside the sandbox takes no bytes, so feeding it would never notice that the stream has ended.
-    const result = await job.stream.whileOpen(
+    const target = await job.stream.whileOpen(
       () => void tool.kill(),
-      () => feed(job, tool),
+      () => feed(incoming, tool),
     );
     await written;
-    return result;
+    return target;
   } catch (error) {
     // Before the kill, whose exit code would otherwise be reported as the reason.
     job.stream.fail(SandgateError.from(error));
@@ -110,19 +143,16 @@ async function writeTemporary(job: UploadJob, temporary: string): Promise<{ end:
   }
 }
 
-async function feed(job: UploadJob, tool: RunningCommand): Promise<{ end: UploadTarget; size: number }> {
+async function feed(incoming: Incoming, tool: RunningCommand): Promise<UploadTarget> {
   const stdin = tool.stdin;
   if (!stdin) throw new SandgateError("internal_error", "the file could not be written");
   // Raised by a write after the program has ended. What counts is how the program ended.
   stdin.on("error", () => {});
-  let size = 0;
-  const end = await job.stream.readEach(async (chunk) => {
-    job.account(chunk.length);
-    size += chunk.length;
+  const target = await incoming.readEach(async (chunk) => {
     if (!stdin.write(chunk)) await drained(stdin);
   });
   stdin.end();
-  return { end: checkEnd(end), size };
+  return target;
 }
 
 /**

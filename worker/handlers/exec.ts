@@ -1,5 +1,5 @@
 /** The call `execute`: one command, its output as a stream. Both endpoints that run commands come here. */
-
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ExecutionEnd } from "../../shared/bus/contract/commands.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -16,7 +16,10 @@ import { ContainerNotRunning } from "../runtime/container/container.ts";
 import { shellArguments } from "../runtime/container/oci.ts";
 import type { LiveSandbox, RunningSandbox } from "../sandboxes/registry.ts";
 
-/** Replies when the command runs (or could not be started); the outcome is the end of the stream. */
+/**
+ * Replies when the command runs (or could not be started); the outcome is the end of the stream. That of a command which has ended
+ * by then comes first.
+ */
 export async function execute(context: WorkerContext, call: Request<"execute">): Promise<object> {
   refuseUnlessServing(context);
   const sandbox = context.sandboxes.running(call.sandbox_id, call.account_id);
@@ -32,15 +35,21 @@ export async function execute(context: WorkerContext, call: Request<"execute">):
     started();
     faultPoint("execute.started");
     const ended = context.counters.runs.start();
-    const logged = logExecution(context, call, execution);
-    inBackground(log, "the end of a command was not told", async () => {
-      const end = await followed(execution, command, call);
+    const tell = (end: ExecutionEnd): void => {
       faultPoint("execute.ended");
       ended();
       sandbox.activities.delete(execution);
       void logExecution(context, call, execution, end);
       stream.end(end);
-    });
+    };
+    const following = followed(execution, command, call);
+    const atOnce = await Promise.race([following, nextTurn(undefined)]);
+    if (atOnce) {
+      tell(atOnce);
+      return {};
+    }
+    const logged = logExecution(context, call, execution);
+    inBackground(log, "the end of a command was not told", async () => tell(await following));
     // A client that has seen anything of a command finds it in the log, whatever happens to this process.
     await logged;
     return {};

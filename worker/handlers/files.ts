@@ -25,7 +25,7 @@ export async function upload(context: WorkerContext, call: Request<"upload">): P
     refuseBeyondStorage(context, sandbox, bytes);
     sandbox.layer = { ...sandbox.layer, bytes: sandbox.layer.bytes + bytes };
   };
-  const job = { oci: context.oci, container: sandbox.container, id: call.request_id, stream, account };
+  const job = { oci: context.oci, container: sandbox.container, id: call.request_id, stream, sizeHint: call.size_hint ?? 0, account };
   const run = (): Promise<object> =>
     takeUpload(job).finally(() => {
       sandbox.diskStale = true;

@@ -6,6 +6,7 @@ import type { Database, RootDatabase } from "lmdb";
 import type { LogEntry } from "../../shared/bus/contract/commands.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { yielding } from "../../shared/util/yielding.ts";
+import { Batches } from "./batches.ts";
 import { boundedEntry, messageBytesOf, withoutOutput } from "./entry.ts";
 import type { LogJournal } from "./journal.ts";
 import { LogRows, type Period, type Position, type Scope, type Total } from "./rows.ts";
@@ -55,8 +56,7 @@ export class ExecutionLog {
   readonly #pages = new Semaphore(pagesAtOnce);
   readonly #journal: LogJournal | undefined;
   readonly #onFailure: (error: unknown) => void;
-  /** Settles with the latest entry, and so after all before it. */
-  #committed: Promise<void> = Promise.resolve();
+  readonly #batches = new Batches((entries) => this.#commit(entries));
   #closing = false;
   #tidying: Promise<void> | undefined;
 
@@ -75,23 +75,24 @@ export class ExecutionLog {
    */
   async put(entry: LogEntry): Promise<void> {
     const bounded = boundedEntry(entry);
-    const committed = this.#commit(bounded);
-    this.#committed = committed.catch(() => {});
-    if (this.#journal?.hold(bounded, committed)) committed.catch(this.#onFailure);
-    else await committed;
+    const committed = this.#batches.add(bounded);
+    if (this.#journal?.hold(bounded, committed)) return void committed.catch(this.#onFailure);
+    await Promise.all([committed, this.#batches.flush()]);
   }
 
   /** Takes up what an earlier process left in the journal. */
   async recover(): Promise<void> {
-    for (const entry of this.#journal?.left() ?? []) await this.#commit(entry).catch(this.#onFailure);
+    for (const entry of this.#journal?.left() ?? []) await this.#commit([entry]).catch(this.#onFailure);
     this.#journal?.clear();
   }
 
-  async #commit(entry: LogEntry): Promise<void> {
+  async #commit(entries: readonly LogEntry[]): Promise<void> {
     const hasRoom = this.#limits.hasRoom();
     await this.#root.transaction(() => {
-      if (hasRoom) this.#add(entry);
-      else if (this.#rows.has(entry)) this.#rows.put(withoutOutput(entry));
+      for (const entry of entries) {
+        if (hasRoom) this.#add(entry);
+        else if (this.#rows.has(entry)) this.#rows.put(withoutOutput(entry));
+      }
     });
   }
 
@@ -101,7 +102,7 @@ export class ExecutionLog {
 
   async #page(filter: LogFilter): Promise<LogPage> {
     // Whoever has seen the end of a command finds it here.
-    await this.#committed;
+    await this.#batches.flush();
     const total = await this.#rows.count(filter, filter);
     const logs: LogEntry[] = [];
     let bytes = 0;
@@ -120,7 +121,7 @@ export class ExecutionLog {
 
   /** Removes all rows of an account, which runs nothing any more. */
   async forget(accountId: string): Promise<void> {
-    await this.#committed;
+    await this.#batches.flush();
     await this.#inSteps(() => this.#rows.removeOldest({ accountId }, { most: stepRows }));
   }
 
@@ -137,9 +138,10 @@ export class ExecutionLog {
     return this.#tidying;
   }
 
-  /** Resolves when no tidying runs any more. */
+  /** Resolves when everything is committed and no tidying runs any more. */
   async close(): Promise<void> {
     this.#closing = true;
+    await this.#batches.flush();
     await this.#tidying?.catch(() => {});
   }
 

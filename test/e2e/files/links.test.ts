@@ -126,7 +126,8 @@ test("a regular file that turns into a fifo while it is opened never holds a dow
 test("the API is not misled by a sandbox that replaced its own tools", async () => {
   const odd = await api.create();
   try {
-    await api.execute(odd, "printf '#!/bin/sh\\necho size 5 >&2; echo 1234567890' > /usr/bin/head; chmod +x /usr/bin/head; printf x > /root/one");
+    // Large enough to be read by them.
+    await api.execute(odd, "printf '#!/bin/sh\\necho size 5 >&2; echo 1234567890' > /usr/bin/head; chmod +x /usr/bin/head; truncate -s 70000 /root/one");
     // Five bytes are announced and ten come: the client sees a broken connection, or no more than five.
     const answer = await download(api, odd, "/root/one").catch(() => undefined);
     assert.ok(answer === undefined || answer.body.length === 5, `${answer?.body.length} bytes`);

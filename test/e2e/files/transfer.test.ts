@@ -167,6 +167,16 @@ test("a single file comes as a tar too", async () => {
   assert.equal(body.subarray(0, 9).toString(), "./-single");
 });
 
+test("an archive in place of files that may not be replaced is refused for that", async () => {
+  const folder = "/run/.sandgate";
+  await run("cd /root; echo new > generation; tar -cf generation.tar generation");
+  const { body } = await download(api, id, "/root/generation.tar");
+  expectError(await uploadRaw(api, id, folder, body, "&archive=tar"), "unprocessable", `permission denied: ${folder}`, "permission_denied");
+  assert.notEqual(await run(`cat ${folder}/generation`), "new\n");
+  assert.equal(expectOk(await uploadRaw(api, id, "/root", body, "&archive=tar")).files, 1);
+  await run("rm /root/generation /root/generation.tar");
+});
+
 test("what is not there is not found", async () => {
   for (const path of ["/none", "/root/none/file", "/etc/passwd/file", "/proc/999999/maps"]) {
     expectError((await download(api, id, path)).error, "not_found", `File not found: ${path}`, "no_such_file");

@@ -8,6 +8,7 @@ import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
 import { isIdleServer } from "../exec-server/server.ts";
 import { ExecServers, fitsServer } from "../exec-server/servers.ts";
+import { readSmall, type SmallFile, type WorkedOn, writeSmall } from "../exec-server/small-files.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
@@ -91,6 +92,22 @@ export class OciRuntime {
       const close = (): void => readers.forEach((reader) => reader.close());
       return { ...command, stdout, stderr, stdin: stdinFd === undefined ? null : writerOf(stdinFd), close };
     });
+  }
+
+  /** Has the exec server of a container read a small file, see `readSmall`. */
+  readSmall(container: Container, path: string, gone: AbortSignal): Promise<WorkedOn | undefined> {
+    return this.#whileMoving(container, () => readSmall(this.#servers, container, path, gone));
+  }
+
+  /** Has the exec server of a container write a small file, see `writeSmall`. */
+  writeSmall(container: Container, file: SmallFile, gone: AbortSignal): Promise<WorkedOn | undefined> {
+    return this.#whileMoving(container, () => writeSmall(this.#servers, container, file, gone));
+  }
+
+  /** Runs what is over soon, once the container is not frozen, which it is only again afterwards. */
+  async #whileMoving<T>(container: Container, action: () => Promise<T>): Promise<T> {
+    const leave = await this.standstills.enter(container.id);
+    return action().finally(leave);
   }
 
   /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */

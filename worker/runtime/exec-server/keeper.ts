@@ -1,9 +1,7 @@
 /** A command that the exec server of a sandbox has started, as its keeper reports on it. */
 import { letWait, openPipe } from "../../../shared/util/libc.ts";
-import { type ProcessSpec, sigkillExitCode } from "../container/command.ts";
-import type { Container } from "../container/container.ts";
-import { servedFailure } from "../container/failures.ts";
-import { PipeReader } from "../process/pipes.ts";
+import { sigkillExitCode } from "../container/command.ts";
+import { PipeReader, pipeSocket } from "../process/pipes.ts";
 import { exitCodeOf } from "../process/program.ts";
 import { type Report, reportOf } from "./message.ts";
 
@@ -18,63 +16,68 @@ export interface Kept {
   readonly exited: Promise<number>;
 }
 
+/** Why a command could not be started, from what its keeper says. */
+export type StartFailure = (report: Extract<Report, { event: "failed" }>) => Error;
+
 /** The pipe on which a keeper reports. */
 export class Reports {
   /** For the keeper; to be closed here when it has it. */
   readonly theirFd: number;
+  /** The keeper, when it has the command; undefined if none has it and none will. */
+  readonly kept: Promise<Kept | undefined>;
   readonly #reader: PipeReader;
-  readonly #lines: AsyncGenerator<Report>;
+  readonly #kept = Promise.withResolvers<Kept | undefined>();
+  readonly #started = Promise.withResolvers<void>();
+  readonly #exited = Promise.withResolvers<number>();
+  readonly #failure: StartFailure;
+  #isKept = false;
 
-  constructor() {
+  constructor(failure: StartFailure) {
     const { readFd, writeFd } = openPipe();
     letWait(writeFd);
     this.theirFd = writeFd;
-    this.#reader = new PipeReader(readFd);
-    this.#lines = reportsIn(this.#reader);
-  }
-
-  /** Resolves when a keeper has the command; with undefined if none has it and none will. */
-  async kept(spec: ProcessSpec, container: Container): Promise<Kept | undefined> {
-    const { value: first } = await this.#lines.next();
-    if (first?.event !== "kept") {
-      this.close();
-      return undefined;
-    }
-    const started = Promise.withResolvers<void>();
-    const exited = this.#follow(spec, container, started.resolve);
-    exited.then(() => started.resolve(), started.reject);
-    return { pid: first.pid, started: started.promise, exited };
+    this.#reader = new PipeReader(readFd, (reading) => pipeSocket(readFd, reading));
+    this.#failure = failure;
+    this.kept = this.#kept.promise;
+    for (const { promise } of [this.#started, this.#exited]) promise.catch(() => {}); // Not everybody waits for it.
+    void this.#hear();
   }
 
   close(): void {
     this.#reader.close();
   }
 
-  async #follow(spec: ProcessSpec, container: Container, onStart: () => void): Promise<number> {
-    try {
-      for await (const report of this.#lines) {
-        if (report.event === "started") onStart();
-        if (report.event === "ended") return exitCodeOf(report.status);
-        if (report.event === "failed") throw servedFailure(report, spec, container);
-      }
-      return sigkillExitCode;
-    } finally {
-      this.close();
+  /** Takes all that was reported together before anybody hears of any of it. Ends with the first line that no keeper writes. */
+  async #hear(): Promise<void> {
+    let text = "";
+    let isOver = false;
+    for (let bytes = await this.#reader.next(); bytes && !isOver && text.length <= lineCharactersMax; bytes = isOver ? undefined : await this.#reader.next()) {
+      const lines = (text + bytes.toString("latin1")).split("\n");
+      text = lines.pop() ?? "";
+      isOver = lines.some((line) => this.#isLast(line));
     }
+    this.close();
+    this.#kept.resolve(undefined);
+    this.#exited.resolve(sigkillExitCode);
+    this.#started.resolve();
   }
-}
 
-/** Ends with the first line that no keeper writes. */
-async function* reportsIn(reader: PipeReader): AsyncGenerator<Report, undefined> {
-  let text = "";
-  for (let bytes = await reader.next(); bytes && text.length <= lineCharactersMax; bytes = await reader.next()) {
-    const lines = (text + bytes.toString("latin1")).split("\n");
-    text = lines.pop() ?? "";
-    for (const line of lines) {
-      const report = reportOf(line);
-      if (!report) return undefined;
-      yield report;
+  #isLast(line: string): boolean {
+    const report = reportOf(line);
+    if (report?.event === "kept" && !this.#isKept) {
+      this.#isKept = true;
+      this.#kept.resolve({ pid: report.pid, started: this.#started.promise, exited: this.#exited.promise });
+      return false;
     }
+    if (!report || !this.#isKept) return true;
+    if (report.event === "started") this.#started.resolve();
+    if (report.event === "ended") this.#exited.resolve(exitCodeOf(report.status));
+    if (report.event === "failed") this.#fail(this.#failure(report));
+    return report.event !== "started";
   }
-  return undefined;
+
+  #fail(error: Error): void {
+    this.#started.reject(error);
+    this.#exited.reject(error);
+  }
 }

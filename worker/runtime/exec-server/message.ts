@@ -11,8 +11,16 @@ export interface ServedCommand {
 }
 
 /** The message that starts a command; undefined when the command is too large for one. */
-export function messageOf({ terminal = "", process: { cwd, args, env } }: ServedCommand): Buffer | undefined {
-  const fields = [terminal, cwd, String(args.length), ...args, ...env];
+export const messageOf = ({ terminal = "", process: { cwd, args, env } }: ServedCommand): Buffer | undefined =>
+  fieldsOf([terminal, cwd, String(args.length), ...args, ...env]);
+
+/**
+ * The message for what the server does itself, as `files.c` has it; undefined when that is too large for one. Its arguments are
+ * counted below zero, which servers of earlier versions take for a mistake, and report.
+ */
+export const ownWorkMessage = (args: readonly string[]): Buffer | undefined => fieldsOf(["", "/", String(-args.length), ...args]);
+
+function fieldsOf(fields: readonly string[]): Buffer | undefined {
   if (fields.some((field) => field.includes("\0"))) return undefined;
   const message = Buffer.from(`${fields.join("\0")}\0`);
   return message.length <= messageBytesMax ? message : undefined;

@@ -12,16 +12,19 @@
  *   three before it  standard input, output and error; absent if the command has a terminal
  *
  * The text of a message is made of fields that end with NUL: the terminal or nothing, the working directory, the number of
- * arguments, the arguments, the environment as NAME=value.
+ * arguments, the arguments, the environment as NAME=value. Below zero, it is the number of arguments of what the keeper is to do
+ * itself, see files.c, instead of starting a command; to servers without that, it is a mistake.
  *
  * Each command has a keeper, a copy of this process that inherits the command's orphans, so that all of it can be found and
  * ended. A keeper reports with lines: "K PID" first, once the command is its own, "S" when the command runs, "X STATUS" when it
- * has ended, with the status of wait(2). Instead of "S" and "X", "F STAGE ERRNO" says why it does not run.
+ * has ended, with the status of wait(2). Instead of "S" and "X", "F STAGE ERRNO" says why it does not run. Where a command ends at
+ * once, "S" and "X" are one report, which wakes the worker once.
  *
  * A command may run as the same user as this process, but cannot trace it or look into it, for it is not dumpable. If the server
  * is lost all the same, keepers go on by themselves, and the worker starts another.
  */
 #define _GNU_SOURCE
+#include "files.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,6 +45,9 @@ enum { MESSAGE_BYTES = 65536, STREAMS = 3, DESCRIPTORS = STREAMS + 1, FIELDS = M
 enum { PAUSE_PART = 4, PAUSE_MS_MIN = 4, PAUSE_MS_MAX = 50 };
 /* The same for the first process, which is waited for. */
 enum { FIRST_PAUSE_PART = 16, FIRST_PAUSE_MS_MIN = 1 };
+
+/* How long the report that a command runs waits for its end, except for one in a terminal. */
+static const struct timespec at_once = {.tv_nsec = 2000000};
 
 static const struct sockaddr_un worker = {.sun_family = AF_UNIX, .sun_path = "/run/.sandgate/worker"};
 
@@ -112,22 +118,32 @@ static _Noreturn void become(char **arguments, char **environment, const int *st
   give_up('e');
 }
 
-/* Passes signals on to the command, as an init process would, and waits for it and for its orphans until it has ended. */
-static int follow(pid_t command, const sigset_t *signals) {
-  for (;;) {
-    int signal = sigwaitinfo(signals, NULL);
-    if (signal < 0) continue;
-    if (signal != SIGCHLD) {
-      kill(command, signal);
-      continue;
-    }
-    int status;
-    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (ended == command) return status;
+/*
+ * What a keeper does when it gets a signal, or none: passes it on to the command, as an init process would, and takes leave of the
+ * command and its orphans. Returns whether the command has ended.
+ */
+static int has_ended(pid_t command, int signal, int *status) {
+  if (signal < 0) return 0;
+  if (signal != SIGCHLD) {
+    kill(command, signal);
+    return 0;
   }
+  for (pid_t ended; (ended = waitpid(-1, status, WNOHANG)) > 0;)
+    if (ended == command) return 1;
+  return 0;
 }
 
-/* Runs the command of a message. The descriptors are above the standard streams. */
+/* Reports that a command runs, and when it has ended. */
+static void follow(pid_t command, const sigset_t *signals, int has_terminal, int to) {
+  int status, is_over = !has_terminal && has_ended(command, sigtimedwait(signals, NULL, &at_once), &status);
+  if (!is_over) {
+    report(to, "S\n", 0, 0);
+    while (!has_ended(command, sigwaitinfo(signals, NULL), &status));
+  }
+  report(to, is_over ? "S\nX %d\n" : "X %d\n", status, 0);
+}
+
+/* Does what a message says. The descriptors are above the standard streams. */
 static _Noreturn void keep(char *text, int length, int *streams, int count) {
   int to = streams[count - 1];
   prctl(PR_SET_NAME, ".sandgate-keep", 0, 0, 0);
@@ -135,11 +151,19 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
   int found = 0;
   for (char *at = text; at < text + length && found < FIELDS; at += strlen(at) + 1) fields[found++] = at;
   errno = EINVAL;
-  int arguments = found > 3 ? atoi(fields[2]) : 0;
+  int arguments = found > 3 ? atoi(fields[2]) : 0, is_own_work = arguments < 0;
+  if (is_own_work) arguments = -arguments;
   if (arguments < 1 || arguments > found - 3) fail(to, 'm');
   char *terminal = fields[0], *folder = fields[1], **argv = fields + 3, **environment = argv + arguments;
   int has_terminal = *terminal != 0;
   if (has_terminal == (count == DESCRIPTORS)) fail(to, 'm');
+  if (is_own_work) {
+    prctl(PR_SET_NAME, ".sandgate-file", 0, 0, 0);
+    if (chdir(folder) < 0) fail(to, 'c');
+    /* As the exit code of a program. */
+    report(to, "S\nX %d\n", work_on_file(argv, arguments, streams) << 8, 0);
+    _exit(0);
+  }
   /* Makes room for the end of the arguments. */
   memmove(environment + 1, environment, (found - 3 - arguments) * sizeof *environment);
   *environment++ = NULL;
@@ -179,8 +203,7 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
     if (has_terminal) break;
   }
   /* From here on the command is kept, also if the worker is gone: its next process ends what it finds under a keeper. */
-  report(to, "S\n", 0, 0);
-  report(to, "X %d\n", follow(command, &signals), 0);
+  follow(command, &signals, has_terminal, to);
   _exit(0);
 }
 

@@ -9,12 +9,13 @@ import { sendMessage } from "../../../shared/util/libc.ts";
 import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
 import { type Container, isCopy } from "../container/container.ts";
+import { servedFailure } from "../container/failures.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
 import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
-import { type Kept, Reports } from "./keeper.ts";
-import { messageOf } from "./message.ts";
+import { type Kept, Reports, type StartFailure } from "./keeper.ts";
+import { messageOf, ownWorkMessage } from "./message.ts";
 import { idleServersIn, patience, Server, type StartServer } from "./server.ts";
 
 /** Pause after a server was lost, for the sandbox may go on ending it. */
@@ -64,13 +65,34 @@ export class ExecServers {
    * @param theirs stay open here, also if the server does not take the command
    * @returns undefined when it does not, so that the command neither runs nor will
    */
-  async start(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Kept | undefined> {
-    const server = this.#serverOf(container);
+  start(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Kept | undefined> {
     const message = messageOf({ terminal, process: processOf(container, spec, spec.args) });
+    const failure: StartFailure = (report) => servedFailure(report, spec, container);
+    return this.#tell(container, message, terminal === undefined ? this.#streams(theirs) : [], failure);
+  }
+
+  /**
+   * Has the server of a sandbox do something itself, which has an exit code like a command. Rejects what a server of an earlier
+   * version takes for a mistake.
+   *
+   * @param args as `files.c` has them
+   * @param theirs as for `start`
+   * @returns undefined when it does not, and will not
+   */
+  work(container: Container, args: readonly string[], theirs: Descriptors): Promise<Kept | undefined> {
+    const failure: StartFailure = ({ stage, errno }) => new Error(`stage ${stage} failed with error ${errno}`);
+    return this.#tell(container, ownWorkMessage(args), this.#streams(theirs), failure);
+  }
+
+  #streams({ stdin, stdout, stderr }: Descriptors): number[] {
+    return [stdin, stdout, stderr].map((fd) => fd ?? this.#nothing);
+  }
+
+  async #tell(container: Container, message: Buffer | undefined, streams: readonly number[], failure: StartFailure): Promise<Kept | undefined> {
+    const server = this.#serverOf(container);
     const socket = server?.isReturning && !isCopy(container) ? undefined : await server?.socket;
     if (!server || !message || socket === undefined || server.isLost) return undefined;
-    const reports = new Reports();
-    const streams = terminal === undefined ? [theirs.stdin, theirs.stdout, theirs.stderr].map((fd) => fd ?? this.#nothing) : [];
+    const reports = new Reports(failure);
     const isSent = sendMessage(socket, message, [...streams, reports.theirFd]);
     closeSync(reports.theirFd);
     if (!isSent) {
@@ -82,7 +104,7 @@ export class ExecServers {
     let steps = 0;
     const timer = setInterval(() => ++steps === patience.steps && this.#giveUp(server), patience.stepMs);
     faultPoint("execute.sent");
-    const kept = await reports.kept(spec, container);
+    const kept = await reports.kept;
     clearInterval(timer);
     if (!kept) {
       this.#lose(server);

@@ -69,13 +69,17 @@ const landed = (length: number): Buffer => Buffer.from(landing.subarray(0, lengt
 /** How a reader opens its descriptor as a stream. */
 type Reading = Pick<SocketConstructorOpts, "onread">;
 
+/** Our end of an output as a stream. */
+export const pipeSocket = (fd: number, reading: Reading): Socket => new Socket({ fd, readable: true, writable: false, ...reading });
+
 /**
  * Reads a pipe, or the master of a terminal, chunk by chunk, and only when it is asked to: what a slow reader does not take stays
  * in the pipe, costs this process nothing, and slows the writer.
  */
 export class PipeReader {
   readonly #fd: number;
-  readonly #socket: Socket;
+  /** Opened when there is something to wait for: many a command has ended before it is asked for its output, and needs none. */
+  #socket: Socket | undefined;
   #closed = false;
   /** Read and not taken yet. */
   #chunk: Buffer | undefined;
@@ -84,29 +88,24 @@ export class PipeReader {
   /** Only the number of bytes is asked for. */
   #isSkipping = false;
   #wake: (() => void) | undefined;
+  #isAsked = false;
 
-  /** @param open for another descriptor than a pipe's */
-  constructor(fd: number, open = (reading: Reading): Socket => new Socket({ fd, readable: true, writable: false, ...reading })) {
+  /** @param open opens it at once: for what has nothing to read at first, or is no pipe */
+  constructor(fd: number, open?: (reading: Reading) => Socket) {
     this.#fd = fd;
-    this.#socket = open({ onread: { buffer: landing, callback: (length) => this.#take(length) } });
-    this.#socket.pause();
-    const wake = (): void => this.#wake?.();
-    this.#socket.on("error", wake).on("close", () => {
-      this.#closed = true;
-      wake();
-    });
+    if (open) this.#opened(open);
   }
 
   /** The next bytes, or undefined at the end. */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
-      const chunk = this.#chunk ?? this.#leftover();
+      const chunk = this.#chunk ?? this.#there();
       this.#chunk = undefined;
       if (chunk && this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
       if (chunk) return chunk;
-      if (this.#closed || this.#socket.destroyed || this.#leftoverBytes !== undefined) return undefined;
-      this.#socket.resume();
+      if (this.#isClosed || this.#leftoverBytes !== undefined) return undefined;
+      (this.#socket ?? this.#opened((reading) => pipeSocket(this.#fd, reading))).resume();
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -124,7 +123,7 @@ export class PipeReader {
   /** Like `next`, plus whatever else is already there: a terminal gives only 4 KiB at a time. */
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
-    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#closed || this.#socket.destroyed) return first;
+    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#isClosed) return first;
     let length = first.copy(landing);
     try {
       for (let more = 1; more > 0 && length < landing.length; length += more) more = readSync(this.#fd, landing, length, landing.length - length, null);
@@ -137,12 +136,29 @@ export class PipeReader {
   /** The command has exited: reads what is left in the pipe, without waiting for what other processes may still write. */
   writerExited(): void {
     this.#leftoverBytes = pipeBytesMax + (this.#chunk?.length ?? 0);
-    this.#socket.pause();
+    this.#socket?.pause();
     this.#wake?.();
   }
 
   close(): void {
-    this.#socket.destroy();
+    if (this.#socket) this.#socket.destroy();
+    else if (!this.#closed) closeSync(this.#fd);
+    if (!this.#socket) this.#closed = true;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closed || this.#socket?.destroyed === true;
+  }
+
+  #opened(open: (reading: Reading) => Socket): Socket {
+    const socket = open({ onread: { buffer: landing, callback: (length) => this.#take(length) } });
+    this.#socket = socket;
+    socket.pause();
+    const wake = (): void => this.#wake?.();
+    return socket.on("error", wake).on("close", () => {
+      this.#closed = true;
+      wake();
+    });
   }
 
   /** @returns false: no more until that is taken */
@@ -153,12 +169,15 @@ export class PipeReader {
     return false;
   }
 
-  /** What is in the pipe once the command has exited. */
-  #leftover(): Buffer | undefined {
-    if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
+  /** What is in the pipe already: looked for once, and whenever nothing is waited for because the command has exited. */
+  #there(): Buffer | undefined {
+    const isAsked = this.#isAsked || this.#socket !== undefined;
+    this.#isAsked = true;
+    if (this.#isClosed || (isAsked && this.#leftoverBytes === undefined)) return undefined;
     // EAGAIN: the pipe is empty.
-    const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null)) ?? 0;
-    return length > 0 ? this.#landed(length) : undefined;
+    const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null));
+    if (length === 0 && !this.#socket) this.close();
+    return length ? this.#landed(length) : undefined;
   }
 
   #landed(length: number): Buffer {

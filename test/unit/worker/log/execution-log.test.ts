@@ -10,6 +10,7 @@ import type { LogFilter } from "../../../../worker/log/execution-log.ts";
 import { LogJournal } from "../../../../worker/log/journal.ts";
 import { Store } from "../../../../worker/store/store.ts";
 import { Turns } from "../../../helpers/turns.ts";
+import { until } from "../../../helpers/until.ts";
 import { logOf } from "../fixtures/records.ts";
 
 const KiB = 1024;
@@ -251,6 +252,20 @@ test("with a journal nothing waits for the disk, and what was not committed is t
   await put(logOf("exec_new", 3));
   assert.deepEqual(await idsOf(), ["exec_new", "exec_begun"]);
   assert.deepEqual(readdirSync(journal), [], "a page waits for what is on its way");
+});
+
+test("what only the journal has is committed soon, or when the log is closed", async () => {
+  const journal = join(dir, "journal");
+  await reopen({ journal: new LogJournal(journal) });
+  await put(...Array.from({ length: 150 }, (_, index) => logOf(`exec_${index}`, index)));
+  assert.ok(readdirSync(journal).length > 0, "nothing waits for the disk");
+  await until("all are committed", () => readdirSync(journal).length === 0);
+  await put(logOf("exec_last", 200));
+  assert.equal(readdirSync(journal).length, 1);
+  await reopen();
+  assert.deepEqual(readdirSync(journal), []);
+  assert.deepEqual(await idsOf({ limit: 1 }), ["exec_last"]);
+  assert.equal((await page()).total, 151);
 });
 
 test("with more on its way than the journal may hold, entries wait for the disk", async () => {

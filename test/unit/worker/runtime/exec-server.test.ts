@@ -1,7 +1,9 @@
 /** What the worker and the exec servers of sandboxes say to each other. */
 import assert from "node:assert/strict";
+import { closeSync, writeSync } from "node:fs";
 import { test } from "node:test";
-import { messageOf, reportOf } from "../../../../worker/runtime/exec-server/message.ts";
+import { Reports } from "../../../../worker/runtime/exec-server/keeper.ts";
+import { messageOf, ownWorkMessage, reportOf } from "../../../../worker/runtime/exec-server/message.ts";
 
 const process = { cwd: "/root", args: ["/bin/sh", "-c", "--", ""], env: ["A=1", "B="] };
 
@@ -17,6 +19,47 @@ test("what does not fit in a message, or would be read as something else, gives 
   assert.equal(withArgument("x".repeat(65_537 - rest)), undefined);
   assert.equal(withArgument("é".repeat(40_000)), undefined, "bytes count, not characters");
   assert.equal(withArgument("a\0b"), undefined);
+});
+
+test("what the server does itself has its arguments counted below zero", () => {
+  assert.equal(ownWorkMessage(["read", "/root/é"])?.toString(), "\0/\0" + "-2\0read\0/root/é\0");
+  assert.equal(ownWorkMessage(["read", "/root/a\0b"]), undefined);
+  assert.equal(ownWorkMessage(["read", "x".repeat(65_536)]), undefined);
+});
+
+/** A keeper's reports, written at once, after which nobody has the pipe any more. */
+function reported(text: string): Reports {
+  const reports = new Reports(({ stage, errno }) => new Error(`${stage} ${errno}`));
+  writeSync(reports.theirFd, text);
+  closeSync(reports.theirFd);
+  return reports;
+}
+
+test("who hears that a command runs knows by then that it has ended, if both were told together", async () => {
+  const kept = await reported("K 5\nS\nX 256\n").kept;
+  let exitCode: number | undefined;
+  void kept?.exited.then((code) => {
+    exitCode = code;
+  });
+  await kept?.started;
+  await Promise.resolve();
+  assert.deepEqual([kept?.pid, exitCode], [5, 1]);
+});
+
+test("a command whose keeper says no more was killed, and one that no keeper has is nobody's", async () => {
+  for (const text of ["K 5\n", "K 5\nS\n", "K 5\nK 6\nX 0\n", "K 5\nnonsense\nX 0\n", `K 5\n${"x".repeat(100)}`]) {
+    const kept = await reported(text).kept;
+    await kept?.started;
+    assert.deepEqual([kept?.pid, await kept?.exited], [5, 137], text);
+  }
+  for (const text of ["", "S\n", "X 0\n", "F f 11\n", "nonsense\nK 5\n"]) assert.equal(await reported(text).kept, undefined, text);
+});
+
+test("a command that could not be started is a failure, whoever waits for it", async () => {
+  const kept = await reported("K 5\nF c 2\n").kept;
+  assert.ok(kept);
+  await assert.rejects(kept.started, /^Error: c 2$/);
+  await assert.rejects(kept.exited, /^Error: c 2$/);
 });
 
 test("only what a keeper writes is a report", () => {

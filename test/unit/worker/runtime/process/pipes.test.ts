@@ -69,6 +69,25 @@ test("once the command has exited, what is in the pipe is read, and nobody waits
   closeSync(writeFd);
 });
 
+test("what has been written and closed before it is asked for is read, and the pipe is closed then", async () => {
+  const { readFd, writeFd } = openPipe();
+  const reader = new PipeReader(readFd);
+  writeSync(writeFd, "all of it");
+  closeSync(writeFd);
+  assert.equal(await textOf(reader), "all of it");
+  await until("the pipe is closed", () => isClosed(readFd));
+  reader.close();
+});
+
+test("a reader that was never asked is closed", () => {
+  const { readFd, writeFd } = openPipe();
+  const reader = new PipeReader(readFd);
+  reader.close();
+  assert.ok(isClosed(readFd));
+  reader.close();
+  closeSync(writeFd);
+});
+
 test("a reader that waits hears of the exit, of the end, and of being closed", async () => {
   for (const end of [
     (reader: PipeReader, writeFd: number) => {
