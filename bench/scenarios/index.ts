@@ -28,7 +28,7 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 
 /** How long each may measure; slow ones and those with many rows need more for the same certainty. */
 const seconds: Readonly<Record<ScenarioName, number>> = {
-  ...{ execute: 20, create: 30, list: 45, concurrency: 40, stream: 40, snapshot: 60, session: 40, fairness: 10, hostile: 25 },
+  ...{ execute: 25, create: 30, list: 40, concurrency: 35, stream: 35, snapshot: 50, session: 40, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
   [memoryScenario]: 120,
 };
