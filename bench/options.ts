@@ -31,8 +31,8 @@ export const usage = `npm run bench -- [SCENARIO...] [--time SPAN] [--seed N] [-
 Measures Sandgate beside what it is built on, in turns, until it is known how many times as fast it is or the time is over, and
 states whether the targets are met.
 
-  SCENARIO     ${scenarioNames.join(", ")}; all but ${longScenarios.join(" and ")},
-               which take minutes, when none is named
+  SCENARIO     ${scenarioNames.join(", ")}; all but ${longScenarios.join(", ")}
+               when none is named
   --time SPAN  for all measurements (default: ${Math.round(allSecondsOf(usual) / 60)}m for all, or what each named one has of that)
   --seed N     the same order of turns as in the run that told this number
   --json FILE  where the results go as JSON (default bench/results/latest.json)

@@ -1,11 +1,7 @@
 /** Turns a command's output into NDJSON lines for the client and a short preview for the log. */
 import { StringDecoder } from "node:string_decoder";
-import { ByteRate } from "../../shared/byte-rate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
-
-/** How fast output is read that is only counted. Without a limit, one `yes` takes half a CPU from the calls of all others. */
-const droppedBytesPerS = 128 * 1024 ** 2;
 
 /** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
@@ -75,7 +71,6 @@ export class Preview {
  * @param convert makes the payload for a piece; undefined to drop it
  */
 export async function pump(stream: Stream, source: PipeReader, convert = (piece: Buffer): Buffer | undefined => piece): Promise<void> {
-  const dropped = new ByteRate(droppedBytesPerS);
   for (;;) {
     if (!stream.signal.aborted) await stream.room().catch(() => {});
     const piece = await source.next();
@@ -83,8 +78,7 @@ export async function pump(stream: Stream, source: PipeReader, convert = (piece:
     const bytes = convert(piece);
     const turn = bytes && stream.turn();
     if (turn) await turn;
-    if (stream.signal.aborted) continue;
-    if (bytes) stream.push(bytes);
-    else await dropped.take(piece.length, stream.signal).catch(() => {});
+    if (bytes && !stream.signal.aborted) stream.push(bytes);
+    else await source.drop(piece.length);
   }
 }

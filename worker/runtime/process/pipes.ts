@@ -4,9 +4,11 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import type { Writable } from "node:stream";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { letWait, openPipe, type Pipe } from "../../../shared/util/libc.ts";
+import { AsideReader, chunkBytesMax, dropAside } from "./aside.ts";
 import type { Descriptors } from "./program.ts";
 
-const chunkBytesMax = 64 * 1024;
+/** A reader that has had so many chunks is read aside from then on: by far most commands write fewer. */
+const inlineChunksMax = 3;
 /** The most that a pipe holds (Linux, unprivileged). */
 const pipeBytesMax = 1024 * 1024;
 
@@ -20,10 +22,16 @@ export interface Streams<StdinFd> {
   readonly theirs: Descriptors;
 }
 
+interface StreamOptions<HasInput extends boolean> {
+  readonly hasInput: HasInput;
+  /** The sandbox in which the program will run; undefined for one of the host. */
+  readonly owner?: object;
+}
+
 /** Opens new pipes, all or none. @throws {Error} */
-export function openStreams(options: { readonly hasInput: true }): Streams<number>;
-export function openStreams(options: { readonly hasInput: boolean }): Streams<number | undefined>;
-export function openStreams({ hasInput }: { readonly hasInput: boolean }): Streams<number | undefined> {
+export function openStreams(options: StreamOptions<true>): Streams<number>;
+export function openStreams(options: StreamOptions<boolean>): Streams<number | undefined>;
+export function openStreams({ hasInput, owner }: StreamOptions<boolean>): Streams<number | undefined> {
   const opened: Pipe[] = [];
   const open = (theirs: keyof Pipe): Pipe => {
     const pipe = openPipe();
@@ -36,8 +44,8 @@ export function openStreams({ hasInput }: { readonly hasInput: boolean }): Strea
   try {
     const [stdout, stderr, stdin] = [open("writeFd"), open("writeFd"), hasInput ? open("readFd") : undefined];
     return {
-      stdout: new PipeReader(stdout.readFd),
-      stderr: new PipeReader(stderr.readFd),
+      stdout: new PipeReader(stdout.readFd, undefined, owner),
+      stderr: new PipeReader(stderr.readFd, undefined, owner),
       stdinFd: stdin?.writeFd,
       theirs: { stdout: stdout.writeFd, stderr: stderr.writeFd, ...(stdin && { stdin: stdin.readFd }) },
     };
@@ -69,42 +77,49 @@ const landed = (length: number): Buffer => Buffer.from(landing.subarray(0, lengt
 /** How a reader opens its descriptor as a stream. */
 type Reading = Pick<SocketConstructorOpts, "onread">;
 
+/** Our end of an output as a stream. */
+export const pipeSocket = (fd: number, reading: Reading): Socket => new Socket({ fd, readable: true, writable: false, ...reading });
+
 /**
  * Reads a pipe, or the master of a terminal, chunk by chunk, and only when it is asked to: what a slow reader does not take stays
  * in the pipe, costs this process nothing, and slows the writer.
  */
 export class PipeReader {
   readonly #fd: number;
-  readonly #socket: Socket;
+  /** Opened when there is something to wait for: many a command has ended before it is asked for its output, and needs none. */
+  #socket: Socket | undefined;
   #closed = false;
   /** Read and not taken yet. */
   #chunk: Buffer | undefined;
   /** Once the command has exited: bytes that may still be its own. */
   #leftoverBytes: number | undefined;
   #wake: (() => void) | undefined;
+  #isAsked = false;
+  readonly #owner: object | undefined;
+  readonly #aside: AsideReader | undefined;
+  #chunks = 0;
+  #isClosing = false;
 
-  /** @param open for another descriptor than a pipe's */
-  constructor(fd: number, open = (reading: Reading): Socket => new Socket({ fd, readable: true, writable: false, ...reading })) {
+  /**
+   * @param open opens it at once: for what has nothing to read at first, or is no pipe
+   * @param owner the sandbox that writes, whose long output is read aside
+   */
+  constructor(fd: number, open?: (reading: Reading) => Socket, owner?: object) {
     this.#fd = fd;
-    this.#socket = open({ onread: { buffer: landing, callback: (length) => this.#take(length) } });
-    this.#socket.pause();
-    const wake = (): void => this.#wake?.();
-    this.#socket.on("error", wake).on("close", () => {
-      this.#closed = true;
-      wake();
-    });
+    this.#owner = owner;
+    this.#aside = owner && new AsideReader(owner, fd);
+    if (open) this.#opened(open);
   }
 
   /** The next bytes, or undefined at the end. */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
-      const chunk = this.#chunk ?? this.#leftover();
-      this.#chunk = undefined;
-      if (chunk && this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
-      if (chunk) return chunk;
-      if (this.#closed || this.#socket.destroyed || this.#leftoverBytes !== undefined) return undefined;
-      this.#socket.resume();
+      const chunk = this.#kept() ?? (this.#isLong ? await this.#aside?.next(() => this.#leftoverBytes !== undefined) : this.#there());
+      if (chunk === "end") this.#release();
+      else if (chunk) return this.#given(chunk);
+      if (this.#isClosed || this.#leftoverBytes !== undefined) return undefined;
+      (this.#socket ?? this.#opened((reading) => pipeSocket(this.#fd, reading))).resume();
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -114,7 +129,7 @@ export class PipeReader {
   /** Like `next`, plus whatever else is already there: a terminal gives only 4 KiB at a time. */
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
-    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#closed || this.#socket.destroyed) return first;
+    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#isClosed || this.#isLong) return first;
     let length = first.copy(landing);
     try {
       for (let more = 1; more > 0 && length < landing.length; length += more) more = readSync(this.#fd, landing, length, landing.length - length, null);
@@ -127,12 +142,58 @@ export class PipeReader {
   /** The command has exited: reads what is left in the pipe, without waiting for what other processes may still write. */
   writerExited(): void {
     this.#leftoverBytes = pipeBytesMax + (this.#chunk?.length ?? 0);
-    this.#socket.pause();
+    this.#socket?.pause();
     this.#wake?.();
   }
 
+  /** Resolves when the writer may be read on after so many bytes that nobody gets. @throws the reason of the signal */
+  async drop(bytes: number, signal?: AbortSignal): Promise<void> {
+    if (this.#owner) await dropAside(this.#owner, bytes, signal);
+  }
+
   close(): void {
-    this.#socket.destroy();
+    this.#isClosing = true;
+    if (this.#aside) this.#aside.close(() => this.#release());
+    else this.#release();
+  }
+
+  #release(): void {
+    if (this.#socket) this.#socket.destroy();
+    else if (!this.#closed) closeSync(this.#fd);
+    if (!this.#socket) this.#closed = true;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closed || this.#isClosing || this.#socket?.destroyed === true;
+  }
+
+  /** Whether the output is long, and a sandbox's. */
+  get #isLong(): boolean {
+    return this.#aside !== undefined && this.#chunks >= inlineChunksMax;
+  }
+
+  /** What was read and not taken. */
+  #kept(): Buffer | undefined {
+    const chunk = this.#chunk;
+    this.#chunk = undefined;
+    return chunk;
+  }
+
+  #given(chunk: Buffer): Buffer {
+    if (this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
+    this.#chunks++;
+    return chunk;
+  }
+
+  #opened(open: (reading: Reading) => Socket): Socket {
+    const socket = open({ onread: { buffer: landing, callback: (length) => this.#take(length) } });
+    this.#socket = socket;
+    socket.pause();
+    const wake = (): void => this.#wake?.();
+    return socket.on("error", wake).on("close", () => {
+      this.#closed = true;
+      wake();
+    });
   }
 
   /** @returns false: no more until that is taken */
@@ -143,11 +204,14 @@ export class PipeReader {
     return false;
   }
 
-  /** What is in the pipe once the command has exited. */
-  #leftover(): Buffer | undefined {
-    if (this.#leftoverBytes === undefined || this.#closed || this.#socket.destroyed) return undefined;
+  /** What is in the pipe already: looked for once, and whenever nothing is waited for because the command has exited. */
+  #there(): Buffer | undefined {
+    const isAsked = this.#isAsked || this.#socket !== undefined;
+    this.#isAsked = true;
+    if (this.#isClosed || (isAsked && this.#leftoverBytes === undefined)) return undefined;
     // EAGAIN: the pipe is empty.
-    const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null)) ?? 0;
-    return length > 0 ? landed(length) : undefined;
+    const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null));
+    if (length === 0 && !this.#socket) this.#release();
+    return length ? landed(length) : undefined;
   }
 }
