@@ -36,7 +36,7 @@ export function printReport(terminal: Terminal, { machine, rows, targets, durati
     if (met) terminal.good(`${target}: ${measured}, met`);
     else terminal.bad(`${target}: ${measured}, not met`);
   }
-  terminal.line(`${certaintyOf(rows)} Measured in ${Math.round(durationS)} s; the order of turns was that of --seed ${seed}.`);
+  terminal.line(`${certaintyOf(rows)} Measured in ${Math.round(durationS)} s; the order of turns was that of --seed ${seed}.`.trimStart());
 }
 
 export function writeReport(file: string, report: Report): void {
@@ -48,7 +48,7 @@ export function writeReport(file: string, report: Report): void {
 export function certaintyOf(rows: readonly Row[]): string {
   const speeds = rows.flatMap(({ speed }) => speed ?? []);
   const tight = speeds.filter((speed) => speed !== "too few rounds" && isTight(speed));
-  return `${tight.length} of ${speeds.length} ratios are known within a tenth.`;
+  return speeds.length === 0 ? "" : `${tight.length} of ${speeds.length} ratios are known within a tenth.`;
 }
 
 /** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */

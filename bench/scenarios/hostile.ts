@@ -35,12 +35,15 @@ const inBackground = ([name, program]: readonly [string, string]): string =>
 
 /** The slowest hundredth of a hundred calls would be a single one. */
 const countMin = 200;
+const countMax = 800;
+/** By then the code of all parts is compiled, so that what comes first is not the slower for it. */
+const warmUp = 300;
 
 export async function hostile(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (tenant) => {
     const measure = (name: string, what: string): Promise<Row[]> =>
-      compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5, warmUp: 100, countMin, countMax: 500 }));
+      compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5, warmUp, countMin, countMax }));
     const quiet = await measure(quietContender, "quiet");
     return [...(await besideFloods(installation, kinds, () => measure(own, "beside floods"))), ...quiet];
   });
@@ -50,7 +53,7 @@ export async function hostile(setting: Setting): Promise<Row[]> {
 export async function floodsAlone(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (tenant) => {
-    const rounds = { share: 1 / (kinds.length + 1), warmUp: 100, countMin, countMax: 500 };
+    const rounds = { share: 1 / (kinds.length + 1), warmUp, countMin, countMax };
     const measure = (task: string): Promise<Row[]> => compare(task, [command(setting, tenant, own)], roundsOf(setting, task, rounds));
     const rows = await measure("execute true beside nothing");
     for (const kind of kinds) rows.push(...(await besideFloods(installation, [kind], () => measure(`execute true beside a flood of ${kind}`))));
