@@ -1,4 +1,5 @@
 /** The environment of every scenario: a real installation, a client of its API, and Podman for comparison. */
+import { prefer } from "../systemd/supervisor/priority.ts";
 import { type Stack, startStack } from "../test/helpers/stack.ts";
 import { HttpClient } from "./http.ts";
 import { NamespaceAgent } from "./peers/client.ts";
@@ -22,12 +23,13 @@ export class Installation {
 
   /** @param settings beside those that all measurements have */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<Installation> {
-    return new Installation(
-      await startStack({
-        name: "bench",
-        settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024", ...settings },
-      }),
-    );
+    const stack = await startStack({
+      name: "bench",
+      settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024", ...settings },
+    });
+    // As `npm start` does.
+    for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways]) prefer(pid);
+    return new Installation(stack);
   }
 
   /** Creates a sandbox of the default image, runs `work` with it, and deletes it. @param storageGB the default size when absent */

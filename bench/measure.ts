@@ -1,4 +1,5 @@
 /** Measuring contenders in turns. */
+import { Sequence } from "./sequence.ts";
 
 /** One implementation of a task: Sandgate, or a peer it is compared with. */
 export interface Contender<Metric extends string = string> {
@@ -17,20 +18,32 @@ export interface Rounds {
   readonly countMax: number;
   /** When this time has passed since the first round that counts, no other one begins. Milliseconds. */
   readonly budgetMs: number;
+  /** A turn goes on until it has lasted so long, with two calls at least; of one call when absent. Milliseconds. */
+  readonly turnMs?: number | undefined;
+  /** Numbers from 0 up to, not including, 1, by which the order of a round is chosen. */
+  readonly random: () => number;
   readonly signal: AbortSignal;
   /** Called before every round that counts. */
   readonly onRound?: (done: number) => void;
 }
 
-/** Timings of each contender in milliseconds, by metric. */
-export type Samples<Metric extends string> = Readonly<Record<string, Readonly<Record<Metric, number[]>>>>;
+/** Timings of each contender in milliseconds, by metric: one list for each round. */
+export type Samples<Metric extends string> = Readonly<Record<string, Readonly<Record<Metric, readonly (readonly number[])[]>>>>;
 
+export interface Taken<Metric extends string> {
+  /** Where turns have one call, all of them. */
+  readonly inARow: Samples<Metric>;
+  /** The first calls of turns that have several. */
+  readonly afterAnother: Samples<Metric>;
+}
+
+/** A fast contender need not call more often in one turn. */
+const callsMax = 50;
 /** After which share of more rounds the question whether they are enough is asked again. */
 const askAgain = 1.25;
 
 /**
- * Measures the contenders in turns, so that noise on the machine affects all of them. Each round starts with a different one,
- * so that none always runs right after the same other.
+ * Measures the contenders in turns, so that noise on the machine affects all of them.
  *
  * @param areEnough whether the samples so far say what is to be known
  * @throws the signal's reason when it is aborted; the running measurement is finished first, so that it leaves nothing behind
@@ -39,30 +52,59 @@ export async function takeTurns<Metric extends string>(
   contenders: readonly Contender<Metric>[],
   rounds: Rounds,
   areEnough: (samples: Samples<Metric>) => boolean,
-): Promise<Samples<Metric>> {
-  const samples: Record<string, Record<string, number[]>> = Object.fromEntries(contenders.map(({ name }) => [name, {}]));
-  for (let round = -rounds.warmUp; round < 0; round++) await takeTurn(contenders, round + rounds.warmUp, rounds.signal, () => undefined);
+): Promise<Taken<Metric>> {
+  const [inARow, afterAnother] = [new Notes<Metric>(contenders), new Notes<Metric>(contenders)];
+  const sequence = new Sequence(contenders, rounds.random);
+  for (let round = 0; round < rounds.warmUp; round++) await takeRound(sequence, rounds, () => undefined);
   const endMs = performance.now() + rounds.budgetMs;
   for (let [round, asked] = [0, rounds.countMin]; round < rounds.countMax; round++) {
     if (round >= rounds.countMin && performance.now() >= endMs) break;
-    if (round >= asked && areEnough(samples as Samples<Metric>)) break;
+    if (round >= asked && areEnough(inARow.samples)) break;
     if (round >= asked) asked = Math.ceil(round * askAgain);
     rounds.onRound?.(round);
-    await takeTurn(contenders, round, rounds.signal, (name, timings) => {
-      const own = samples[name] as Record<string, number[]>;
-      for (const [metric, ms] of Object.entries(timings)) own[metric] = [...(own[metric] ?? []), ms];
-    });
+    for (const notes of [inARow, afterAnother]) notes.beginRound();
+    await takeRound(sequence, rounds, (name, timings, isFirst) => (isFirst ? afterAnother : inARow).add(name, timings));
   }
-  return samples as Samples<Metric>;
+  return { inARow: inARow.samples, afterAnother: afterAnother.samples };
 }
 
-type Note = (name: string, timings: Readonly<Record<string, number>>) => void;
+type Note<Metric extends string> = (name: string, timings: Readonly<Record<Metric, number>>, isFirst: boolean) => void;
 
-async function takeTurn(contenders: readonly Contender[], first: number, signal: AbortSignal, note: Note): Promise<void> {
-  for (let turn = 0; turn < contenders.length; turn++) {
-    signal.throwIfAborted();
-    const contender = contenders[(turn + first) % contenders.length] as Contender;
-    note(contender.name, await contender.measure());
+async function takeRound<Metric extends string>(sequence: Sequence<Contender<Metric>>, { turnMs, signal }: Rounds, note: Note<Metric>): Promise<void> {
+  for (const { contender, isAfterAnother } of sequence.round()) {
+    const endMs = performance.now() + (turnMs ?? 0);
+    const callsMin = turnMs === undefined ? 1 : 2;
+    for (let call = 0; call < callsMin || (call < callsMax && performance.now() < endMs); call++) {
+      signal.throwIfAborted();
+      note(contender.name, await contender.measure(), turnMs !== undefined && isAfterAnother && call === 0);
+    }
+  }
+}
+
+/** What the contenders have measured, round by round. */
+class Notes<Metric extends string> {
+  readonly #lists: Record<string, Record<string, number[][]>>;
+  #rounds = 0;
+
+  constructor(contenders: readonly Contender<Metric>[]) {
+    this.#lists = Object.fromEntries(contenders.map(({ name }) => [name, {}]));
+  }
+
+  beginRound(): void {
+    this.#rounds++;
+    for (const lists of Object.values(this.#lists).flatMap((own) => Object.values(own))) lists.push([]);
+  }
+
+  add(name: string, timings: Readonly<Record<string, number>>): void {
+    const own = this.#lists[name] ?? {};
+    for (const [metric, ms] of Object.entries(timings)) {
+      own[metric] ??= Array.from({ length: this.#rounds }, () => []);
+      own[metric].at(-1)?.push(ms);
+    }
+  }
+
+  get samples(): Samples<Metric> {
+    return this.#lists as Record<string, Record<Metric, number[][]>>;
   }
 }
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { appDir } from "../shared/programs.mjs";
 import { computerText } from "./computer.ts";
-import { cells, headings, leftAligned, type Report } from "./report.ts";
+import { cells, certaintyOf, headings, leftAligned, type Report } from "./report.ts";
 
 const title = "## Performance";
 /** The section before which a new one is put. */
@@ -26,7 +26,7 @@ export function withSection(readme: string, section: string): string {
 }
 
 /** In Markdown, from its heading to an empty line. */
-export function sectionOf({ machine, rows, targets, startedAt, durationS }: Report): string {
+export function sectionOf({ machine, rows, targets, startedAt, durationS, seed }: Report): string {
   const line = (texts: readonly string[]): string => `| ${texts.map((text) => text.replaceAll("|", "\\|")).join(" | ")} |`;
   const rule = headings.map((_, index) => (index < leftAligned ? "---" : "---:"));
   const table = rows.map((row, index) => line(cells(row, rows, rows[index - 1]?.task !== row.task)));
@@ -36,7 +36,8 @@ export function sectionOf({ machine, rows, targets, startedAt, durationS }: Repo
     title,
     "",
     `Measured by \`npm run bench\` on ${startedAt.slice(0, 10)} in ${Math.round(durationS)} s: ${computerText(machine)}; podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}.`,
-    "Contenders take turns until the median of their ratio is known within a tenth or their time is over; a wider range stands in parentheses.",
+    `Contenders take turns, in another order each round (\`--seed ${seed}\`), until the ratio of their medians is known within a tenth, 95 % sure, or their time is over; a wider range stands in parentheses. ${certaintyOf(rows)}`,
+    'Rows "after somebody else" are of the first call after another contender\'s turn, those above them of the calls that follow it in a row.',
     "",
     line(headings),
     `|${rule.join("|")}|`,

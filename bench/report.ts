@@ -13,6 +13,8 @@ import type { Verdict } from "./targets.ts";
 export interface Report {
   readonly startedAt: string;
   readonly durationS: number;
+  /** Of the order in which contenders took their turns. */
+  readonly seed: number;
   readonly machine: Machine;
   readonly rows: readonly Row[];
   readonly targets: readonly Verdict[];
@@ -22,7 +24,7 @@ export const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per s
 /** Number of left-aligned columns. */
 export const leftAligned = 2;
 
-export function printReport(terminal: Terminal, { machine, rows, targets, durationS }: Report): void {
+export function printReport(terminal: Terminal, { machine, rows, targets, durationS, seed }: Report): void {
   terminal.line();
   terminal.line(computerText(machine));
   terminal.line(`podman ${machine.podman}, ${machine.runtime}, Node.js ${machine.node}, HTTP load by ${machine.load}`);
@@ -34,12 +36,19 @@ export function printReport(terminal: Terminal, { machine, rows, targets, durati
     if (met) terminal.good(`${target}: ${measured}, met`);
     else terminal.bad(`${target}: ${measured}, not met`);
   }
-  terminal.line(`Measured in ${Math.round(durationS)} s.`);
+  terminal.line(`${certaintyOf(rows)} Measured in ${Math.round(durationS)} s; the order of turns was that of --seed ${seed}.`.trimStart());
 }
 
 export function writeReport(file: string, report: Report): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
+/** How many ratios are known well. */
+export function certaintyOf(rows: readonly Row[]): string {
+  const speeds = rows.flatMap(({ speed }) => speed ?? []);
+  const tight = speeds.filter((speed) => speed !== "too few rounds" && isTight(speed));
+  return speeds.length === 0 ? "" : `${tight.length} of ${speeds.length} ratios are known within a tenth.`;
 }
 
 /** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */

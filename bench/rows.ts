@@ -1,6 +1,6 @@
 /** One line of the report: the result of one contender in one scenario. */
 import { type Contender, type Rounds, type Samples, takeTurns } from "./measure.ts";
-import { type Estimate, isTight, type Percentiles, percentilesOf, timesAsFast } from "./statistics.ts";
+import { type Estimate, isTight, type Percentiles, percentilesOf, type RoundTimes, timesAsFast } from "./statistics.ts";
 
 export const own = "sandgate";
 
@@ -23,7 +23,8 @@ export function rowOf(task: string, contender: string, latencies: readonly numbe
 /** The timings of one contender, taken in turns with those of the others. */
 export interface Timings {
   readonly contender: string;
-  readonly ms: readonly number[];
+  /** Of each round. */
+  readonly rounds: RoundTimes;
 }
 
 /** A row for each contender. Those after the first, which is Sandgate, are compared with it. @param rate made of the timings */
@@ -32,15 +33,15 @@ export function rowsOf(task: string, [ours, ...peers]: readonly [Timings, ...Tim
     const made = rate?.(ms);
     return made ? { rate: made } : {};
   };
-  const compared = peers.map(({ contender, ms }) => {
-    return rowOf(task, contender, ms, { ...more(ms), speed: timesAsFast(ours.ms, ms) ?? "too few rounds" });
+  const compared = peers.map(({ contender, rounds }) => {
+    return rowOf(task, contender, rounds.flat(), { ...more(rounds.flat()), speed: timesAsFast(ours.rounds, rounds) ?? "too few rounds" });
   });
-  return [rowOf(task, ours.contender, ours.ms, more(ours.ms)), ...compared];
+  return [rowOf(task, ours.contender, ours.rounds.flat(), more(ours.rounds.flat())), ...compared];
 }
 
 /** Whether the speed against every peer is known well enough, in all of these metrics. Never for a contender without a peer. */
 export function areTight<Metric extends string>(samples: Samples<Metric>, metrics: readonly Metric[]): boolean {
-  const [ours, ...peers] = Object.values(samples) as Readonly<Record<Metric, number[]>>[];
+  const [ours, ...peers] = Object.values<Samples<Metric>[string]>(samples);
   if (!ours || peers.length === 0) return false;
   return metrics.every((metric) =>
     peers.every((peer) => {
@@ -50,16 +51,21 @@ export function areTight<Metric extends string>(samples: Samples<Metric>, metric
   );
 }
 
-/** Measures the contenders in turns, the first of which is Sandgate: a row for each. */
+/** The task's name where only the first call after another contender's turn counts. */
+export const afterAnother = (task: string): string => `${task}, after somebody else`;
+
+/** Measures the contenders in turns, the first of which is Sandgate: a row for each, and one more for its first calls where turns have several. */
 export async function compare(
   task: string,
   contenders: readonly [Contender<"ms">, ...Contender<"ms">[]],
   rounds: Rounds,
   rate?: (ms: readonly number[]) => Row["rate"],
 ): Promise<Row[]> {
-  const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["ms"]));
-  const timings = contenders.map(({ name }): Timings => ({ contender: name, ms: samples[name]?.ms ?? [] }));
-  return rowsOf(task, timings as [Timings, ...Timings[]], rate);
+  const taken = await takeTurns(contenders, rounds, (samples) => areTight(samples, ["ms"]));
+  const timings = (samples: Samples<"ms">) => contenders.map(({ name }): Timings => ({ contender: name, rounds: samples[name]?.ms ?? [] }));
+  const inARow = rowsOf(task, timings(taken.inARow) as [Timings, ...Timings[]], rate);
+  if (rounds.turnMs === undefined || contenders.length === 1) return inARow;
+  return [...inARow, ...rowsOf(afterAnother(task), timings(taken.afterAnother) as [Timings, ...Timings[]])];
 }
 
 /** How many times as fast as `peer` this row is: by rate if there is one, else by the median time. */

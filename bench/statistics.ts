@@ -73,9 +73,12 @@ const tightWidth = 0.1;
 
 export const isTight = ({ value, low, high }: Estimate): boolean => high - low <= tightWidth * value;
 
+/** The times of each round. */
+export type RoundTimes = readonly (readonly number[])[];
+
 /** How many times as fast `ours` is as `theirs`, by the median of times that were measured in turns, 95 % sure; undefined for too few. */
-export function timesAsFast(ours: readonly number[], theirs: readonly number[]): Estimate | undefined {
-  const blocks = (times: readonly number[]): Block[] => times.map((time) => [[time, 1]]);
+export function timesAsFast(ours: RoundTimes, theirs: RoundTimes): Estimate | undefined {
+  const blocks = (rounds: RoundTimes): Block[] => rounds.map((times) => times.map((time) => [time, 1]));
   return ratioOf([blocks(ours)], [blocks(theirs)], { share: 0.5, confidence: 0.95, isPaired: true });
 }
 

@@ -1,13 +1,15 @@
 /** The product's performance targets, and whether a run meets them. */
 import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
-import { createTask } from "./scenarios/create.ts";
+import { clientCounts, concurrencyTask } from "./scenarios/concurrency.ts";
+import { createTask, deletePeer, deleteTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
 import { besideExecuteTask } from "./scenarios/fairness.ts";
 import { hostileTask, quietContender } from "./scenarios/hostile.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
 import { memorySizes, memoryTasks } from "./scenarios/memory.ts";
-import { bareEcho, echoTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
+import { bareEcho, echoTask, outputTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, largeSize, pauseTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
+import { streamTasks } from "./scenarios/stream.ts";
 
 export interface Verdict {
   readonly target: string;
@@ -31,7 +33,19 @@ const atMost =
   (times: number, timesOf: (row: Row, peer: Row) => number = (row, peer) => 1 / speedAgainst(row, peer)): Judge =>
   (row, peer) => ({ measured: `${timesOf(row, peer).toFixed(2)} times`, met: timesOf(row, peer) <= times });
 
-const halfAsFast: Judge = (row, peer) => ({ measured: `${Math.round(speedAgainst(row, peer) * 100)} %`, met: speedAgainst(row, peer) >= 0.5 });
+/** At least this share of the peer's speed. */
+const atLeast =
+  (share: number): Judge =>
+  (row, peer) => ({ measured: `${Math.round(speedAgainst(row, peer) * 100)} %`, met: speedAgainst(row, peer) >= share });
+
+/** Calls a second. */
+const reaches =
+  (perSecond: number): Judge =>
+  ({ rate }) => ({ measured: `${Math.round(rate?.value ?? 0)} a second`, met: (rate?.value ?? 0) >= perSecond });
+
+/** Commands a second by the most clients, four times what they were when the runtime started each. */
+const busyRateMin = 4 * 89;
+const busyTask = concurrencyTask(clientCounts[2]);
 
 /** How many milliseconds longer a keystroke may take than over a bare WebSocket. */
 const keystrokeMsMax = 3;
@@ -61,12 +75,19 @@ const calm = atMost(hostileTimesMax, (row, quiet) => row.p99 / quiet.p99);
 type Target = readonly [task: string, peer: string, text: string, judge: Judge];
 
 const targets: readonly Target[] = [
-  [executeTask, "podman exec", "execute is at least 5 times as fast as podman exec (p50)", fasterBy(5)],
-  [createTask, "podman run -d", "create takes at most 1.3 times as long as podman run -d (p50)", atMost(1.3)],
+  [executeTask, "podman exec", "execute is at least 20 times as fast as podman exec (p50)", fasterBy(20)],
+  ...["crun exec", "runc exec"].map((peer): Target => [executeTask, peer, `execute takes at most 0.5 times as long as ${peer} (p50)`, atMost(0.5)]),
+  [busyTask, own, `${busyTask}: at least ${busyRateMin} a second`, reaches(busyRateMin)],
+  [createTask, "podman run -d", "create takes at most 0.6 times as long as podman run -d (p50)", atMost(0.6)],
+  [deleteTask, deletePeer, `delete takes at most as long as ${deletePeer} (p50)`, atMost(1)],
   [startTask, podmanTerminal, `a session starts at least 5 times as fast as ${podmanTerminal} (p50)`, fasterBy(5)],
+  ...Object.values(streamTasks).map(({ title, peer, shareMin }): Target => {
+    return [title, peer, `${title}: at least ${100 * shareMin} % of the speed of ${peer}`, atLeast(shareMin)];
+  }),
+  [outputTask, "podman exec", "a session streams at least a third as fast as podman exec", atLeast(1 / 3)],
   ...listSizes.map((size): Target => {
-    const text = `list (${size} sandboxes) answers at least 50 % of the calls/s of bare uWebSockets.js`;
-    return [listTask(size), "bare uWebSockets.js", text, halfAsFast];
+    const text = `list (${size} sandboxes) answers at least 60 % of the calls/s of bare uWebSockets.js`;
+    return [listTask(size), "bare uWebSockets.js", text, atLeast(0.6)];
   }),
   ...[...snapshotSizes, largeSize].flatMap(({ name }): Target[] => {
     const target = (task: string, peer: string, what: string, times: number): Target => {
@@ -75,7 +96,7 @@ const targets: readonly Target[] = [
     };
     return [
       target(snapshotTask(name), "podman commit", "snapshot", 1.2),
-      target(restoreTask(name), "podman run -d", "restore", 1.3),
+      target(restoreTask(name), "podman run -d", "restore", 0.6),
       target(cloneTask(name), "podman commit, run -d", "clone", 1),
       [pauseTask(name), own, `${pauseTask(name)}: less than ${pauseMsMax} ms (p50)`, below(pauseMsMax, 1)],
       [snapshotTask(name), own, `${snapshotTask(name)}: answers in less than ${snapshotMsMax} ms (p50)`, below(snapshotMsMax, 0)],

@@ -11,7 +11,7 @@ export class ByteRate {
   }
 
   /** Resolves when the next `bytes` may pass. Idle time earns no credit. */
-  async take(bytes: number, signal: AbortSignal): Promise<void> {
+  async take(bytes: number, signal?: AbortSignal): Promise<void> {
     const waitMs = this.#paidUntilMs - performance.now();
     if (waitMs > 0) await pause(waitMs, signal);
     this.#paidUntilMs = Math.max(performance.now() - 1, this.#paidUntilMs) + (bytes / this.#bytesPerS) * 1_000;

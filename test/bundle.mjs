@@ -1,7 +1,8 @@
 /**
  * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
  * and starts the run. Arguments are parts of file names; without any, all run but those on machines of their own and those
- * that cause faults for minutes. For the latter are `--seed` and `--rounds`.
+ * that cause faults for minutes. For the latter are `--seed` and `--rounds`. `--durations` notes how long files took, by which
+ * later runs order them.
  */
 import { randomInt } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -13,7 +14,8 @@ import { build, stop } from "esbuild";
 import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
-const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options: { seed: { type: "string" }, rounds: { type: "string" } } });
+const options = { seed: { type: "string" }, rounds: { type: "string" }, durations: { type: "boolean", default: false } };
+const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options });
 process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
 const sources = globSync("test/{unit,e2e,host,vm,faults}/**/*.test.ts")
   .filter((file) => (wanted.length === 0 ? !/^test\/(host|vm|faults)\//.test(file) : wanted.some((part) => file.includes(part))))
@@ -48,7 +50,7 @@ await build({
 await stop();
 
 const { runTests } = await tsImport("./run.ts", import.meta.url);
-await runTests(folder, sources);
+await runTests(folder, sources, values.durations);
 
 function numberOf(option) {
   const { [option]: text } = values;

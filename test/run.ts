@@ -2,7 +2,6 @@
  * Prepares the machine, starts one installation that most end-to-end tests share, runs the test files, cleans up.
  * The run ends with a table of the attacks that were tried and held.
  */
-import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { PassThrough, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
@@ -13,6 +12,7 @@ import { createAdministrator } from "../systemd/setup/administrator.ts";
 import { removeControlGroups } from "../systemd/setup/control-groups.ts";
 import { endUnusedPause } from "../systemd/supervisor/pause.ts";
 import { Attacks } from "./helpers/attacks.ts";
+import { noteDurations, notedDurations, spread } from "./helpers/order.ts";
 import { prepareTests } from "./helpers/prepare.ts";
 import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { type Stack, startStack } from "./helpers/stack.ts";
@@ -32,8 +32,12 @@ const durations = new Map<string, number>();
 const attacks = new Attacks();
 const interrupted = new AbortController();
 
-/** Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process. */
-export async function runTests(bundles: string, files: readonly string[]): Promise<never> {
+/**
+ * Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process.
+ *
+ * @param areNoted whether to write down how long they take, for the order of later runs
+ */
+export async function runTests(bundles: string, files: readonly string[], areNoted: boolean): Promise<never> {
   const terminal = new Terminal(process.stdout);
   await prepareTests(terminal);
   const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
@@ -42,6 +46,7 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
     if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
     const failed = await runAll(bundles, files, stack);
     tellSlowest();
+    if (areNoted) noteDurations(durations);
     const table = attacks.table();
     if (table) console.log(`\n${table}`);
     process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
@@ -57,12 +62,13 @@ export async function runTests(bundles: string, files: readonly string[]): Promi
 async function runAll(bundles: string, files: readonly string[], stack: Stack | undefined): Promise<boolean> {
   const isUnit = (file: string): boolean => file.startsWith("test/unit/");
   const [greedy, unit, others] = [files.filter(isGreedy), files.filter(isUnit), files.filter((file) => !isGreedy(file) && !isUnit(file))];
+  const noted = notedDurations();
   const unitReport = new PassThrough();
-  const unitTests = runFiles(bundles, spread(unit), unitFilesAtOnce, unitReport);
+  const unitTests = runFiles(bundles, spread(unit, noted), unitFilesAtOnce, unitReport);
   // Built once for this machine, which takes minutes, and uses little more than one CPU.
   const image = stack && files.some((file) => file.includes("/toolchains")) ? toolchainsImage(stack.instance) : undefined;
   const [greedyFailed] = await Promise.all([runFiles(bundles, greedy, 1, process.stdout), image]);
-  const failed = [greedyFailed, await runFiles(bundles, spread(others), filesAtOnce, process.stdout)];
+  const failed = [greedyFailed, await runFiles(bundles, spread(others, noted), filesAtOnce, process.stdout)];
   unitReport.pipe(process.stdout, { end: false });
   failed.push(await unitTests);
   await finished(unitReport.end());
@@ -81,24 +87,6 @@ function isGreedy(file: string): boolean {
 }
 
 const causesFaults = (file: string): boolean => file.startsWith("test/faults/");
-
-/** The longest files, which start early, so that none of them still runs alone at the end. */
-function isLong(file: string): boolean {
-  return /\/(limits\/(minute|many)|walls\/(largest|local-user)|images|toolchains|pack|unit\/worker\/snapshots\/archive|snapshots\/(content-\w+|crash(-volume)?|one-worker(-folders)?|archive|volume)|escape\/(images|storage)|resilience\/(one-worker|full-volume)|operate\/backup|load\/load|cli\/commands|admin\/calls|accounts\/calls|stream\/clients|dashboard\/(pages|sandbox|terminal|account|docs))\.test\.ts$/.test(
-    file,
-  );
-}
-
-/** Files with a browser and those with installations of their own, which take most, at even distances, so that few run beside each other. */
-function spread(paths: readonly string[]): string[] {
-  const browsers = paths.filter((file) => file.includes("e2e/dashboard/"));
-  const installations = paths.filter((file) => /\b(startStack|CrashRig)\b/.test(readFileSync(file, "utf8")));
-  const others = paths.filter((file) => !browsers.includes(file) && !installations.includes(file));
-  const placed = [browsers, installations, others]
-    .map((group) => group.toSorted((one, other) => Number(isLong(other)) - Number(isLong(one))))
-    .flatMap((group) => group.map((file, index) => ({ file, at: (index + 0.5) / group.length })));
-  return placed.sort((one, other) => one.at - other.at).map(({ file }) => file);
-}
 
 function timeoutMsOf(paths: readonly string[]): number {
   if (paths.some(causesFaults)) return faultsTimeoutMs;

@@ -4,7 +4,8 @@ import { compare, own, type Row } from "../rows.ts";
 import { percentilesOf } from "../statistics.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
-const clientCounts = [1, 8, 32] as const;
+export const clientCounts = [1, 8, 32] as const;
+export const concurrencyTask = (clients: number): string => `execute true by ${clients} client${clients === 1 ? "" : "s"}`;
 
 export async function concurrency(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
@@ -13,7 +14,7 @@ export async function concurrency(setting: Setting): Promise<Row[]> {
     const podman = async (): Promise<number> => (await installation.agent.run(["podman", "exec", sandbox.containerId, "true"])).ms;
     const rows: Row[] = [];
     for (const clients of clientCounts) {
-      const task = clients === 1 ? "execute true by 1 client" : `execute true by ${clients} clients`;
+      const task = concurrencyTask(clients);
       // Podman gets fewer calls, because each takes much longer.
       const contenders = [
         contender(own, clients, Math.max(4 * clients, 30), execute),

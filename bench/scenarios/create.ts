@@ -1,11 +1,12 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
 import { Installation, type Sandbox } from "../installation.ts";
-import { type Contender, takeTurns, timed, timedResult } from "../measure.ts";
-import { areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
+import { type Contender, type Samples, takeTurns, timed, timedResult } from "../measure.ts";
+import { afterAnother, areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 export const createTask = "create";
-const deleteTask = "delete";
+export const deleteTask = "delete";
+export const deletePeer = "podman rm -f -t 0";
 const withSharedIds = "user ids shared by all";
 const containerName = "sandgate-bench-peer";
 
@@ -20,13 +21,18 @@ export async function create(setting: Setting): Promise<Row[]> {
     { name: withSharedIds, measure: () => createAndDelete(shared) },
     podman(installation, command),
   ];
-  const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2 });
-  const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["create", "delete"])).finally(() => shared.stop());
-  const rows = (task: string, metric: Metric, names: readonly string[]): Row[] => {
-    const timings = contenders.map(({ name }, index): Timings => ({ contender: names[index] ?? name, ms: samples[name]?.[metric] ?? [] }));
+  const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2, turnMs: 0 });
+  const taken = await takeTurns(contenders, rounds, (samples) => areTight(samples, ["create", "delete"])).finally(() => shared.stop());
+  const rows = (task: string, samples: Samples<Metric>, metric: Metric, peer: string): Row[] => {
+    const names = [own, withSharedIds, peer];
+    const timings = contenders.map(({ name }, index): Timings => ({ contender: names[index] ?? name, rounds: samples[name]?.[metric] ?? [] }));
     return rowsOf(task, timings as [Timings, ...Timings[]]);
   };
-  return [...rows(createTask, "create", [own, withSharedIds, "podman run -d"]), ...rows(deleteTask, "delete", [own, withSharedIds, "podman rm -f -t 0"])];
+  return [
+    ...rows(createTask, taken.inARow, "create", "podman run -d"),
+    ...rows(afterAnother(createTask), taken.afterAnother, "create", "podman run -d"),
+    ...rows(deleteTask, taken.inARow, "delete", deletePeer),
+  ];
 }
 
 export async function createAndDelete(installation: Installation): Promise<Record<Metric, number>> {

@@ -5,6 +5,8 @@ import { compare, own, type Row } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 export const executeTask = "execute true";
+/** Some ten calls of Sandgate, two of the program `podman`. */
+const turnMs = 100;
 
 export async function execute(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
@@ -17,7 +19,7 @@ export async function execute(setting: Setting): Promise<Row[]> {
       program(await installation.runtimeOf(sandbox)),
       timing("podman's API over HTTP", () => timed(() => api.exec(sandbox.containerId, ["true"]))),
     ] as const;
-    const rows = await compare(executeTask, contenders, roundsOf(setting, "execute", { share: 1, warmUp: 10, countMin: 30 }));
+    const rows = await compare(executeTask, contenders, roundsOf(setting, "execute", { share: 1, warmUp: 3, countMin: 10, turnMs }));
     await api.idle();
     return rows;
   });

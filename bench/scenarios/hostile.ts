@@ -1,5 +1,6 @@
-/** What one account's command takes while another account's sandbox floods everything it can, all at once. */
-import { timed, timing } from "../measure.ts";
+/** What one account's command takes while another account's sandbox floods everything it can, all at once or one after the other. */
+import type { Installation, Sandbox } from "../installation.ts";
+import { type Contender, timed, timing } from "../measure.ts";
 import { compare, own, type Row } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
@@ -26,28 +27,50 @@ const floods: Readonly<Record<string, string>> = {
   inotify: loop("for _ in range(4096): libc.inotify_init()"),
 };
 
+const output = "output";
+const kinds: readonly string[] = [...Object.keys(floods), output];
+
 const inBackground = ([name, program]: readonly [string, string]): string =>
   `cat > /tmp/${name}.py <<'END'\n${program}\nEND\npython3 /tmp/${name}.py > /dev/null 2>&1 &`;
 
 /** The slowest hundredth of a hundred calls would be a single one. */
 const countMin = 200;
+const countMax = 800;
+/** By then the code of all parts is compiled, so that what comes first is not the slower for it. */
+const warmUp = 300;
 
 export async function hostile(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
-  return installation.withSandbox((tenant) =>
-    installation.withSandbox(async (greedy) => {
-      const measure = (name: string, what: string): Promise<Row[]> => {
-        const execute = timing(name, () => timed(() => installation.execute(tenant.id, "true")));
-        return compare(hostileTask, [execute], roundsOf(setting, what, { share: 0.5, warmUp: 10, countMin, countMax: 500 }));
-      };
-      const quiet = await measure(quietContender, "quiet");
-      // The floods go on after the command has ended, until the sandbox is deleted.
-      await installation.execute(greedy.id, Object.entries(floods).map(inBackground).join("\n"));
-      // Its output beyond what an answer may hold is read and dropped. Deleting the sandbox ends it.
-      const output = installation.execute(greedy.id, "yes").catch(() => undefined);
-      const beside = await measure(own, "beside floods");
-      void output;
-      return [...beside, ...quiet];
-    }),
-  );
+  return installation.withSandbox(async (tenant) => {
+    const measure = (name: string, what: string): Promise<Row[]> =>
+      compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5, warmUp, countMin, countMax }));
+    const quiet = await measure(quietContender, "quiet");
+    return [...(await besideFloods(installation, kinds, () => measure(own, "beside floods"))), ...quiet];
+  });
+}
+
+/** Each flood alone, to see which one it is that hurts. */
+export async function floodsAlone(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
+  return installation.withSandbox(async (tenant) => {
+    const rounds = { share: 1 / (kinds.length + 1), warmUp, countMin, countMax };
+    const measure = (task: string): Promise<Row[]> => compare(task, [command(setting, tenant, own)], roundsOf(setting, task, rounds));
+    const rows = await measure("execute true beside nothing");
+    for (const kind of kinds) rows.push(...(await besideFloods(installation, [kind], () => measure(`execute true beside a flood of ${kind}`))));
+    return rows;
+  });
+}
+
+const command = ({ installation }: Setting, { id }: Sandbox, name: string): Contender<"ms"> =>
+  timing(name, () => timed(() => installation.execute(id, "true")));
+
+function besideFloods<T>(installation: Installation, which: readonly string[], measure: () => Promise<T>): Promise<T> {
+  return installation.withSandbox(async ({ id }) => {
+    // The floods go on after the command has ended, until the sandbox is deleted.
+    const background = Object.entries(floods).filter(([kind]) => which.includes(kind));
+    if (background.length > 0) await installation.execute(id, background.map(inBackground).join("\n"));
+    // Its output beyond what an answer may hold is read and dropped. Deleting the sandbox ends it.
+    if (which.includes(output)) void installation.execute(id, "yes").catch(() => undefined);
+    return measure();
+  });
 }

@@ -3,7 +3,7 @@ import { concurrency } from "./concurrency.ts";
 import { create } from "./create.ts";
 import { execute } from "./execute.ts";
 import { fairness } from "./fairness.ts";
-import { hostile } from "./hostile.ts";
+import { floodsAlone, hostile } from "./hostile.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
 import { session } from "./session.ts";
@@ -11,16 +11,18 @@ import type { Scenario } from "./setting.ts";
 import { largeSnapshot, snapshot } from "./snapshot.ts";
 import { stream } from "./stream.ts";
 
-/** Those that are only measured when they are named, because what they prepare takes minutes. */
+/** Those that are only measured when they are named, because what they prepare takes minutes, or they explain another one. */
 export const largeScenario = "snapshot-10GB";
 export const memoryScenario = "memory";
-export const longScenarios: readonly string[] = [largeScenario, memoryScenario];
+export const floodsScenario = "floods";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
   ...{ execute, create, list, concurrency, stream, snapshot, session, fairness, hostile },
   [largeScenario]: largeSnapshot,
   [memoryScenario]: memory,
+  [floodsScenario]: floodsAlone,
 } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
@@ -28,9 +30,10 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 
 /** How long each may measure; slow ones and those with many rows need more for the same certainty. */
 const seconds: Readonly<Record<ScenarioName, number>> = {
-  ...{ execute: 20, create: 30, list: 45, concurrency: 40, stream: 40, snapshot: 60, session: 40, fairness: 10, hostile: 25 },
+  ...{ execute: 25, create: 30, list: 40, concurrency: 35, stream: 35, snapshot: 50, session: 40, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
   [memoryScenario]: 120,
+  [floodsScenario]: 60,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

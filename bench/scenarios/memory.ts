@@ -68,12 +68,12 @@ async function compare(setting: Setting, machine: Machine, client: Client, image
   const tasks = memoryTasks(name);
   const contenders: Contender<Metric>[] = [sandgate(machine, client, id), podman(machine, source)];
   const rounds = roundsOf(setting, tasks.snapshot, { share, warmUp: 1 });
-  const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone", "fork"]));
+  const { inARow: samples } = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone", "fork"]));
   await remove(machine, "sandboxes", [{ id }]);
   await machine.run("podman", "rm", "--force", "--time", "0", source);
-  const timings = (contender: string, metric: Metric) => ({ contender, ms: samples[contender]?.[metric] ?? [] });
+  const timings = (contender: string, metric: Metric) => ({ contender, rounds: samples[contender]?.[metric] ?? [] });
   const pair = (metric: Metric): Row[] => rowsOf(tasks[metric], [timings(own, metric), timings(peer, metric)]);
-  return [...pair("snapshot"), rowOf(tasks.pause, own, samples[own]?.pause ?? []), ...pair("restore"), ...pair("clone"), ...pair("fork")];
+  return [...pair("snapshot"), rowOf(tasks.pause, own, samples[own]?.pause.flat() ?? []), ...pair("restore"), ...pair("clone"), ...pair("fork")];
 }
 
 const runtime = "/usr/local/bin/crun-without-groups";

@@ -17,7 +17,7 @@ const sessionsEach = 50;
 const startsAtOnce = 8;
 const MB = 1_000_000;
 const outputBytes = 128 * 1_048_576;
-const outputTask = "session, cat of 128 MiB";
+export const outputTask = "session, cat of 128 MiB";
 /** Echoes every byte immediately, like a program that reads keys. */
 const echoCommand = "stty raw -echo; echo; exec cat";
 
@@ -33,7 +33,7 @@ async function starts(setting: Setting): Promise<Row[]> {
       // podman exec -it needs a terminal, which script provides.
       timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])),
     ] as const;
-    return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.25, warmUp: 5 }));
+    return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.25, warmUp: 2, turnMs: 100 }));
   });
 }
 
@@ -49,7 +49,7 @@ async function keystrokes(setting: Setting): Promise<Row[]> {
       while (sandboxes.length * sessionsEach < size) sandboxes.push(await installation.create());
       await openSessions(installation, sandboxes, open.ours, size);
       while (open.bare.length < size) open.bare.push(await openEcho(bare.port));
-      const rounds = roundsOf(setting, echoTask(size), { share: 0.1, warmUp: 20, countMin: 200 });
+      const rounds = roundsOf(setting, echoTask(size), { share: 0.1, warmUp: 20, countMin: 50, turnMs: 5 });
       // One keystroke at a time, each in another session, while all sessions are open.
       rows.push(...(await compare(echoTask(size), [inTurn(own, open.ours), inTurn(bareEcho, open.bare)], rounds)));
     }

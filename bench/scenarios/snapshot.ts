@@ -53,15 +53,15 @@ async function compare(setting: Setting, { name, MB, share }: Size): Promise<Row
     await agent.run(["podman", "exec", source, "sh", "-c", change]);
     const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, source, await createCommand(installation, sandbox))];
     const rounds = roundsOf(setting, snapshotTask(name), { share, warmUp: MB > 100 ? 0 : 1 });
-    const samples = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone"]));
+    const { inARow: samples } = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone"]));
     await agent.run(["podman", "rm", "-f", "-t", "0", source]);
-    const timings = (name: string, contender: string, metric: Metric) => ({ contender, ms: samples[name]?.[metric] ?? [] });
+    const timings = (name: string, contender: string, metric: Metric) => ({ contender, rounds: samples[name]?.[metric] ?? [] });
     const pair = (task: string, metric: Metric, peer: string): Row[] => rowsOf(task, [timings(own, own, metric), timings("podman", peer, metric)]);
     return [
       ...pair(snapshotTask(name), "snapshot", "podman commit"),
       ...pair(restoreTask(name), "restore", "podman run -d"),
       ...pair(cloneTask(name), "clone", "podman commit, run -d"),
-      rowOf(pauseTask(name), own, samples[own]?.pause ?? []),
+      rowOf(pauseTask(name), own, samples[own]?.pause.flat() ?? []),
     ];
   }, storageGB);
 }

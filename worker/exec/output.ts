@@ -1,12 +1,8 @@
 /** Turns a command's output into NDJSON lines for the client and a short preview for the log. */
 import { StringDecoder } from "node:string_decoder";
-import { ByteRate } from "../../shared/byte-rate.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import { JsonText } from "./json-text.ts";
-
-/** How fast output is read that is only counted. Without a limit, one `yes` takes half a CPU from the calls of all others. */
-const droppedBytesPerS = 128 * 1024 ** 2;
 
 /** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
@@ -91,14 +87,13 @@ const asItIs: Sink = { isWanted: (isClientGone) => !isClientGone, drop: () => {}
  * decoded. If the stream breaks, the source is drained, so that its writer can end.
  */
 export async function pump(stream: Stream, source: PipeReader, sink = asItIs): Promise<void> {
-  const dropped = new ByteRate(droppedBytesPerS);
   for (;;) {
     if (!stream.signal.aborted) await stream.room().catch(() => {});
     if (!sink.isWanted(stream.signal.aborted)) {
       const bytes = await source.skip();
       if (bytes === undefined) return;
       sink.drop(bytes);
-      if (!stream.signal.aborted) await dropped.take(bytes, stream.signal).catch(() => {});
+      await source.drop(bytes);
       continue;
     }
     const piece = await source.next();
@@ -107,5 +102,6 @@ export async function pump(stream: Stream, source: PipeReader, sink = asItIs): P
     const turn = payload && stream.turn();
     if (turn) await turn;
     if (payload && !stream.signal.aborted) stream.push(payload);
+    else await source.drop(piece.length);
   }
 }

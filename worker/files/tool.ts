@@ -69,7 +69,10 @@ export function toolFault(exitCode: number, stderr: string, path: string): Sandg
 /** The beginning of a pipe's text; the rest is read and dropped. */
 export async function textOf(pipe: PipeReader): Promise<string> {
   let text = "";
-  for (let chunk = await pipe.next(); chunk; chunk = await pipe.next()) if (text.length < textBytesMax) text += chunk.toString("utf8");
+  for (let chunk = await pipe.next(); chunk; chunk = await pipe.next()) {
+    if (text.length < textBytesMax) text += chunk.toString("utf8");
+    else await pipe.drop(chunk.length);
+  }
   return text;
 }
 

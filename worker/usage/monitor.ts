@@ -133,9 +133,9 @@ export class UsageMonitor {
     if (members && container.isolation === "standard" && !this.#isFlooded(members)) await this.#leftovers.look(sandbox, container, members, true);
   }
 
-  /** Ticks early when memory is taken much faster than the regular ticks come. */
+  /** Ticks early when memory is taken much faster than the regular ticks come, and only these keep sandboxes from having more than their size. */
   async #hurry(): Promise<void> {
-    if (this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) await this.#tick();
+    if (!this.#limits.memory && this.host.memoryFreeBytes - hostMemory().availableBytes > hurryBytes) await this.#tick();
   }
 
   async #tick(): Promise<void> {

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Contender, takeTurns, timing } from "../../../bench/measure.ts";
+import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
-import { areTight, own, rowsOf } from "../../../bench/rows.ts";
+import { certaintyOf } from "../../../bench/report.ts";
+import { areTight, compare, own, rowsOf } from "../../../bench/rows.ts";
 import { seededRandom } from "../../helpers/random.ts";
 
-const rounds = { warmUp: 1, countMin: 3, countMax: 200, budgetMs: 60_000, signal: new AbortController().signal };
+const rounds = { warmUp: 1, countMin: 3, countMax: 200, budgetMs: 60_000, random: seededRandom(1), signal: new AbortController().signal };
 
 /** Takes `ms`, up to `noise` more as chance has it, which the contenders of a round share in part. */
 function contender(name: string, ms: number, noise: number, order: string[] = []): Contender<"ms"> {
@@ -17,21 +19,64 @@ function contender(name: string, ms: number, noise: number, order: string[] = []
   });
 }
 
-test("contenders take turns, each round begins with another, and warm-up does not count", async () => {
+const ran = (order: readonly string[]): string => order.join(" ");
+
+test("every contender has its turn in each round, in an order by chance, which a seed repeats; warm-up does not count", async () => {
+  const orderOf = async (seed: number): Promise<string[]> => {
+    const order: string[] = [];
+    const contenders = ["a", "bb", "ccc"].map((name) => contender(name, 1, 0, order));
+    const { inARow, afterAnother } = await takeTurns(contenders, { ...rounds, random: seededRandom(seed), countMax: 30 }, () => false);
+    assert.deepEqual(
+      Object.values(inARow).map(({ ms }) => ms.map((round) => round.length)),
+      Array.from({ length: 3 }, () => Array.from({ length: 30 }, () => 1)),
+    );
+    assert.deepEqual(afterAnother, { a: {}, bb: {}, ccc: {} });
+    return order;
+  };
+  const order = await orderOf(7);
+  const eachRound = Array.from({ length: 31 }, (_, round) => order.slice(3 * round, 3 * round + 3));
+  for (const round of eachRound) assert.equal(ran(round.toSorted()), "a bb ccc");
+  assert.equal(new Set(eachRound.map(ran)).size, 6, "all orders occur");
+  assert.deepEqual(await orderOf(7), order);
+  assert.notDeepEqual(await orderOf(8), order);
+});
+
+test("the first call after somebody else's turn counts apart, and not where the same contender has two turns", async () => {
   const order: string[] = [];
-  const contenders = ["a", "bb", "ccc"].map((name) => contender(name, 1, 0, order));
-  const samples = await takeTurns(contenders, { ...rounds, countMax: 3 }, () => false);
+  // A contender notices when another one has run.
+  const noticing = (name: string): Contender<"ms"> =>
+    timing(name, async () => {
+      const isAfterAnother = order.at(-1) !== name;
+      order.push(name);
+      return isAfterAnother ? 100 : 1;
+    });
+  const taken = await takeTurns(["a", "b"].map(noticing), { ...rounds, turnMs: 0, countMax: 50 }, () => false);
+  for (const name of ["a", "b"]) {
+    const [inARow, afterAnother] = [taken.inARow[name]?.ms.flat() ?? [], taken.afterAnother[name]?.ms.flat() ?? []];
+    assert.equal(inARow.length + afterAnother.length, 100);
+    assert.ok(inARow.every((ms) => ms === 1) && afterAnother.every((ms) => ms === 100));
+    assert.ok(inARow.length > 50 && afterAnother.length > 10, `${inARow.length} and ${afterAnother.length}`);
+  }
+});
+
+test("a task whose turns have several calls has rows of its own for first calls", async () => {
+  const both = [contender(own, 10, 0), contender("peer", 20, 0)] as const;
+  const named = async (turnMs: number | undefined): Promise<string[]> =>
+    (await compare("task", both, { ...rounds, turnMs })).map(({ task, contender: name, n }) => `${task} | ${name} | ${n}`);
+  assert.deepEqual(await named(undefined), ["task | sandgate | 5", "task | peer | 5"]);
+  const several = await named(0);
+  assert.equal(several.length, 4);
+  assert.match(several[2] ?? "", /^task, after somebody else \| sandgate \|/);
   assert.deepEqual(
-    Object.values(samples).map(({ ms }) => ms.length),
-    [3, 3, 3],
+    (await compare("alone", [both[0]], { ...rounds, turnMs: 0, countMax: 5 })).map(({ task }) => task),
+    ["alone"],
   );
-  assert.equal(order.join(" "), "a bb ccc a bb ccc bb ccc a ccc a bb");
 });
 
 test("rounds end when the ratio is known, or when the time is over, but not before the least number", async () => {
   const count = async (noise: number, budgetMs: number): Promise<number> => {
-    const samples = await takeTurns([contender(own, 10, noise), contender("peer", 20, noise)], { ...rounds, budgetMs }, (taken) => areTight(taken, ["ms"]));
-    return samples[own]?.ms.length ?? 0;
+    const taken = await takeTurns([contender(own, 10, noise), contender("peer", 20, noise)], { ...rounds, budgetMs }, (samples) => areTight(samples, ["ms"]));
+    return taken.inARow[own]?.ms.length ?? 0;
   };
   const steady = await count(0.1, 60_000);
   assert.ok(steady >= 5 && steady < 20, `${steady}`);
@@ -40,31 +85,48 @@ test("rounds end when the ratio is known, or when the time is over, but not befo
 });
 
 test("a row of a peer says how many times as fast Sandgate is, and how sure that is", () => {
-  const times = (ms: number) => Array.from({ length: 20 }, (_, index) => ms + (index % 3));
-  const [ours, peer] = rowsOf("task", [
-    { contender: own, ms: times(10) },
-    { contender: "peer", ms: times(40) },
+  const times = (ms: number) => Array.from({ length: 20 }, (_, index) => [ms + (index % 3)]);
+  const known = rowsOf("task", [
+    { contender: own, rounds: times(10) },
+    { contender: "peer", rounds: times(40) },
   ]);
+  const [ours, peer] = known;
   assert.equal(ours?.speed, undefined);
   assert.ok(typeof peer?.speed === "object" && peer.speed.low > 3 && peer.speed.high < 4.5);
-  assert.equal(
-    rowsOf("task", [
-      { contender: own, ms: [1, 1] },
-      { contender: "peer", ms: [2, 2] },
-    ])[1]?.speed,
-    "too few rounds",
-  );
+  const unknown = rowsOf("task", [
+    { contender: own, rounds: [[1], [1]] },
+    { contender: "peer", rounds: [[2], [2]] },
+  ]);
+  assert.equal(unknown[1]?.speed, "too few rounds");
+  const uneven = rowsOf("task", [
+    { contender: own, rounds: Array.from({ length: 20 }, (_, index) => [10 + 5 * (index % 2)]) },
+    { contender: "peer", rounds: Array.from({ length: 20 }, (_, index) => [20 + 5 * (index % 3)]) },
+  ]);
+  assert.equal(certaintyOf([...known, ...unknown, ...uneven]), "1 of 3 ratios are known within a tenth.");
+});
+
+test("scenarios are named one by one, and have a seed that can be given", () => {
+  const all = parseOptions([]) ?? assert.fail();
+  assert.ok(all.scenarios.includes("execute") && !all.scenarios.includes("memory") && all.wholeMsMax <= 360_000);
+  assert.ok(all.budgetMs <= all.wholeMsMax);
+  assert.ok(Number.isInteger(all.seed));
+  const one = parseOptions(["execute", "--seed", "7"]);
+  assert.deepEqual([one?.scenarios, one?.seed], [["execute"], 7]);
+  assert.equal(parseOptions(["memory"])?.wholeMsMax, Number.POSITIVE_INFINITY);
+  assert.throws(() => parseOptions(["--seed", "x"]), /--seed takes a whole number/);
+  assert.throws(() => parseOptions(["speed"]), /no such scenario: speed/);
 });
 
 test("the README's section replaces the one before, and nothing else", () => {
   const machine = { cpu: "test", cores: 2, memoryGiB: 4, kernel: "6", node: "v22", loadAverage: 0, podman: "5", runtime: "crun", load: "wrk" };
   const rows = rowsOf("task", [
-    { contender: own, ms: [1] },
-    { contender: "peer", ms: [2] },
+    { contender: own, rounds: [[1]] },
+    { contender: "peer", rounds: [[2]] },
   ]);
   const section = sectionOf({
     startedAt: "2026-01-02T00:00:00Z",
     durationS: 360,
+    seed: 7,
     machine,
     rows,
     targets: [{ target: "fast", measured: "2 times", met: false }],

@@ -19,7 +19,7 @@ interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | 
 
 /** @param onTaken receives the number of input bytes that the command took, or never will. */
 export function streamsOf(container: Container, { terminal }: InteractiveSpec, onTaken: (bytes: number) => void): NewStreams {
-  return terminal ? inTerminal(container, terminal, onTaken) : throughPipes(onTaken);
+  return terminal ? inTerminal(container, terminal, onTaken) : throughPipes(container, onTaken);
 }
 
 function inTerminal(container: Container, size: Size, onTaken: (bytes: number) => void): NewStreams {
@@ -39,8 +39,8 @@ function inTerminal(container: Container, size: Size, onTaken: (bytes: number) =
   };
 }
 
-function throughPipes(onTaken: (bytes: number) => void): NewStreams {
-  const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: true });
+function throughPipes(owner: Container, onTaken: (bytes: number) => void): NewStreams {
+  const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: true, owner });
   const input = new InputWriter({ fd: stdinFd, endOfFile: undefined }, onTaken);
   return {
     terminal: undefined,

@@ -86,7 +86,7 @@ export class OciRuntime {
   /** Starts a command, once the container is not frozen. Its output must be read, and `exited` awaited. */
   exec(container: Container, spec: CommandSpec): Promise<RunningCommand> {
     return this.#unlessStill(container, async () => {
-      const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe" });
+      const { stdout, stderr, stdinFd, theirs } = openStreams({ hasInput: spec.stdin === "pipe", owner: container });
       const readers = [stdout, stderr];
       const { signal, ...command } = await this.#start(container, spec, { terminal: undefined, theirs, readers });
       const close = (): void => readers.forEach((reader) => reader.close());

@@ -4,9 +4,11 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import type { Writable } from "node:stream";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { letWait, openPipe, type Pipe } from "../../../shared/util/libc.ts";
+import { AsideReader, chunkBytesMax, dropAside } from "./aside.ts";
 import type { Descriptors } from "./program.ts";
 
-const chunkBytesMax = 64 * 1024;
+/** A reader that has had so many chunks is read aside from then on: by far most commands write fewer. */
+const inlineChunksMax = 3;
 /** The most that a pipe holds (Linux, unprivileged). */
 const pipeBytesMax = 1024 * 1024;
 
@@ -20,10 +22,16 @@ export interface Streams<StdinFd> {
   readonly theirs: Descriptors;
 }
 
+interface StreamOptions<HasInput extends boolean> {
+  readonly hasInput: HasInput;
+  /** The sandbox in which the program will run; undefined for one of the host. */
+  readonly owner?: object;
+}
+
 /** Opens new pipes, all or none. @throws {Error} */
-export function openStreams(options: { readonly hasInput: true }): Streams<number>;
-export function openStreams(options: { readonly hasInput: boolean }): Streams<number | undefined>;
-export function openStreams({ hasInput }: { readonly hasInput: boolean }): Streams<number | undefined> {
+export function openStreams(options: StreamOptions<true>): Streams<number>;
+export function openStreams(options: StreamOptions<boolean>): Streams<number | undefined>;
+export function openStreams({ hasInput, owner }: StreamOptions<boolean>): Streams<number | undefined> {
   const opened: Pipe[] = [];
   const open = (theirs: keyof Pipe): Pipe => {
     const pipe = openPipe();
@@ -36,8 +44,8 @@ export function openStreams({ hasInput }: { readonly hasInput: boolean }): Strea
   try {
     const [stdout, stderr, stdin] = [open("writeFd"), open("writeFd"), hasInput ? open("readFd") : undefined];
     return {
-      stdout: new PipeReader(stdout.readFd),
-      stderr: new PipeReader(stderr.readFd),
+      stdout: new PipeReader(stdout.readFd, undefined, owner),
+      stderr: new PipeReader(stderr.readFd, undefined, owner),
       stdinFd: stdin?.writeFd,
       theirs: { stdout: stdout.writeFd, stderr: stderr.writeFd, ...(stdin && { stdin: stdin.readFd }) },
     };
@@ -89,10 +97,19 @@ export class PipeReader {
   #isSkipping = false;
   #wake: (() => void) | undefined;
   #isAsked = false;
+  readonly #owner: object | undefined;
+  readonly #aside: AsideReader | undefined;
+  #chunks = 0;
+  #isClosing = false;
 
-  /** @param open opens it at once: for what has nothing to read at first, or is no pipe */
-  constructor(fd: number, open?: (reading: Reading) => Socket) {
+  /**
+   * @param open opens it at once: for what has nothing to read at first, or is no pipe
+   * @param owner the sandbox that writes, whose long output is read aside
+   */
+  constructor(fd: number, open?: (reading: Reading) => Socket, owner?: object) {
     this.#fd = fd;
+    this.#owner = owner;
+    this.#aside = owner && new AsideReader(owner, fd);
     if (open) this.#opened(open);
   }
 
@@ -100,10 +117,9 @@ export class PipeReader {
   async next(): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
-      const chunk = this.#chunk ?? this.#there();
-      this.#chunk = undefined;
-      if (chunk && this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
-      if (chunk) return chunk;
+      const chunk = this.#kept() ?? (this.#isLong ? await this.#aside?.next(() => this.#leftoverBytes !== undefined) : this.#there());
+      if (chunk === "end") this.#release();
+      else if (chunk) return this.#given(chunk);
       if (this.#isClosed || this.#leftoverBytes !== undefined) return undefined;
       (this.#socket ?? this.#opened((reading) => pipeSocket(this.#fd, reading))).resume();
       await new Promise<void>((resolve) => {
@@ -123,7 +139,7 @@ export class PipeReader {
   /** Like `next`, plus whatever else is already there: a terminal gives only 4 KiB at a time. */
   async nextBatch(): Promise<Buffer | undefined> {
     const first = await this.next();
-    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#isClosed) return first;
+    if (!first || first.length >= chunkBytesMax / 2 || this.#leftoverBytes !== undefined || this.#isClosed || this.#isLong) return first;
     let length = first.copy(landing);
     try {
       for (let more = 1; more > 0 && length < landing.length; length += more) more = readSync(this.#fd, landing, length, landing.length - length, null);
@@ -140,14 +156,43 @@ export class PipeReader {
     this.#wake?.();
   }
 
+  /** Resolves when the writer may be read on after so many bytes that nobody gets. @throws the reason of the signal */
+  async drop(bytes: number, signal?: AbortSignal): Promise<void> {
+    if (this.#owner) await dropAside(this.#owner, bytes, signal);
+  }
+
   close(): void {
+    this.#isClosing = true;
+    if (this.#aside) this.#aside.close(() => this.#release());
+    else this.#release();
+  }
+
+  #release(): void {
     if (this.#socket) this.#socket.destroy();
     else if (!this.#closed) closeSync(this.#fd);
     if (!this.#socket) this.#closed = true;
   }
 
   get #isClosed(): boolean {
-    return this.#closed || this.#socket?.destroyed === true;
+    return this.#closed || this.#isClosing || this.#socket?.destroyed === true;
+  }
+
+  /** Whether the output is long, and a sandbox's. */
+  get #isLong(): boolean {
+    return this.#aside !== undefined && this.#chunks >= inlineChunksMax;
+  }
+
+  /** What was read and not taken. */
+  #kept(): Buffer | undefined {
+    const chunk = this.#chunk;
+    this.#chunk = undefined;
+    return chunk;
+  }
+
+  #given(chunk: Buffer): Buffer {
+    if (this.#leftoverBytes !== undefined) this.#leftoverBytes -= chunk.length;
+    this.#chunks++;
+    return chunk;
   }
 
   #opened(open: (reading: Reading) => Socket): Socket {
@@ -176,7 +221,7 @@ export class PipeReader {
     if (this.#isClosed || (isAsked && this.#leftoverBytes === undefined)) return undefined;
     // EAGAIN: the pipe is empty.
     const length = attempt(() => readSync(this.#fd, landing, 0, landing.length, null));
-    if (length === 0 && !this.#socket) this.close();
+    if (length === 0 && !this.#socket) this.#release();
     return length ? this.#landed(length) : undefined;
   }
 

@@ -1,9 +1,11 @@
 /** Readers of real pipes. */
 import assert from "node:assert/strict";
-import { closeSync, readSync, writeSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, readFileSync, readSync, writeSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openPipe } from "../../../../../shared/util/libc.ts";
+import { letWait, openPipe } from "../../../../../shared/util/libc.ts";
 import { PipeReader } from "../../../../../worker/runtime/process/pipes.ts";
 import { until } from "../../../../helpers/until.ts";
 
@@ -109,6 +111,112 @@ test("a reader that waits hears of the exit, of the end, and of being closed", a
     reader.close();
     await until("the pipe is closed", () => isClosed(readFd));
   }
+});
+
+test("what a sandbox writes fast comes whole and in order, with what it wrote last before it exited", async () => {
+  const { readFd, writeFd } = openPipe();
+  const reader = new PipeReader(readFd, undefined, {});
+  const text = textOf(reader);
+  let written = "";
+  for (const byte of "abcdefgh") {
+    written += byte.repeat(fill(writeFd, byte));
+    await sleep(2);
+  }
+  written += "z".repeat(fill(writeFd, "z"));
+  reader.writerExited();
+  assert.equal(await text, written);
+  reader.close();
+  closeSync(writeFd);
+  await until("the pipe is closed", () => isClosed(readFd));
+});
+
+test("what is read for nothing is shared out by sandboxes, however many commands one has", async () => {
+  const [greedy, other] = [{}, {}];
+  const order: string[] = [];
+  const drops = (owner: object, name: string, count: number) =>
+    Array.from({ length: count }, async () => {
+      const { readFd, writeFd } = openPipe();
+      const reader = new PipeReader(readFd, undefined, owner);
+      await reader.drop(1024 ** 2);
+      order.push(name);
+      reader.close();
+      closeSync(writeFd);
+    });
+  await Promise.all([...drops(greedy, "greedy", 10), ...drops(other, "other", 2)]);
+  assert.deepEqual(order.slice(0, 4).toSorted(), ["greedy", "greedy", "other", "other"]);
+});
+
+// Whoever writes to a pipe has it locked until what is written has been copied, here from memory that never comes.
+const holdingWriter = `
+import ctypes, fcntl, os, platform, signal, struct
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+faults = libc.syscall({"x86_64": 323, "aarch64": 282}[platform.machine()], 0o2000000)
+fcntl.ioctl(faults, 0xC018AA3F, bytearray(struct.pack("QQQ", 0xAA, 0, 0)))
+region = libc.mmap(None, 4096, 3, 0x22, -1, 0)
+fcntl.ioctl(faults, 0xC020AA00, bytearray(struct.pack("QQQQ", region, 4096, 1, 0)))
+signal.alarm(20)
+for _ in range(4): os.write(1, b"a" * 65536)
+os.write(1, b"b" * 32768)
+libc.write(1, ctypes.c_void_p(region), 4096)
+`;
+/** Reads what it has written before, each time that the pipe is full, so that it holds something when it is locked. */
+async function longOutput(reader: PipeReader, writer: ChildProcess): Promise<string> {
+  let text = "";
+  for (let times = 0; times < 4; times++) {
+    await until("the pipe is full", () => waitsIn(writer, /pipe_write/));
+    text += await reader.next();
+  }
+  await until("the pipe is locked", () => waitsIn(writer, /handle_userfault/));
+  return text;
+}
+
+const waitsIn = ({ pid }: ChildProcess, where: RegExp): boolean => where.test(readFileSync(`/proc/${pid}/wchan`, "utf8"));
+
+const isRoot = process.getuid?.() === 0;
+
+test("a sandbox whose pipe is locked keeps nobody waiting but itself", { skip: !isRoot && "only root may hold up the kernel" }, async () => {
+  const { readFd, writeFd } = openPipe();
+  letWait(writeFd);
+  const reader = new PipeReader(readFd, undefined, {});
+  const writer = spawn("python3", ["-c", holdingWriter], { stdio: ["ignore", writeFd, "inherit"] });
+  const exited = once(writer, "exit");
+  closeSync(writeFd);
+  const text = await longOutput(reader, writer);
+  const rest = textOf(reader);
+  // Another sandbox is read, this process works, and even closing waits for the thread that has the descriptor.
+  const other = openPipe();
+  const otherReader = new PipeReader(other.readFd, undefined, {});
+  for (let times = 0; times < 3; times++) {
+    const held = fill(other.writeFd, "c");
+    let taken = 0;
+    while (taken < held) taken += (await otherReader.next())?.length ?? 0;
+  }
+  await sleep(20);
+  assert.equal(writer.exitCode ?? writer.signalCode, null, "this process stood still until the writer was gone");
+  writer.kill("SIGKILL");
+  await exited;
+  assert.equal(text + (await rest), "a".repeat(4 * 65_536) + "b".repeat(32_768));
+  for (const each of [reader, otherReader]) each.close();
+  closeSync(other.writeFd);
+});
+
+test("a descriptor that another thread reads is closed after that", { skip: !isRoot && "only root may hold up the kernel" }, async () => {
+  const { readFd, writeFd } = openPipe();
+  letWait(writeFd);
+  const reader = new PipeReader(readFd, undefined, {});
+  const writer = spawn("python3", ["-c", holdingWriter], { stdio: ["ignore", writeFd, "inherit"] });
+  const exited = once(writer, "exit");
+  closeSync(writeFd);
+  await longOutput(reader, writer);
+  const next = reader.next();
+  await sleep(20);
+  reader.close();
+  assert.ok(existsSync(`/proc/self/fd/${readFd}`));
+  writer.kill("SIGKILL");
+  await exited;
+  assert.equal(await next, undefined);
+  await until("the pipe is closed", () => isClosed(readFd));
 });
 
 function isClosed(fd: number): boolean {

@@ -1,0 +1,111 @@
+/**
+ * What sandboxes that write fast may cost this process. The kernel locks a pipe while a program writes to it, also while that
+ * program waits for memory that its sandbox has not left, or for its disk, and whoever reads the pipe waits as long. So such pipes are
+ * read on other threads, of which a sandbox gets one at a time, and what is read only to be dropped is paced.
+ */
+import { read } from "node:fs";
+import { ByteRate } from "../../../shared/byte-rate.ts";
+import { Semaphore } from "../../../shared/util/mutex.ts";
+import { backoffMs, pause } from "../../../shared/waiting.ts";
+
+/** The most bytes of one read. */
+export const chunkBytesMax = 64 * 1024;
+/** Of the four that Node.js has, so that files and records have one as well. */
+const threadsMax = 3;
+const threads = new Semaphore(threadsMax);
+
+/** Of all sandboxes together: one `yes` would otherwise take half a CPU from the calls of all others. */
+const droppedBytesPerS = 128 * 1024 ** 2;
+const dropped = new ByteRate(droppedBytesPerS);
+const dropTurn = new Semaphore(1);
+
+/** However many commands and streams a sandbox has, it is one of those that wait for their turn. */
+interface Lanes {
+  readonly reads: Semaphore;
+  readonly drops: Semaphore;
+}
+
+const lanes = new WeakMap<object, Lanes>();
+
+function lanesOf(owner: object): Lanes {
+  const known = lanes.get(owner) ?? { reads: new Semaphore(1), drops: new Semaphore(1) };
+  lanes.set(owner, known);
+  return known;
+}
+
+/**
+ * An empty pipe is looked into again at once, then after pauses that double, until it has been empty for `quietMs`: its writer is
+ * about to write, and fills it in less than a millisecond.
+ */
+const looks = { firstMs: 1, maxMs: 4 };
+const looksAtOnce = 2;
+const quietMs = 1_000;
+
+/** Where threads read to; those that read nothing give theirs back. */
+const landings = Array.from({ length: threadsMax }, () => Buffer.allocUnsafeSlow(chunkBytesMax));
+
+async function take(fd: number): Promise<Buffer | "empty" | "end"> {
+  const landing = landings.pop() ?? Buffer.allocUnsafeSlow(chunkBytesMax);
+  const length = await new Promise<number | undefined>((resolve) => {
+    read(fd, landing, 0, landing.length, null, (error, bytes) => resolve(error ? undefined : bytes));
+  });
+  const isFull = length !== undefined && length > chunkBytesMax / 2;
+  if (!isFull) landings.push(landing);
+  if (length === undefined) return "empty";
+  if (length === 0) return "end";
+  return isFull ? landing.subarray(0, length) : Buffer.from(landing.subarray(0, length));
+}
+
+/** Resolves when the owner may have so many bytes more read for nothing. @throws the reason of the signal */
+export function dropAside(owner: object, bytes: number, signal?: AbortSignal): Promise<void> {
+  return lanesOf(owner).drops.run(() => dropTurn.run(() => dropped.take(bytes, signal)));
+}
+
+/** A pipe that does not wait, as other threads read it. */
+export class AsideReader {
+  readonly #owner: object;
+  readonly #fd: number;
+  #isReading = false;
+  #isClosing = false;
+  #release: (() => void) | undefined;
+
+  /** @param owner the sandbox that writes */
+  constructor(owner: object, fd: number) {
+    this.#owner = owner;
+    this.#fd = fd;
+  }
+
+  /**
+   * The next bytes; undefined if there are none for a while, or if there will be none.
+   *
+   * @param hasExited whether the program has, so that nothing is waited for
+   */
+  async next(hasExited: () => boolean): Promise<Buffer | "end" | undefined> {
+    const endMs = performance.now() + quietMs;
+    for (let empty = 0; ; empty++) {
+      const isLast = hasExited() || performance.now() >= endMs;
+      const found = await this.#read();
+      if (this.#isClosing) return undefined;
+      if (found !== "empty") return found;
+      if (isLast) return undefined;
+      // Once more at least after the exit: the program may have written its last in between.
+      if (!hasExited() && empty >= looksAtOnce) await pause(backoffMs(empty - looksAtOnce, looks));
+    }
+  }
+
+  /** @param release closes the descriptor; called when no other thread has it. */
+  close(release: () => void): void {
+    this.#isClosing = true;
+    if (this.#isReading) this.#release = release;
+    else release();
+  }
+
+  async #read(): Promise<Buffer | "empty" | "end"> {
+    if (this.#isClosing) return "end";
+    this.#isReading = true;
+    const found = await lanesOf(this.#owner).reads.run(() => threads.run(() => take(this.#fd)));
+    this.#isReading = false;
+    this.#release?.();
+    return found;
+  }
+}
