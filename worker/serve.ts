@@ -7,6 +7,7 @@ import { SandgateError } from "../shared/errors.ts";
 import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";
+import { confirm, hold, receive, release, takeBack } from "./handlers/move.ts";
 import { forgetAccount, listImages, removeImage, setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
@@ -31,6 +32,11 @@ const handlers: Handlers = {
   snapshot,
   restore,
   deleteSnapshot,
+  hold,
+  receive,
+  confirm,
+  release,
+  takeBack,
   sessionStart,
   sessionAttach,
   sessions,

@@ -15,6 +15,7 @@ const prefixes = {
   stream: "st_",
   reservation: "rsv_",
   layer: "layer_",
+  move: "mv_",
   home: "home_",
   nats: "nats_",
 } as const;

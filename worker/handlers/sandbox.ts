@@ -103,7 +103,9 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
   if (sandbox.record.status === "creating") throw new SandgateError("conflict", "the sandbox is still being created");
   await context.sandboxes.exclusive(call.sandbox_id, async () => {
     // Somebody else's deletion may have been first in line.
-    await context.lifecycle.delete(context.sandboxes.owned(call.sandbox_id, call.account_id));
+    const present = context.sandboxes.owned(call.sandbox_id, call.account_id);
+    if (present.record.status === "moving") throw errors.sandboxMoving();
+    await context.lifecycle.delete(present);
   });
   context.log.info({ event: "sandbox_deleted", sandbox: call.sandbox_id }, "a sandbox was deleted");
   return {};
@@ -132,7 +134,7 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
 }
 
 /** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
-function refuseWhenFull(context: WorkerContext): void {
+export function refuseWhenFull(context: WorkerContext): void {
   const { sandboxes, store, config, usage, counters } = context;
   const refuse = (reason: Refusal, error: SandgateError): never => {
     counters.refuse(reason);

@@ -22,7 +22,7 @@ import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
 import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
-import { type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
+import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { inSlot } from "../slots.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
@@ -111,6 +111,7 @@ export class SandboxLifecycle {
     const { container, root, restored } = await this.#launchFrom({ ...specOf(record), source: record.root ?? rootOver(record.image) }, record.memory_from);
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
+    if (record.move) return this.#sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.promise(sandbox, "started", changes);
@@ -244,7 +245,7 @@ export class SandboxLifecycle {
   }
 
   async #remove(sandboxId: string): Promise<void> {
-    await step("container.remove", () => this.#podman.remove(containerName(sandboxId)));
+    await step("container.remove", () => this.#podman.removeOf(sandboxId));
     this.#meetings.remove(sandboxId);
     faultPoint("remove.container");
     this.#host.groups?.sweep();

@@ -1,5 +1,5 @@
 /** The sandboxes of this worker in memory: their records, what runs in them, and the only way to change their state. */
-import type { SandboxEntry } from "../../shared/bus/entries.ts";
+import type { SandboxEntry, SandboxMove } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
@@ -47,10 +47,19 @@ export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record
 }
 
 const nothing: DiskUse = { bytes: 0, files: 0 };
+/** How many sandboxes that have left are remembered, for calls of gateways that have not heard of it yet. */
+const leftMax = 10_000;
+
+/** A gateway has given the sandbox to another worker. */
+export class GivenAway extends Error {}
+
+/** Whether it is on its way from this worker, and not to it. */
+export const isLeaving = ({ move, worker_id }: SandboxRecord): boolean => move !== undefined && move.from === worker_id;
 
 export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
   readonly #turns = new KeyedMutex();
+  readonly #left = new Set<string>();
   readonly #store: Store;
   readonly #directory: OwnEntries<SandboxEntry>;
 
@@ -70,6 +79,10 @@ export class Sandboxes {
 
   knows(id: string): boolean {
     return this.#live.has(id);
+  }
+
+  get(id: string): LiveSandbox | undefined {
+    return this.#live.get(id);
   }
 
   /** How a sandbox that is known here is isolated. */
@@ -95,6 +108,7 @@ export class Sandboxes {
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
+    if (!sandbox && this.#left.has(id)) throw errors.sandboxMoving();
     if (!sandbox || sandbox.record.account_id !== accountId) throw errors.notFound("sandbox", id);
     return sandbox;
   }
@@ -103,6 +117,7 @@ export class Sandboxes {
   running(id: string, accountId: string): RunningSandbox {
     const sandbox = this.owned(id, accountId);
     const { status } = sandbox.record;
+    if (status === "moving") throw errors.sandboxMoving();
     if (status !== "running") throw errors.sandboxNotRunning(status);
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
     return sandbox as RunningSandbox;
@@ -163,6 +178,42 @@ export class Sandboxes {
     await this.#store.putSandbox(sandbox.record);
   }
 
+  /** Records that the copy of a sandbox is there, of which nobody is told before it is confirmed. */
+  async arrive(sandbox: LiveSandbox, changes: Partial<SandboxRecord>): Promise<void> {
+    await this.#change(sandbox, "arrive", changes);
+  }
+
+  /** Changes what is known of a sandbox on its way from this worker. @throws {GivenAway}, {SandgateError} `unavailable` */
+  async noteMove(sandbox: LiveSandbox, changes: Partial<SandboxMove>): Promise<void> {
+    const { move } = sandbox.record;
+    if (!move) return;
+    sandbox.record = { ...sandbox.record, move: { ...move, ...changes } };
+    await this.#store.putSandbox(sandbox.record);
+    await this.#publish(sandbox.record);
+  }
+
+  /**
+   * The worker that a sandbox was about to leave keeps it: from now on nobody can decide otherwise.
+   *
+   * @throws {GivenAway} if that was decided already, {SandgateError} `unavailable`; then nothing has changed
+   */
+  async keep(sandbox: LiveSandbox): Promise<void> {
+    const { move: _, ...kept } = { ...sandbox.record, status: "running" as const };
+    await this.#publishUnlessGiven(kept);
+    sandbox.record = { ...sandbox.record, move: undefined };
+    await this.#change(sandbox, "stay", {});
+  }
+
+  /** Whether another worker has a sandbox that this one has or had, by what is stored now. */
+  async isGiven(id: string): Promise<boolean> {
+    return (await this.#directory.read(id))?.moved_to !== undefined;
+  }
+
+  /** Removes the entry of a sandbox that another worker has, if that one's own is there. */
+  async withdrawGiven(id: string): Promise<void> {
+    if ((await this.#directory.read(id))?.handed_over) await this.#directory.delete(id);
+  }
+
   /** Like `apply`, for a change that no caller waits for: if the bus is away, the directory is updated later. */
   async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
@@ -173,20 +224,42 @@ export class Sandboxes {
   async remove(sandbox: LiveSandbox): Promise<void> {
     await this.#store.deleteSandbox(sandbox.record.id);
     this.#live.delete(sandbox.record.id);
-    await this.#directory.delete(sandbox.record.id);
+    if (!sandbox.record.move) return this.#directory.delete(sandbox.record.id);
+    if (isLeaving(sandbox.record)) await this.#leave(sandbox.record.id);
+  }
+
+  async #leave(id: string): Promise<void> {
+    this.#left.add(id);
+    const [oldest] = this.#left;
+    if (this.#left.size > leftMax && oldest !== undefined) this.#left.delete(oldest);
+    await this.withdrawGiven(id);
   }
 
   /** Makes the directory agree with the records while calls go on, after a start and after the bus was away. */
   async synchronise(): Promise<void> {
-    await this.#directory.withdrawUnknown((id) => this.#live.has(id));
+    await this.#directory.withdrawUnknown(
+      (id) => this.#live.has(id),
+      ({ moved_to }) => moved_to !== undefined,
+    );
     for (const sandbox of [...this.#live.values()]) {
       if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record);
     }
   }
 
   /** @throws {SandgateError} `unavailable` when the entry could not be stored. */
-  #publish(record: SandboxRecord): Promise<void> {
-    return this.#directory.put(record.id, entryOf(record));
+  async #publish(record: SandboxRecord): Promise<void> {
+    if (!record.move) return this.#directory.put(record.id, entryOf(record));
+    // A copy that has arrived has no entry yet, and of one that another worker has, nothing is to be said.
+    if (isLeaving(record) && record.status !== "deleting") await this.#publishUnlessGiven(record);
+  }
+
+  async #publishUnlessGiven(record: SandboxRecord): Promise<void> {
+    const stored = await this.#directory.change(record.id, ({ moved_to, move }) => {
+      if (moved_to !== undefined) throw new GivenAway();
+      const isGivenUp = record.move && move?.id === record.move.id && move.given_up;
+      return entryOf(record.move && isGivenUp ? { ...record, move: { ...record.move, given_up: true } } : record);
+    });
+    if (stored === undefined) await this.#directory.put(record.id, entryOf(record));
   }
 
   async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
@@ -210,6 +283,6 @@ export class Sandboxes {
 
 /** The part of a record that is published to the directory. */
 export function entryOf(record: SandboxRecord): SandboxEntry {
-  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, memory_from: _memory, ...entry } = record;
-  return entry;
+  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, memory_from: _memory, move, ...entry } = record;
+  return { ...entry, ...(move ? { move } : {}) };
 }
