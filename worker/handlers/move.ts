@@ -6,8 +6,9 @@ import { errors } from "../../shared/known-errors.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import type { WorkerContext } from "../context.ts";
 import { refuseUnlessServing } from "../phase.ts";
+import { isLeaving } from "../sandboxes/departures.ts";
 import * as moves from "../sandboxes/moves.ts";
-import { entryOf, isLeaving } from "../sandboxes/registry.ts";
+import { entryOf } from "../sandboxes/registry.ts";
 import { refuseWhenFull } from "./sandbox.ts";
 import { rootFrom } from "./snapshot.ts";
 
@@ -32,7 +33,7 @@ export async function receive(context: WorkerContext, call: Request<"receive">):
     throw new SandgateError("invalid_request", "the sandbox is not the one that is moved");
   if (isolationOf(sandbox) === "strong" && !context.host.hasStrong) throw errors.noStrongWorker();
   refuseWhenFull(context);
-  if (context.sandboxes.knows(sandbox.id) || (await context.sandboxes.isGiven(sandbox.id)))
+  if (context.sandboxes.knows(sandbox.id) || (await context.sandboxes.departures.isGiven(sandbox.id)))
     throw new SandgateError("unavailable", "the worker still has an earlier copy of the sandbox; try again");
   await moves.receive(context, call, rootFrom(context, snapshot));
   return {};
@@ -51,10 +52,10 @@ export async function confirm(context: WorkerContext, call: Request<"confirm">):
 export async function release(context: WorkerContext, { sandbox_id }: Request<"release">): Promise<object> {
   const { sandboxes } = context;
   await sandboxes.exclusive(sandbox_id, async () => {
-    if (!(await sandboxes.isGiven(sandbox_id))) throw new SandgateError("conflict", "the sandbox is still this worker's");
+    if (!(await sandboxes.departures.isGiven(sandbox_id))) throw new SandgateError("conflict", "the sandbox is still this worker's");
     const sandbox = sandboxes.get(sandbox_id);
     if (sandbox && isLeaving(sandbox.record)) await moves.letGo(context, sandbox);
-    else if (!sandbox) await sandboxes.withdrawGiven(sandbox_id);
+    else if (!sandbox) await sandboxes.departures.withdraw(sandbox_id);
   });
   return {};
 }

@@ -16,7 +16,8 @@ import { processesByNamespace, signal } from "../runtime/process/proc.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
 import { isNeeded } from "../snapshots/temporary.ts";
 import type { RootSource } from "../store/records.ts";
-import { GivenAway, isLeaving, type LiveSandbox } from "./registry.ts";
+import { GivenAway, isLeaving } from "./departures.ts";
+import type { LiveSandbox } from "./registry.ts";
 
 const archiveMsMax = 1_700_000;
 const pollMs = 50;

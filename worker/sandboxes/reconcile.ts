@@ -8,8 +8,9 @@ import { endedByRestart } from "../log/execution-log.ts";
 import { restoredFrom } from "../restored.ts";
 import type { ListedContainer } from "../runtime/podman/containers.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
+import { isLeaving } from "./departures.ts";
 import { keepOrRemove } from "./moves.ts";
-import { isLeaving, type LiveSandbox } from "./registry.ts";
+import type { LiveSandbox } from "./registry.ts";
 
 const retries = { firstMs: 100, maxMs: 5_000 };
 

@@ -10,6 +10,7 @@ import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
+import { Departures, isLeaving } from "./departures.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
@@ -47,25 +48,17 @@ export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record
 }
 
 const nothing: DiskUse = { bytes: 0, files: 0 };
-/** How many sandboxes that have left are remembered, for calls of gateways that have not heard of it yet. */
-const leftMax = 10_000;
-
-/** A gateway has given the sandbox to another worker. */
-export class GivenAway extends Error {}
-
-/** Whether it is on its way from this worker, and not to it. */
-export const isLeaving = ({ move, worker_id }: SandboxRecord): boolean => move !== undefined && move.from === worker_id;
-
 export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
   readonly #turns = new KeyedMutex();
-  readonly #left = new Set<string>();
+  readonly departures: Departures;
   readonly #store: Store;
   readonly #directory: OwnEntries<SandboxEntry>;
 
   constructor(store: Store, directory: OwnEntries<SandboxEntry>) {
     this.#store = store;
     this.#directory = directory;
+    this.departures = new Departures(directory);
     for (const record of store.sandboxes()) this.#track(record);
   }
 
@@ -108,7 +101,7 @@ export class Sandboxes {
   /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
-    if (!sandbox && this.#left.has(id)) throw errors.sandboxMoving();
+    if (!sandbox && this.departures.has(id)) throw errors.sandboxMoving();
     if (!sandbox || sandbox.record.account_id !== accountId) throw errors.notFound("sandbox", id);
     return sandbox;
   }
@@ -199,19 +192,9 @@ export class Sandboxes {
    */
   async keep(sandbox: LiveSandbox): Promise<void> {
     const { move: _, ...kept } = { ...sandbox.record, status: "running" as const };
-    await this.#publishUnlessGiven(kept);
+    await this.departures.publish(entryOf(kept));
     sandbox.record = { ...sandbox.record, move: undefined };
     await this.#change(sandbox, "stay", {});
-  }
-
-  /** Whether another worker has a sandbox that this one has or had, by what is stored now. */
-  async isGiven(id: string): Promise<boolean> {
-    return (await this.#directory.read(id))?.moved_to !== undefined;
-  }
-
-  /** Removes the entry of a sandbox that another worker has, if that one's own is there. */
-  async withdrawGiven(id: string): Promise<void> {
-    if ((await this.#directory.read(id))?.handed_over) await this.#directory.delete(id);
   }
 
   /** Like `apply`, for a change that no caller waits for: if the bus is away, the directory is updated later. */
@@ -225,14 +208,7 @@ export class Sandboxes {
     await this.#store.deleteSandbox(sandbox.record.id);
     this.#live.delete(sandbox.record.id);
     if (!sandbox.record.move) return this.#directory.delete(sandbox.record.id);
-    if (isLeaving(sandbox.record)) await this.#leave(sandbox.record.id);
-  }
-
-  async #leave(id: string): Promise<void> {
-    this.#left.add(id);
-    const [oldest] = this.#left;
-    if (this.#left.size > leftMax && oldest !== undefined) this.#left.delete(oldest);
-    await this.withdrawGiven(id);
+    if (isLeaving(sandbox.record)) await this.departures.note(sandbox.record.id);
   }
 
   /** Makes the directory agree with the records while calls go on, after a start and after the bus was away. */
@@ -250,16 +226,7 @@ export class Sandboxes {
   async #publish(record: SandboxRecord): Promise<void> {
     if (!record.move) return this.#directory.put(record.id, entryOf(record));
     // A copy that has arrived has no entry yet, and of one that another worker has, nothing is to be said.
-    if (isLeaving(record) && record.status !== "deleting") await this.#publishUnlessGiven(record);
-  }
-
-  async #publishUnlessGiven(record: SandboxRecord): Promise<void> {
-    const stored = await this.#directory.change(record.id, ({ moved_to, move }) => {
-      if (moved_to !== undefined) throw new GivenAway();
-      const isGivenUp = record.move && move?.id === record.move.id && move.given_up;
-      return entryOf(record.move && isGivenUp ? { ...record, move: { ...record.move, given_up: true } } : record);
-    });
-    if (stored === undefined) await this.#directory.put(record.id, entryOf(record));
+    if (isLeaving(record) && record.status !== "deleting") await this.departures.publish(entryOf(record));
   }
 
   async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
