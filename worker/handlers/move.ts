@@ -42,7 +42,8 @@ export async function receive(context: WorkerContext, call: Request<"receive">):
 /** Replies when the directory knows it. */
 export async function confirm(context: WorkerContext, call: Request<"confirm">): Promise<SandboxEntry> {
   return context.sandboxes.exclusive(call.sandbox_id, async () => {
-    const sandbox = context.sandboxes.owned(call.sandbox_id, call.account_id);
+    const sandbox = context.sandboxes.get(call.sandbox_id);
+    if (sandbox?.record.account_id !== call.account_id) throw errors.notFound("sandbox", call.sandbox_id);
     await moves.confirm(context, sandbox, call.move_id);
     return entryOf(sandbox.record);
   });

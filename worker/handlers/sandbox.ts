@@ -103,9 +103,7 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
   if (sandbox.record.status === "creating") throw new SandgateError("conflict", "the sandbox is still being created");
   await context.sandboxes.exclusive(call.sandbox_id, async () => {
     // Somebody else's deletion may have been first in line.
-    const present = context.sandboxes.owned(call.sandbox_id, call.account_id);
-    if (present.record.status === "moving") throw errors.sandboxMoving();
-    await context.lifecycle.delete(present);
+    await context.lifecycle.delete(context.sandboxes.owned(call.sandbox_id, call.account_id));
   });
   context.log.info({ event: "sandbox_deleted", sandbox: call.sandbox_id }, "a sandbox was deleted");
   return {};

@@ -25,6 +25,11 @@ export class Departures {
     return this.#left.has(id);
   }
 
+  /** It is here again. */
+  forget(id: string): void {
+    this.#left.delete(id);
+  }
+
   /** Its copy here is gone. */
   async note(id: string): Promise<void> {
     this.#left.add(id);

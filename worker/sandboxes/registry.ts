@@ -98,11 +98,12 @@ export class Sandboxes {
     return this.#turns.run(id, change);
   }
 
-  /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
+  /** @throws {SandgateError} `not_found`, also for a sandbox of another account; `unavailable` while it is on its way to another worker. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
     if (!sandbox && this.departures.has(id)) throw errors.sandboxMoving();
     if (!sandbox || sandbox.record.account_id !== accountId) throw errors.notFound("sandbox", id);
+    if (sandbox.record.status === "moving") throw errors.sandboxMoving();
     return sandbox;
   }
 
@@ -110,7 +111,6 @@ export class Sandboxes {
   running(id: string, accountId: string): RunningSandbox {
     const sandbox = this.owned(id, accountId);
     const { status } = sandbox.record;
-    if (status === "moving") throw errors.sandboxMoving();
     if (status !== "running") throw errors.sandboxNotRunning(status);
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
     return sandbox as RunningSandbox;
@@ -244,6 +244,7 @@ export class Sandboxes {
   #track(record: SandboxRecord): LiveSandbox {
     const sandbox: LiveSandbox = { record, container: undefined, activities: new Set(), layer: nothing, unlisted: nothing, diskStale: true };
     this.#live.set(record.id, sandbox);
+    this.departures.forget(record.id);
     return sandbox;
   }
 }

@@ -1,10 +1,13 @@
 /** drain --move: empties a worker. */
 import type { AdminSandbox } from "../../client/types.ts";
-import { Told, textOf } from "../failures.ts";
+import { until } from "../../waiting.ts";
+import { CliError, textOf } from "../failures.ts";
 import type { AdminTask } from "./task.ts";
 
 /** Others may still have been on their way to the worker when it was cordoned. */
 const passesMax = 3;
+/** Those that are being made are waited for. */
+const making = { pollMs: 500, timeoutMs: 60_000 };
 
 /** What became of one sandbox; printed as one line. */
 interface Outcome {
@@ -18,14 +21,18 @@ interface Outcome {
   readonly error?: string;
 }
 
-/** Moves all sandboxes of a cordoned worker to others, one after the other. @throws {Told} if any has stayed */
+/** Moves all sandboxes of a cordoned worker to others, one after the other. @throws {CliError} if any has stayed */
 export async function moveAll({ client, out }: AdminTask, workerId: string): Promise<void> {
   const outcomes = new Map<string, Outcome>();
   const left = async (): Promise<AdminSandbox[]> => {
     const all = await client.admin.sandboxes.list({ worker_id: workerId }).all();
     return all.filter(({ id, status }) => status !== "deleting" && outcomes.get(id)?.moved !== false);
   };
-  let sandboxes = await left();
+  const made = async (): Promise<AdminSandbox[]> => {
+    await until(async () => (await left()).every(({ status }) => status !== "creating"), making);
+    return left();
+  };
+  let sandboxes = await made();
   for (let pass = 0; pass < passesMax && sandboxes.length > 0; pass++) {
     for (const sandbox of sandboxes) {
       const outcome = await moved(client, sandbox);
@@ -33,10 +40,10 @@ export async function moveAll({ client, out }: AdminTask, workerId: string): Pro
       if (out.isJson) out.line(JSON.stringify(outcome));
       else out.text(lineOf(outcome));
     }
-    sandboxes = await left();
+    sandboxes = await made();
   }
   const stayed = [...outcomes.values()].filter((outcome) => !outcome.moved).length + sandboxes.length;
-  if (stayed > 0) throw new Told(`${stayed} ${stayed === 1 ? "sandbox has" : "sandboxes have"} stayed on ${workerId}`);
+  if (stayed > 0) throw new CliError(`${stayed} ${stayed === 1 ? "sandbox has" : "sandboxes have"} stayed on ${workerId}`);
   if (!out.isJson) out.text(`${workerId} is empty; moved: ${outcomes.size}.`);
 }
 
