@@ -43,5 +43,7 @@ export async function openFleet({ config, bus, peers, log, shutdown }: Base) {
 /** What the object store keeps, under the name of a worker, for sandboxes that are about to leave it. */
 async function layersOnTheirWay(sandboxes: EntryMirror<SandboxEntry>, workerId: string): Promise<readonly string[]> {
   await sandboxes.caughtUp();
-  return [...sandboxes.values(), ...sandboxes.given()].flatMap(({ move, handed_over }) => (move?.from === workerId && !handed_over ? (move.layers ?? []) : []));
+  return [...sandboxes.values(), ...sandboxes.given()].flatMap(({ worker_id, move, handed_over }) =>
+    worker_id === workerId && move?.from === workerId && !handed_over ? (move.layers ?? []) : [],
+  );
 }

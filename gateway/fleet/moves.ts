@@ -73,7 +73,7 @@ export class Moves {
     const call = { ...by, sandbox_id: id, move_id: newId("move") };
     this.#inProgress.add(call.move_id);
     try {
-      const move: Move = { call, source, held: await workers.call(source, "hold", { ...call, peer }) };
+      const move: Move = { call, source, held: ownOf(source, call, await workers.call(source, "hold", { ...call, peer })) };
       const target = await this.#give(move, targets);
       await this.#handOver(move, target);
       const { commands, sessions } = move.held;
@@ -141,7 +141,8 @@ export class Moves {
 
   async #confirm(from: string, target: WorkerRef, call: Move["call"]): Promise<void> {
     const { workers, sandboxes } = this.#parts;
-    sandboxes.note(await workers.call(target, "confirm", call));
+    const entry = await workers.call(target, "confirm", call);
+    if (entry.id === call.sandbox_id) sandboxes.note(entry);
     await sandboxes.change({ worker_id: from, id: call.sandbox_id }, (entry) => (entry.moved_to === target.id ? { ...entry, handed_over: true } : entry));
   }
 
@@ -195,6 +196,13 @@ export class Moves {
     } else if (!claims.has(from)) await sandboxes.delete(entry);
     else if (workers.has(from)) await workers.call(workers.worker(from), "release", call);
   }
+}
+
+/** Checks that a worker speaks of its own: what it names, another one would fetch. @throws {SandgateError} `internal_error` otherwise */
+function ownOf({ id }: WorkerRef, { sandbox_id, account_id }: Move["call"], held: Reply<"hold">): Reply<"hold"> {
+  const { sandbox, snapshot } = held;
+  if (sandbox.id === sandbox_id && [sandbox, snapshot].every((one) => one.worker_id === id && one.account_id === account_id)) return held;
+  throw new SandgateError("internal_error", "the reply of a worker was not its own", { cause: new Error(`worker ${id} holds what is not its own`) });
 }
 
 const isNoImage = (layerId: string): boolean => imageOfLayer(layerId) === undefined;
