@@ -141,8 +141,8 @@ export class Moves {
 
   async #confirm(from: string, target: WorkerRef, call: Move["call"]): Promise<void> {
     const { workers, sandboxes } = this.#parts;
-    const entry = await workers.call(target, "confirm", call);
-    if (entry.id === call.sandbox_id) sandboxes.note(entry);
+    const entry = await workers.call(target, "confirm", call).catch(unlessGone);
+    if (entry?.id === call.sandbox_id) sandboxes.note(entry);
     await sandboxes.change({ worker_id: from, id: call.sandbox_id }, (entry) => (entry.moved_to === target.id ? { ...entry, handed_over: true } : entry));
   }
 
@@ -196,6 +196,11 @@ export class Moves {
     } else if (!claims.has(from)) await sandboxes.delete(entry);
     else if (workers.has(from)) await workers.call(workers.worker(from), "release", call);
   }
+}
+
+/** It was confirmed before, and has been deleted since. */
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof SandgateError) || error.code !== "not_found") throw error;
 }
 
 /** Checks that a worker speaks of its own: what it names, another one would fetch. @throws {SandgateError} `internal_error` otherwise */
