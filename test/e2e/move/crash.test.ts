@@ -43,7 +43,6 @@ for (const [point, wanted] of [
     moveWhile(point, "SIGSTOP", wanted, async () => {
       await stack.gateway.kill9();
       await stack.gateway.start();
-      await stack.ready();
     }));
 
 for (const [point, wanted] of [
