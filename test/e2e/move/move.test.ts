@@ -6,6 +6,7 @@ import { Cli } from "../../helpers/cli.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { hostState } from "../../helpers/host-state.ts";
+import { Comparison } from "../../helpers/reference.ts";
 import { SnapshotCalls } from "../../helpers/snapshots.ts";
 import { describeSandbox, differences, makeEveryKind } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
@@ -32,7 +33,9 @@ test("a moved sandbox is the same one on another worker, with its files, and not
   const before = { files: await describeSandbox(api, id), shown: expectOk(await api.call("GET", `/v1/sandboxes/${id}`)), owner: await rig.ownerOf(id) };
   const running = await api.stream(id, "echo begun; sleep 600");
   const ended = collect(running);
-  const answer = expectOk(await rig.move(id)) as Record<string, unknown>;
+  const path = `/v1/admin/sandboxes/${id}/move`;
+  const moved = await fetch(stack.url + path, { method: "POST", headers: { "x-api-key": stack.apiKey, "content-type": "application/json" }, body: "{}" });
+  const answer = (await new Comparison().expectDocumented("POST", path, moved)) as Record<string, unknown>;
   const target = rig.otherThan(before.owner);
   assert.deepEqual([answer.id, answer.from, answer.to, answer.ended_commands, answer.ended_sessions], [id, before.owner, target, 1, 0]);
   assert.equal((await ended).last?.code, "unavailable");
