@@ -81,10 +81,11 @@ async function join(context: GatewayContext): Promise<void> {
 }
 
 /** Clean-up tasks, each done by one gateway for all. */
-function tidyUp({ config, log, shutdown, ownership, records, storage: { sandboxes, snapshots, layers } }: GatewayContext): void {
+function tidyUp({ config, log, shutdown, ownership, records, moves, storage: { sandboxes, snapshots, layers } }: GatewayContext): void {
   const isMine = (work: string) => () => ownership.ownerOf(work) === ownership.self;
   new RevokedKeys(records, config.revokedKeysMs, isMine("revoked-keys"), log).start();
   const buckets = [sandboxes, snapshots, records.accounts, records.keys, records.keyUse, records.logins];
+  shutdown.onStop("moves", moves.watch(isMine("moves")));
   shutdown.onStop("sweep", startSweeping({ isMine: isMine("sweep"), layers, log, snapshots, buckets }));
 }
 

@@ -10,6 +10,8 @@ export const errors = {
   stopping: (part: "gateway" | "worker") => new SandgateError("unavailable", `the ${part} is shutting down`),
   clientGone: () => new SandgateError("unavailable", "the client went away"),
   sandboxNotRunning: (status: string) => new SandgateError("conflict", `the sandbox is not running, it is in state "${status}"`),
+  /** A passing state, as that of a worker that restarts. */
+  sandboxMoving: () => new SandgateError("unavailable", "the sandbox is being moved to another worker; try again"),
   noStrongWorker: () =>
     new SandgateError(
       "unprocessable",

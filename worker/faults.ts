@@ -25,6 +25,13 @@ export const faultPoints = [
   "remove.files",
   "delete.marked",
   "delete.withdrawn",
+  "move.left",
+  "move.taken",
+  "move.held",
+  "move.received",
+  "move.confirming",
+  "move.confirmed",
+  "move.ended",
 ] as const;
 export type FaultPoint = (typeof faultPoints)[number];
 

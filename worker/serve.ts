@@ -8,6 +8,7 @@ import type { WorkerContext } from "./context.ts";
 import { execute } from "./handlers/exec.ts";
 import { download, stat, upload } from "./handlers/files.ts";
 import { line } from "./handlers/line.ts";
+import { confirm, hold, receive, release, takeBack } from "./handlers/move.ts";
 import { forgetAccount, listImages, removeImage, setCordoned } from "./handlers/operations.ts";
 import { create, remove } from "./handlers/sandbox.ts";
 import { sessionAttach, sessionStart, sessions } from "./handlers/session.ts";
@@ -32,6 +33,11 @@ const handlers: Handlers = {
   snapshot,
   restore,
   deleteSnapshot,
+  hold,
+  receive,
+  confirm,
+  release,
+  takeBack,
   sessionStart,
   sessionAttach,
   sessions,

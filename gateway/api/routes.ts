@@ -2,7 +2,7 @@
 import { KeyBody, LogInBody, OwnKeysQuery, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
 import { AccountChange, AccountsQuery, KeyChange, KeysQuery, PasswordReset } from "../../shared/schemas/admin/accounts.ts";
 import { AuditQuery } from "../../shared/schemas/admin/audit.ts";
-import { DrainBody, ImagesQuery, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
+import { DrainBody, ImagesQuery, MoveBody, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
 import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
 import { PageQuery } from "../../shared/schemas/fields.ts";
 import { DownloadQuery, StatQuery, UploadQuery } from "../../shared/schemas/files.ts";
@@ -23,6 +23,7 @@ import { changeAccount, deleteAccount, getAnyAccount, listAccounts, resetPasswor
 import { listAudit } from "../handlers/admin/audit.ts";
 import { listImages, removeImage } from "../handlers/admin/images.ts";
 import { changeKey, endAnyKey, listAllKeys } from "../handlers/admin/keys.ts";
+import { moveSandbox } from "../handlers/admin/move.ts";
 import { deleteAnySandbox, listAllSandboxes } from "../handlers/admin/sandboxes.ts";
 import { drainWorker, forgetWorker, listWorkers } from "../handlers/admin/workers.ts";
 import { authSettings, changePassword, logIn, logOut, signUp } from "../handlers/auth.ts";
@@ -93,6 +94,7 @@ export const routes: readonly Route[] = [
   route("GET", "/v1/admin/images", queryOf(ImagesQuery), admin.listImages, listImages, forOperators),
   route("DELETE", "/v1/admin/images/:id", queryOf(ImagesQuery), admin.removeImage, removeImage, forOperators),
   route("GET", "/v1/admin/sandboxes", queryOf(SandboxesQuery), admin.listSandboxes, listAllSandboxes, forOperators),
+  route("POST", "/v1/admin/sandboxes/:id/move", bodyOf(MoveBody), admin.moveSandbox, moveSandbox, forOperators),
   route("DELETE", "/v1/admin/sandboxes/:id", nothing, admin.deleteSandbox, deleteAnySandbox, forOperators),
   route("GET", "/v1/admin/audit", queryOf(AuditQuery), admin.listAudit, listAudit, forOperators),
   { access: "open", method: "GET", path: "/healthz", answer: health, docs: operations.health },

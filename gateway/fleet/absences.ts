@@ -72,4 +72,4 @@ export class Absences {
   }
 }
 
-const isInUse = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating";
+const isInUse = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating" || status === "moving";

@@ -3,6 +3,7 @@
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
 import type { TimeSettings } from "../../shared/bus/contract/declared.ts";
+import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { NoResponder, PeerGone } from "../../shared/bus/failures.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import type { PeerWatch } from "../../shared/bus/presence.ts";
@@ -87,6 +88,16 @@ export class Dispatcher {
     const wanted = this.#wanted(request, request.image ?? request.manifest.image);
     const candidates = workersFor(snapshot, ableOf(this.workers(), isolationOf(request)), wanted, this.#placements);
     return this.#askFirst(candidates, wanted, "restore", request);
+  }
+
+  /** Workers that could take a sandbox from its own, best first; only one where it is named. @throws {SandgateError} `unavailable` when there is none, `unprocessable` */
+  targetsFor(entry: SandboxEntry, only?: string): WorkerRef[] {
+    const others = this.workers().filter(({ worker: { id } }) => id !== entry.worker_id && (only === undefined || id === only));
+    if (others.length === 0) throw new SandgateError("unavailable", "there is no other worker that it could be moved to");
+    const wanted = this.#wanted({ memory: entry.memory, reservation_id: entry.id }, entry.image);
+    const ranked = rankWorkers(ableOf(others, isolationOf(entry)), wanted, this.#placements);
+    if (ranked.length === 0) throw new SandgateError("unavailable", "no other worker has room for another sandbox");
+    return ranked.map(refOf);
   }
 
   #wanted({ memory, reservation_id = "" }: Pick<Asked<"create">, "memory" | "reservation_id">, image: string): Wanted {

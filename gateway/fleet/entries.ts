@@ -1,9 +1,10 @@
 /**
  * The directory entries of all workers, by entry id. A worker can write any content under keys that begin with its own id.
- * So an entry is accepted only if its content matches its key, and an id owned by one worker is never taken over by another.
+ * So an entry is accepted only if its content matches its key, and an id owned by one worker is never taken over by another, unless
+ * a gateway has written into the owner's entry that the other one has it.
  */
 
-import { BucketWriter } from "../../shared/bus/kv.ts";
+import { BucketWriter, type Versioned } from "../../shared/bus/kv.ts";
 import { BucketMirror } from "../../shared/bus/mirror.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { type Bucket, entryKey } from "../../shared/bus/subjects.ts";
@@ -13,6 +14,9 @@ import type { Logger } from "../../shared/util/log.ts";
 interface Entry {
   readonly id: string;
   readonly worker_id: string;
+  /** See `SandboxEntry`. */
+  readonly moved_to?: string;
+  readonly handed_over?: true;
 }
 
 /** Without an entry, the former one is gone. */
@@ -31,6 +35,8 @@ export class EntryMirror<T extends Entry> {
   readonly #shown = new Map<string, T>();
   /** Ids that several workers claimed when this process started, so that their owner is unknown. */
   readonly #contested = new Set<string>();
+  /** Those of workers that do not have it any more, by key. */
+  readonly #given = new Map<string, T>();
   readonly #changed = new Set<Listener<T>>();
 
   private constructor(mirror: BucketMirror<T>, log: Logger) {
@@ -38,13 +44,17 @@ export class EntryMirror<T extends Entry> {
     this.#log = log;
     for (const [key, entry] of mirror.entries()) {
       if (!this.#isOwn(key, entry)) continue;
-      if (this.#entries.has(entry.id)) this.#contested.add(entry.id);
+      this.#noteGiven(key, entry);
+      const known = this.#entries.get(entry.id);
+      if (entry.handed_over || (known && entry.moved_to === known.worker_id)) continue;
+      if (known && known.moved_to !== entry.worker_id) this.#contested.add(entry.id);
       this.#entries.set(entry.id, entry);
     }
     for (const id of this.#contested) {
       this.#entries.delete(id);
       log.error({ event: "entry_contested", id }, "several workers claim this id; it cannot be used until only one does and the gateway is restarted");
     }
+    for (const entry of this.#entries.values()) if (entry.moved_to !== undefined) this.#show(entry.id, entry, undefined);
     mirror.onChange((key, entry) => this.#take(key, entry));
   }
 
@@ -102,6 +112,21 @@ export class EntryMirror<T extends Entry> {
     return this.#mirror.change(entryKey(worker_id, id), change);
   }
 
+  /** The entry as it is stored now, with the revision that a change of it must name. */
+  version({ worker_id, id }: Entry): Promise<Versioned<T> | undefined> {
+    return this.#mirror.readVersion(entryKey(worker_id, id));
+  }
+
+  /** @returns whether it was replaced; else somebody has changed it since */
+  async replace({ worker_id, id }: Entry, entry: T, revision: number): Promise<boolean> {
+    return (await this.#mirror.replace(entryKey(worker_id, id), entry, revision)) !== undefined;
+  }
+
+  /** The entries of workers that do not have it any more, and have not removed their copies yet. */
+  given(): T[] {
+    return [...this.#given.values()];
+  }
+
   caughtUp(): Promise<void> {
     return this.#mirror.caughtUp();
   }
@@ -116,23 +141,46 @@ export class EntryMirror<T extends Entry> {
 
   #take(key: string, entry: T | undefined): void {
     const id = entry?.id ?? key.slice(key.indexOf(".") + 1);
-    const known = this.#entries.get(id);
     if (entry && !this.#isOwn(key, entry)) return;
-    if (this.#contested.has(id) || (known && entryKey(known.worker_id, id) !== key)) {
-      if (entry) this.#log.error({ event: "entry_refused", id, key }, "a worker claims an id that belongs to another worker");
+    this.#noteGiven(key, entry);
+    const known = this.#entries.get(id);
+    const isAnothers = known !== undefined && entryKey(known.worker_id, id) !== key && !(entry && known.moved_to === entry.worker_id);
+    if (this.#contested.has(id) || isAnothers) {
+      if (entry && entry.moved_to === undefined) this.#log.error({ event: "entry_refused", id, key }, "a worker claims an id that belongs to another worker");
       return;
     }
+    this.#set(id, entry && this.#heirOf(entry));
+  }
+
+  /** The entry of the worker that has it now; undefined where nobody has. */
+  #heirOf(entry: T): T | undefined {
+    const { id, moved_to } = entry;
+    if (moved_to === undefined) return entry;
+    const heir = this.#mirror.get(entryKey(moved_to, id));
+    if (heir && heir.id === id && heir.worker_id === moved_to && heir.moved_to === undefined) return heir;
+    return entry.handed_over ? undefined : entry;
+  }
+
+  #set(id: string, entry: T | undefined): void {
     const former = this.get(id);
     if (entry) this.#entries.set(id, entry);
     else if (!this.#entries.delete(id)) return;
     this.#show(id, entry, former);
   }
 
+  /** What was given to another worker is shown as that one's, also before it says so itself. */
   #show(id: string, entry: T | undefined, former: T | undefined): void {
-    const view = entry && this.#views.get(entry.worker_id);
-    if (entry && view) this.#shown.set(id, view(entry));
+    const present = entry?.moved_to === undefined ? entry : { ...entry, worker_id: entry.moved_to };
+    const view = present && this.#views.get(present.worker_id);
+    if (present && view) this.#shown.set(id, view(present));
+    else if (present && present !== entry) this.#shown.set(id, present);
     else this.#shown.delete(id);
     for (const listener of this.#changed) listener(id, this.get(id), former);
+  }
+
+  #noteGiven(key: string, entry: T | undefined): void {
+    if (entry?.moved_to === undefined) this.#given.delete(key);
+    else this.#given.set(key, entry);
   }
 
   #isOwn(key: string, { worker_id, id }: T): boolean {

@@ -10,6 +10,7 @@ import { Dispatcher } from "./dispatch.ts";
 import { EntryMirror } from "./entries.ts";
 import { LayerCollector } from "./layers.ts";
 import { openLines } from "./lines.ts";
+import { Moves } from "./moves.ts";
 import { SandboxDirectory } from "./sandboxes.ts";
 import { SnapshotDirectory } from "./snapshots.ts";
 
@@ -24,18 +25,28 @@ export async function openFleet(base: Base) {
   shutdown.onStop("sandboxes", () => sandboxes.stop());
   const snapshots = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
   shutdown.onStop("snapshots", () => snapshots.stop());
-  const layers = await LayerCollector.open(bus);
+  const layers = await LayerCollector.open(bus, (workerId) => layersOnTheirWay(sandboxes, workerId));
   const claims = await Claims.watch(bus, log);
   shutdown.onStop("claims", () => claims.stop());
   const workers = new Dispatcher(bus, peers, claims, config);
   const absences = new Absences({ sandboxes, workers, peers, graceMs: config.workerGraceMs, log });
   shutdown.onStop("absences", () => absences.stop());
+  const snapshotDirectory = new SnapshotDirectory(snapshots, layers);
   return {
     workers,
     claims,
     sandboxes: new SandboxDirectory(sandboxes),
-    snapshots: new SnapshotDirectory(snapshots, layers),
+    snapshots: snapshotDirectory,
+    moves: new Moves({ sandboxes, snapshots: snapshotDirectory, workers, claims, peer: peers.peer, log }),
     /** The storage behind the directories, for clean-up tasks. */
     storage: { sandboxes, snapshots, layers },
   };
+}
+
+/** What the object store keeps, under the name of a worker, for sandboxes that are about to leave it. */
+async function layersOnTheirWay(sandboxes: EntryMirror<SandboxEntry>, workerId: string): Promise<readonly string[]> {
+  await sandboxes.caughtUp();
+  return [...sandboxes.values(), ...sandboxes.given()].flatMap(({ worker_id, move, handed_over }) =>
+    worker_id === workerId && move?.from === workerId && !handed_over ? (move.layers ?? []) : [],
+  );
 }

@@ -12,15 +12,20 @@ const purgedAtOnce = 16;
 /** The layers of a worker that are needed. Must see every entry written before the call. */
 type InUse = () => Promise<ReadonlySet<string>>;
 
+/** Layers of a worker that are needed for something else than snapshots, by the same rule. */
+type OnTheirWay = (workerId: string) => Promise<readonly string[]>;
+
 export class LayerCollector {
   readonly #records: LayerRecords;
+  readonly #onTheirWay: OnTheirWay;
 
-  private constructor(records: LayerRecords) {
+  private constructor(records: LayerRecords, onTheirWay: OnTheirWay) {
     this.#records = records;
+    this.#onTheirWay = onTheirWay;
   }
 
-  static async open(bus: Bus): Promise<LayerCollector> {
-    return new LayerCollector(await LayerRecords.open(bus));
+  static async open(bus: Bus, onTheirWay: OnTheirWay = async () => []): Promise<LayerCollector> {
+    return new LayerCollector(await LayerRecords.open(bus), onTheirWay);
   }
 
   /**
@@ -32,10 +37,11 @@ export class LayerCollector {
    * @throws {SandgateError} `unavailable`; then call it again.
    */
   async collect(workerId: string, layerIds: readonly string[], inUse: InUse): Promise<string[]> {
-    const before = await inUse();
+    const needed = async (): Promise<ReadonlySet<string>> => new Set([...(await inUse()), ...(await this.#onTheirWay(workerId))]);
+    const before = await needed();
     const hidden = layerIds.filter((id) => !before.has(id));
     for (const id of hidden) await this.#records.mark(workerId, id, true);
-    const after = hidden.length > 0 ? await inUse() : before;
+    const after = hidden.length > 0 ? await needed() : before;
     const removed = hidden.filter((id) => !after.has(id));
     for (const id of removed) await this.remove(workerId, id);
     // Also unhides layers that an interrupted earlier call has hidden.

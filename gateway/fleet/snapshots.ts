@@ -33,13 +33,15 @@ export class SnapshotDirectory extends Directory<SnapshotEntry> {
     return isFirst;
   }
 
-  /** Removes the layers of a deleted snapshot from the object store, unless another snapshot of its worker needs them. */
-  async dropLayers({ worker_id, manifest }: SnapshotEntry): Promise<void> {
+  /** Removes the layers of a deleted snapshot from the object store, unless another snapshot of its worker needs them. @param isMeant leaves others to the sweep */
+  async dropLayers({ worker_id, manifest }: SnapshotEntry, isMeant: (layerId: string) => boolean = () => true): Promise<void> {
     const inUse = async (): Promise<ReadonlySet<string>> => {
       await this.caughtUp();
       return neededOf([...this.mirror.values()], worker_id);
     };
-    const ids = storedLayersOf(manifest).map(({ id }) => id);
+    const ids = storedLayersOf(manifest)
+      .map(({ id }) => id)
+      .filter(isMeant);
     await this.#layers.collect(worker_id, ids, inUse);
   }
 }

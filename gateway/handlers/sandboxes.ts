@@ -122,7 +122,7 @@ export function listSandboxes(context: GatewayContext, { caller, query }: Call<P
   return pageOf(context.sandboxes.ofAccount(caller.account.id), query);
 }
 
-const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating";
+const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating" || status === "moving";
 
 // A list is replaced when one of its sandboxes changes; until then its pages can be cached.
 const pagesOf = new WeakMap<readonly SandboxEntry[], Map<number, JsonText<SandboxPage>>>();

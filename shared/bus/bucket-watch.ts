@@ -28,6 +28,8 @@ interface Parts {
   readonly present: (entries: ReadonlyMap<string, KvEntry>, revision: number) => void;
   /** Takes a later change. */
   readonly change: (entry: KvEntry) => void;
+  /** Something has come, also of what is held back. */
+  readonly progress: () => void;
 }
 
 export class BucketWatch {
@@ -75,6 +77,7 @@ export class BucketWatch {
     for await (const entry of this.#entries) {
       if (this.#isStopped) return;
       this.#revision = entry.revision;
+      this.#parts.progress();
       if (this.#isReady) this.#parts.change(entry);
       else {
         this.#view.set(entry.key, entry);

@@ -5,6 +5,23 @@ import { sandboxStates } from "../state/sandbox.ts";
 import { archiveStates, snapshotStates } from "../state/snapshot.ts";
 import { Access, Count, Id, Isolation, Millis, Peer } from "./contract/fields.ts";
 
+/** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
+const LayerId = Type.String({ maxLength: 128, pattern: "^[A-Za-z0-9_@-]+$" });
+
+/** What is known of a sandbox on its way by those who have a copy of it. */
+const SandboxMove = Type.Object({
+  id: Id,
+  /** The worker that it leaves. */
+  from: Id,
+  /** The gateway that carries it out, which is asked whether it still does. */
+  peer: Peer,
+  /** What the object store keeps for it meanwhile, under that worker's name. */
+  layers: Type.Optional(Type.Array(LayerId)),
+  /** Nobody may decide any more that another worker has it. */
+  given_up: Type.Optional(Type.Literal(true)),
+});
+export type SandboxMove = Static<typeof SandboxMove>;
+
 /** A sandbox as the directory and the API show it. */
 export const SandboxEntry = Type.Object({
   id: Id,
@@ -27,11 +44,15 @@ export const SandboxEntry = Type.Object({
   memory_restored: Type.Optional(Type.Boolean()),
   /** Why it was not, where that was asked for. */
   memory_reason: Type.Optional(Type.String()),
+  /** On its way to another worker. */
+  move: Type.Optional(SandboxMove),
+  /** Another worker has it: written once, by a gateway, in place of the revision that was held for it. That alone decides. */
+  moved_to: Type.Optional(Id),
+  /** That worker's own entry is there; this one only stays until its worker has removed its copy. */
+  handed_over: Type.Optional(Type.Literal(true)),
 });
 export type SandboxEntry = Static<typeof SandboxEntry>;
 
-/** A layer: the changed files of one sandbox at one time, as they lie in an overlay's upper folder. Never changes. */
-const LayerId = Type.String({ maxLength: 128, pattern: "^[A-Za-z0-9_@-]+$" });
 const Layer = Type.Object({ id: LayerId, size_bytes: Count });
 export type Layer = Static<typeof Layer>;
 

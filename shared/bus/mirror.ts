@@ -4,7 +4,7 @@ import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
-import { backoffMs, Condition, retry } from "../waiting.ts";
+import { backoffMs, Condition, retry, StallClock } from "../waiting.ts";
 import { BucketWatch, positionOf } from "./bucket-watch.ts";
 import { openStorage } from "./jetstream.ts";
 import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
@@ -15,12 +15,20 @@ import type { Bucket } from "./subjects.ts";
 const catchUpMs = 2_000;
 /** How often what the server has is compared with what has arrived here. */
 const checkMs = 3_000;
+/** So long after the last sign of a beginning watch it is given up: the library asks for a consumer that was lost for as long as it takes. */
+const followStallMs = 10_000;
 const retries = { firstMs: 100, maxMs: 5_000 };
+
+/** @param stallMs so long after its last sign a beginning watch is given up, in place of the usual time */
+export interface MirrorOptions extends BucketOptions {
+  readonly stallMs?: number;
+}
 
 /** A bucket with its whole content in memory. */
 export class BucketMirror<T> extends BucketWriter<T> {
   readonly #entries = new Map<string, T>();
   readonly #log: Logger;
+  readonly #stallMs: number;
   readonly #changed = new Set<(key: string, value: T | undefined) => void>();
   readonly #arrival = new Condition();
   readonly #stopping = new AbortController();
@@ -28,20 +36,23 @@ export class BucketMirror<T> extends BucketWriter<T> {
   #watch: BucketWatch | undefined;
   /** While a watch begins in place of one that has ended. */
   #following: Promise<void> | undefined;
+  /** Counts the watches that were begun: what one that was given up still brings is older than what the next one has brought. */
+  #begun = 0;
   /** The last change of the bucket that has arrived here. */
   #revision = 0;
   /** The stream that it is a revision of. */
   #created = "";
 
-  private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger) {
+  private constructor(bus: Bus, kv: Kv, check: Check<T>, log: Logger, stallMs: number) {
     super(bus, kv, check);
     this.#log = log;
+    this.#stallMs = stallMs;
     this.#checking = every(checkMs, log, "a watch could not be looked after", () => this.#check()).unref();
   }
 
   /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect, and whenever the watch ends or brings nothing any more. */
-  static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options?: BucketOptions): Promise<BucketMirror<T>> {
-    const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log);
+  static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options: MirrorOptions = {}): Promise<BucketMirror<T>> {
+    const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log, options.stallMs ?? followStallMs);
     await mirror.#follow();
     bus.onRestored(() => mirror.#followAgain());
     return mirror;
@@ -130,30 +141,38 @@ export class BucketMirror<T> extends BucketWriter<T> {
     await this.#followAgain();
   }
 
-  /** Begins a watch in place of the one before; resolves when the bucket's present content is in memory. */
-  #follow(): Promise<void> {
-    return this.bus.whileConnected(async () => {
-      this.#watch?.stop();
-      const { created, revision } = await positionOf(this.kv);
-      if (created !== this.#created) this.#revision = 0;
-      // A server that leads no more, and does not know it yet.
-      else if (revision < this.#revision) throw new SandgateError("unavailable", "the storage is behind");
-      this.#created = created;
-      const { jsm } = await openStorage(this.bus);
-      const parts = {
-        ...{ kv: this.kv, jsm, revision },
-        present: (entries: ReadonlyMap<string, KvEntry>, upTo: number) => this.#present(entries, upTo),
-        change: (entry: KvEntry) => {
-          this.#take(entry);
-          this.#arrived(entry.revision);
-        },
-      };
-      await BucketWatch.begin(parts, (watch) => {
-        this.#watch = watch;
-        inBackground(this.#log, "a bucket is not watched any more", async () => {
-          const error = await watch.ended;
-          if (watch === this.#watch && watch.isReady) await this.#ended(error);
-        });
+  /** Begins a watch in place of the one before; resolves when the bucket's present content is in memory. @throws {SandgateError} `unavailable`, also when nothing comes any more */
+  async #follow(): Promise<void> {
+    const stalled = Promise.withResolvers<never>();
+    const clock = new StallClock(this.#stallMs, () => stalled.reject(new SandgateError("unavailable", "the watch of a bucket does not begin")));
+    await clock.during(Promise.race([this.bus.whileConnected(() => this.#begin(() => clock.progress())), stalled.promise]));
+  }
+
+  async #begin(progress: () => void): Promise<void> {
+    const number = ++this.#begun;
+    const isCurrent = (): boolean => number === this.#begun;
+    this.#watch?.stop();
+    const { created, revision } = await positionOf(this.kv);
+    const { jsm } = await openStorage(this.bus);
+    if (!isCurrent()) return;
+    if (created !== this.#created) this.#revision = 0;
+    // A server that leads no more, and does not know it yet.
+    else if (revision < this.#revision) throw new SandgateError("unavailable", "the storage is behind");
+    this.#created = created;
+    const parts = {
+      ...{ kv: this.kv, jsm, revision, progress },
+      present: (entries: ReadonlyMap<string, KvEntry>, upTo: number) => this.#present(entries, upTo),
+      change: (entry: KvEntry) => {
+        this.#take(entry);
+        this.#arrived(entry.revision);
+      },
+    };
+    await BucketWatch.begin(parts, (watch) => {
+      if (!isCurrent()) return watch.stop();
+      this.#watch = watch;
+      inBackground(this.#log, "a bucket is not watched any more", async () => {
+        const error = await watch.ended;
+        if (watch === this.#watch && watch.isReady) await this.#ended(error);
       });
     });
   }

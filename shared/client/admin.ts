@@ -8,6 +8,8 @@ import type { PageOf } from "./types.ts";
 
 /** Longer than the server needs to delete a sandbox. */
 const deleteTimeoutMs = 90_000;
+/** Longer than the server may take for the files of a sandbox. */
+const moveTimeoutMs = 3_900_000;
 
 type Filter<Q> = Q & CallOptions;
 
@@ -84,6 +86,12 @@ class AdminSandboxes extends AdminCalls {
   /** Sandboxes in any state, newest first. */
   list(filter: Filter<{ account_id?: string | undefined; worker_id?: string | undefined }> = {}): List<Api.AdminSandbox> {
     return this.pages("sandboxes", filter);
+  }
+
+  /** Moves a running sandbox to another worker, chosen by the server or named; never repeated. It takes as long as its files take. */
+  move(id: string, { worker_id, ...options }: Filter<{ worker_id?: string | undefined }> = {}): Promise<Api.MovedSandbox> {
+    const json = worker_id === undefined ? {} : { worker_id };
+    return this.connection.json({ method: "POST", path: `/v1/admin/${of("sandboxes", id)}/move`, json, repeatable: false, options, timeoutMs: moveTimeoutMs });
   }
 
   delete(id: string, options: CallOptions = {}): Promise<Api.AdminDeletedSandbox> {

@@ -39,7 +39,8 @@ export class SandboxHandle extends SandboxFiles {
     for (const deadlineMs = Date.now() + timeoutMs; ; await pause(readyPauseMs, options.signal)) {
       const info = await this.#show(options);
       if (info.status === "running") return info;
-      if (info.status !== "creating") throw new SandgateError(`${this.id} is in state "${info.status}"${info.error ? `: ${info.error}` : ""}`);
+      if (info.status !== "creating" && info.status !== "moving")
+        throw new SandgateError(`${this.id} is in state "${info.status}"${info.error ? `: ${info.error}` : ""}`);
       if (Date.now() > deadlineMs) throw new SandgateError(`${this.id} is not ready after ${timeoutMs} ms`);
     }
   }

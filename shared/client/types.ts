@@ -23,6 +23,7 @@ export type {
   ForgottenWorker,
   GoneWorker,
   ImageInfo,
+  MovedSandbox,
   RemovedImage,
   Worker,
   WorkerInfo,

@@ -81,7 +81,10 @@ const id = text("The sandbox's id.");
 export const sandboxMembers = {
   id,
   name: text("The sandbox's name, given at creation or generated."),
-  status: oneOf(sandboxStates, { description: "With status `error`, the field `error` says why the sandbox cannot be used." }),
+  status: oneOf(sandboxStates, {
+    description:
+      "With status `error`, the field `error` says why the sandbox cannot be used. `moving`: it is on its way to another worker; calls get 503 with `Retry-After` until it is there.",
+  }),
   image: text("The container image that the sandbox was created from."),
   created_at: time("When the sandbox was created."),
   cpu: count("Number of CPUs."),

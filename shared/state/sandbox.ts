@@ -1,15 +1,18 @@
 /** The states of a sandbox and the moves between them. */
 import { movesBy } from "./moves.ts";
 
-export const sandboxStates = ["creating", "running", "error", "deleting"] as const;
+/** `moving`: it stands still, on its way to another worker, which is to have it once a gateway has decided so. */
+export const sandboxStates = ["creating", "running", "moving", "error", "deleting"] as const;
 export type SandboxState = (typeof sandboxStates)[number];
 
-export const sandboxEvents = ["started", "failed", "delete", "lost", "recovered"] as const;
+/** `leave`: its worker holds it for another one; `arrive`: a copy is there and waits; `stay`: the worker that has it keeps it. */
+export const sandboxEvents = ["started", "failed", "leave", "arrive", "stay", "delete", "lost", "recovered"] as const;
 export type SandboxEvent = (typeof sandboxEvents)[number];
 
 export const nextSandboxState = movesBy<SandboxState, SandboxEvent>({
-  creating: { started: "running", failed: "error", lost: "error" },
-  running: { delete: "deleting", lost: "error", recovered: "running" },
+  creating: { started: "running", arrive: "moving", failed: "error", lost: "error" },
+  running: { leave: "moving", delete: "deleting", lost: "error", recovered: "running" },
+  moving: { stay: "running", delete: "deleting", recovered: "moving" },
   error: { delete: "deleting", recovered: "running", lost: "error" },
   deleting: { delete: "deleting", lost: "deleting" },
 });

@@ -16,6 +16,7 @@ const prefixes = {
   line: "line_",
   reservation: "rsv_",
   layer: "layer_",
+  move: "mv_",
   home: "home_",
   nats: "nats_",
 } as const;

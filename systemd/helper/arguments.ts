@@ -2,12 +2,13 @@
 import type { Volume } from "../volume/volume.ts";
 import type { Served } from "./verbs.ts";
 
-export function argumentsOf({ volume, memoryDir, worker: { pid, account } }: Served): string[] {
-  return [account.name, ...[account.uid, account.gid, pid].map(String), memoryDir, ...volumeArguments(volume)];
+export function argumentsOf({ volume, images, worker: { pid, account } }: Served): string[] {
+  return [account.name, ...[account.uid, account.gid, pid].map(String), images.dir, String(images.floorBytes), ...volumeArguments(volume)];
 }
 
-export function servedOf([name = "", uid, gid, pid, memoryDir = "", ...volume]: readonly string[]): Served {
-  return { volume: volumeOf(volume), memoryDir, worker: { pid: Number(pid), account: { name, uid: Number(uid), gid: Number(gid) } } };
+export function servedOf([name = "", uid, gid, pid, dir = "", floorBytes, ...volume]: readonly string[]): Served {
+  const images = { dir, floorBytes: Number(floorBytes) };
+  return { volume: volumeOf(volume), images, worker: { pid: Number(pid), account: { name, uid: Number(uid), gid: Number(gid) } } };
 }
 
 const volumeArguments = ({ dir, image }: Volume): string[] => (image ? [dir, image.file, String(image.bytesMax), String(image.floorBytes)] : [dir]);

@@ -9,7 +9,7 @@ import { type Connected, type Served, verbs } from "./verbs.ts";
 
 /** @param input and @param output may be the two directions of one socket. Both are closed when the other end breaks the rules. */
 export function serve(input: Readable, output: Writable, served: Served): void {
-  const connected = { ...served, memory: new MemoryImages(served.memoryDir, served.worker) };
+  const connected = { ...served, memory: new MemoryImages(served.images, served.worker) };
   let waiting = 0;
   let last = Promise.resolve();
   const end = (): void => {

@@ -11,6 +11,7 @@ import { nextSize } from "../volume/growth.ts";
 import { fileSystemBytes, type Volume } from "../volume/volume.ts";
 import { mapIds, type ServedWorker } from "./map-ids.ts";
 import type { MemoryImages } from "./memory/images.ts";
+import type { ImagePlace } from "./memory/room.ts";
 import { Refusal } from "./refusal.ts";
 
 const blockBytes = 512; // the unit of stat(2)
@@ -19,8 +20,7 @@ const timeoutMs = 60_000;
 /** Whom the helper serves, and on what. */
 export interface Served {
   readonly volume: Volume;
-  /** A folder of root's for images of processes; made when it is needed. */
-  readonly memoryDir: string;
+  readonly images: ImagePlace;
   readonly worker: ServedWorker;
 }
 

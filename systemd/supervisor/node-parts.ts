@@ -4,6 +4,7 @@ import { builtName, type Program } from "../../shared/programs.mjs";
 import { accountEnvironment, asAccount, givenSettings, inPodmanNamespace, partEnvironment } from "../base/as-account.ts";
 import type { Instance } from "../base/instance.ts";
 import { serveWorker } from "../helper/connect.ts";
+import { imagePlaceOf } from "../helper/memory/room.ts";
 import { isVolume, type NoVolume, type Volume } from "../volume/volume.ts";
 import { secretFiles } from "./credentials.ts";
 import { parsePinoLine } from "./log-line.ts";
@@ -59,7 +60,7 @@ export async function workerSpec(instance: Instance, wiring: Wiring): Promise<Pa
     ? {
         ...spec,
         serve: (connection, pid) =>
-          serveWorker(connection, { volume, memoryDir: instance.paths.memory, worker: { pid, account: instance.account } }, instance.paths),
+          serveWorker(connection, { volume, images: imagePlaceOf(instance), worker: { pid, account: instance.account } }, instance.paths),
       }
     : spec;
 }

@@ -8,6 +8,7 @@ import { pathsOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
 import { argumentsOf } from "../helper/arguments.ts";
+import { imagePlaceOf } from "../helper/memory/room.ts";
 import { findAccounts } from "../setup/account.ts";
 import { createAdministrator } from "../setup/administrator.ts";
 import { removeControlGroups } from "../setup/control-groups.ts";
@@ -59,7 +60,7 @@ async function provide(terminal: Terminal): Promise<void> {
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
   if (note) terminal.line(`nats-server ${value}: ${note}`);
   if (nats?.runs) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
-  if (isVolume(volume)) await giveHelper(argumentsOf({ volume, memoryDir: instance.paths.memory, worker: { pid: 0, account: instance.account } }));
+  if (isVolume(volume)) await giveHelper(argumentsOf({ volume, images: imagePlaceOf(instance), worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);
   lock.release();
 }

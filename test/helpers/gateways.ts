@@ -43,6 +43,7 @@ export class TestGateway {
       reservations: this.reservations,
       idempotency: new Idempotency(bus, this.peers, records),
       activity: new AccountActivity(directory, quiet),
+      moves: { holds: () => false, settle: async () => ({ is_moved: false }) },
       tokens: new SessionTokens(bus, this.id.slice(peers.gateway("").length)),
     };
   }

@@ -148,7 +148,7 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
 }
 
 /** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
-function refuseWhenFull(context: WorkerContext): void {
+export function refuseWhenFull(context: WorkerContext): void {
   const { sandboxes, store, config, usage, counters } = context;
   const refuse = (reason: Refusal, error: SandgateError): never => {
     counters.refuse(reason);

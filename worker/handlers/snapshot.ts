@@ -9,6 +9,7 @@ import { refuseUnlessServing } from "../phase.ts";
 import { entryOf } from "../sandboxes/registry.ts";
 import { planRestore } from "../snapshots/memory.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
+import type { RootSource } from "../store/records.ts";
 import { makeSandbox } from "./sandbox.ts";
 
 /** Replies when the snapshot is durable and in the directory. */
@@ -27,16 +28,23 @@ export async function snapshot(context: WorkerContext, call: Request<"snapshot">
 
 /** Makes a sandbox from a snapshot; replies as `create` does. */
 export async function restore(context: WorkerContext, call: Request<"restore">): Promise<SandboxEntry> {
-  const { manifest, image, worker_id, ...rest } = call;
-  const isOwn = worker_id === context.workerId;
-  const isHere = isOwn && manifest.layers.every(({ id }) => context.layers.has(id));
+  const { manifest, image, worker_id: _worker, ...rest } = call;
+  const root = { ...rootFrom(context, call), ...(image === undefined ? {} : { over: image }) };
+  const created = { ...rest, image: image ?? manifest.image, network: manifest.network };
+  return entryOf((await makeSandbox(context, created, { root, ...planRestore(context, call) })).record);
+}
+
+/** What the files of a snapshot are made from here: its layers, or what its worker has stored of them. */
+export function rootFrom(
+  { workerId, layers: here }: Pick<WorkerContext, "workerId" | "layers">,
+  { worker_id, manifest }: Pick<SnapshotEntry, "worker_id" | "manifest">,
+): RootSource {
+  const isOwn = worker_id === workerId;
+  const isHere = isOwn && manifest.layers.every(({ id }) => here.has(id));
   const stored = isHere ? manifest.layers : (manifest.stored ?? manifest.layers);
   const layers = isOwn ? stored : stored.map((layer) => ({ ...layer, id: fetchedLayerId(layer.id, worker_id) }));
   const from = { workerId: worker_id, layers: stored.map(({ id }) => id), base: baseLayerOf(manifest.base) };
-  const base = isOwn ? manifest.base : { ...manifest.base, layer: fetchedLayerId(from.base, worker_id) };
-  const root = { base, layers, from, ...(image === undefined ? {} : { over: image }) };
-  const created = { ...rest, image: image ?? manifest.image, network: manifest.network };
-  return entryOf((await makeSandbox(context, created, { root, ...planRestore(context, call) })).record);
+  return { base: isOwn ? manifest.base : { ...manifest.base, layer: fetchedLayerId(from.base, worker_id) }, layers, from };
 }
 
 /** Removes a snapshot of this worker. The gateway removes its layers from the object store when this is done. */

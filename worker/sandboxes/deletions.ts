@@ -2,6 +2,7 @@
 import { inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { removeAbandoned } from "../snapshots/temporary.ts";
+import { settleMoves } from "./moves.ts";
 import { finishDeletion } from "./reconcile.ts";
 
 const retryMs = 5_000;
@@ -28,6 +29,7 @@ async function retry(context: WorkerContext): Promise<void> {
   for (const record of [...snapshots.all()]) {
     await reserve.spend(() => snapshots.finishRemoval(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
   }
+  await settleMoves(context);
   await removeAbandoned(context);
   await collectLayers().catch((err) => log.warn({ err }, "unused layers could not be removed"));
   await reserve.fill();

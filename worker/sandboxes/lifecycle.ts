@@ -135,6 +135,7 @@ export class SandboxLifecycle {
     const { container, root, restored } = await this.#launchFrom(spec, record.memory_from);
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
+    if (record.move) return this.#sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
       await this.#sandboxes.promise(sandbox, "started", changes);
@@ -311,7 +312,7 @@ export class SandboxLifecycle {
   }
 
   async #remove(sandboxId: string): Promise<void> {
-    await step("container.remove", () => this.#podman.remove(containerName(sandboxId)));
+    await step("container.remove", () => this.#podman.removeOf(sandboxId));
     this.#meetings.remove(sandboxId);
     this.#resolvers.remove(sandboxId);
     faultPoint("remove.container");

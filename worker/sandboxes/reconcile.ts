@@ -8,6 +8,8 @@ import { endedByRestart } from "../log/execution-log.ts";
 import { restoredFrom } from "../restored.ts";
 import type { ListedContainer } from "../runtime/podman/containers.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
+import { isLeaving } from "./departures.ts";
+import { keepOrRemove } from "./moves.ts";
 import type { LiveSandbox } from "./registry.ts";
 
 const retries = { firstMs: 100, maxMs: 5_000 };
@@ -34,7 +36,8 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
   const { sandboxes, lifecycle, log } = context;
   const { id, status, acknowledged } = sandbox.record;
   try {
-    if (status === "deleting" || !acknowledged) return await lifecycleEnd(context, sandbox);
+    if (status === "moving" && isLeaving(sandbox.record) && !(await leftOrKept(context, sandbox, container))) return;
+    if (status === "deleting" || (status === "creating" && !acknowledged)) return await lifecycleEnd(context, sandbox);
     if (status === "creating") return void finishCreation(context, sandbox);
     if (status === "error" && !container) return; // That was found before.
     if (!container) throw new Error("its container is gone");
@@ -44,6 +47,17 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");
     await sandboxes.note(sandbox, "lost", { error: lossOf(context) }).catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
   }
+}
+
+/** What was about to leave goes on here, unless another worker has it. @returns whether it does */
+function leftOrKept(context: WorkerContext, sandbox: LiveSandbox, container: ListedContainer | undefined): Promise<boolean> {
+  return retry(
+    () => keepOrRemove(context, sandbox, container?.containerId),
+    (err, attempt) => {
+      context.log.warn({ err, sandbox: sandbox.record.id }, "whose a sandbox is cannot be known yet; trying again");
+      return backoffMs(attempt, retries);
+    },
+  );
 }
 
 function lossOf({ config }: WorkerContext): string {

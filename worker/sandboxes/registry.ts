@@ -1,5 +1,5 @@
 /** The sandboxes of this worker in memory: their records, what runs in them, and the only way to change their state. */
-import type { SandboxEntry } from "../../shared/bus/entries.ts";
+import type { SandboxEntry, SandboxMove } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { type Isolation, isolationOf } from "../../shared/schemas/sandboxes.ts";
@@ -10,6 +10,7 @@ import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
+import { Departures, isLeaving } from "./departures.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
@@ -47,16 +48,17 @@ export function storedUse({ record, layer, unlisted }: Pick<LiveSandbox, "record
 }
 
 const nothing: DiskUse = { bytes: 0, files: 0 };
-
 export class Sandboxes {
   readonly #live = new Map<string, LiveSandbox>();
   readonly #turns = new KeyedMutex();
+  readonly departures: Departures;
   readonly #store: Store;
   readonly #directory: OwnEntries<SandboxEntry>;
 
   constructor(store: Store, directory: OwnEntries<SandboxEntry>) {
     this.#store = store;
     this.#directory = directory;
+    this.departures = new Departures(directory);
     for (const record of store.sandboxes()) this.#track(record);
   }
 
@@ -70,6 +72,10 @@ export class Sandboxes {
 
   knows(id: string): boolean {
     return this.#live.has(id);
+  }
+
+  get(id: string): LiveSandbox | undefined {
+    return this.#live.get(id);
   }
 
   /** How a sandbox that is known here is isolated. */
@@ -92,10 +98,12 @@ export class Sandboxes {
     return this.#turns.run(id, change);
   }
 
-  /** @throws {SandgateError} `not_found`, also for a sandbox of another account. */
+  /** @throws {SandgateError} `not_found`, also for a sandbox of another account; `unavailable` while it is on its way to another worker. */
   owned(id: string, accountId: string): LiveSandbox {
     const sandbox = this.#live.get(id);
+    if (!sandbox && this.departures.has(id)) throw errors.sandboxMoving();
     if (!sandbox || sandbox.record.account_id !== accountId) throw errors.notFound("sandbox", id);
+    if (sandbox.record.status === "moving") throw errors.sandboxMoving();
     return sandbox;
   }
 
@@ -161,6 +169,32 @@ export class Sandboxes {
     await this.#store.putSandbox(sandbox.record);
   }
 
+  /** Records that the copy of a sandbox is there, of which nobody is told before it is confirmed. */
+  async arrive(sandbox: LiveSandbox, changes: Partial<SandboxRecord>): Promise<void> {
+    await this.#change(sandbox, "arrive", changes);
+  }
+
+  /** Changes what is known of a sandbox on its way from this worker. @throws {GivenAway}, {SandgateError} `unavailable` */
+  async noteMove(sandbox: LiveSandbox, changes: Partial<SandboxMove>): Promise<void> {
+    const { move } = sandbox.record;
+    if (!move) return;
+    sandbox.record = { ...sandbox.record, move: { ...move, ...changes } };
+    await this.#store.putSandbox(sandbox.record);
+    await this.#publish(sandbox.record);
+  }
+
+  /**
+   * The worker that a sandbox was about to leave keeps it: from now on nobody can decide otherwise.
+   *
+   * @throws {GivenAway} if that was decided already, {SandgateError} `unavailable`; then nothing has changed
+   */
+  async keep(sandbox: LiveSandbox): Promise<void> {
+    const { move: _, ...kept } = { ...sandbox.record, status: "running" as const };
+    await this.departures.publish(entryOf(kept));
+    sandbox.record = { ...sandbox.record, move: undefined };
+    await this.#change(sandbox, "stay", {});
+  }
+
   /** Like `apply`, for a change that no caller waits for: if the bus is away, the directory is updated later. */
   async note(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
@@ -171,20 +205,26 @@ export class Sandboxes {
   async remove(sandbox: LiveSandbox): Promise<void> {
     await this.#store.deleteSandbox(sandbox.record.id);
     this.#live.delete(sandbox.record.id);
-    await this.#directory.delete(sandbox.record.id);
+    if (!sandbox.record.move) return this.#directory.delete(sandbox.record.id);
+    if (isLeaving(sandbox.record)) await this.departures.note(sandbox.record.id);
   }
 
   /** Makes the directory agree with the records while calls go on, after a start and after the bus was away. */
   async synchronise(): Promise<void> {
-    await this.#directory.withdrawUnknown((id) => this.#live.has(id));
+    await this.#directory.withdrawUnknown(
+      (id) => this.#live.has(id),
+      ({ moved_to }) => moved_to !== undefined,
+    );
     for (const sandbox of [...this.#live.values()]) {
       if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record);
     }
   }
 
   /** @throws {SandgateError} `unavailable` when the entry could not be stored. */
-  #publish(record: SandboxRecord): Promise<void> {
-    return this.#directory.put(record.id, entryOf(record));
+  async #publish(record: SandboxRecord): Promise<void> {
+    if (!record.move) return this.#directory.put(record.id, entryOf(record));
+    // A copy that has arrived has no entry yet, and of one that another worker has, nothing is to be said.
+    if (isLeaving(record) && record.status !== "deleting") await this.departures.publish(entryOf(record));
   }
 
   async #change(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
@@ -202,12 +242,13 @@ export class Sandboxes {
   #track(record: SandboxRecord): LiveSandbox {
     const sandbox: LiveSandbox = { record, container: undefined, activities: new Set(), layer: nothing, unlisted: nothing, diskStale: true };
     this.#live.set(record.id, sandbox);
+    this.departures.forget(record.id);
     return sandbox;
   }
 }
 
 /** The part of a record that is published to the directory. */
 export function entryOf(record: SandboxRecord): SandboxEntry {
-  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, memory_from: _memory, ...entry } = record;
-  return entry;
+  const { env_vars: _env, acknowledged: _acknowledged, container_id: _container, root: _root, memory_from: _memory, move, ...entry } = record;
+  return { ...entry, ...(move ? { move } : {}) };
 }

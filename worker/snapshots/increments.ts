@@ -43,7 +43,8 @@ export class Increments {
     const { snapshots, layers } = this.#parts;
     const snapshot = snapshots.get(id);
     const [top] = snapshot?.manifest.layers ?? [];
-    if (!snapshot || !top) return false;
+    // What a difference lies over may be removed while a sandbox moves with it.
+    if (!snapshot || !top || snapshot.temporary) return false;
     if (snapshot.manifest.stored) {
       if (await this.#hasAll(snapshot, snapshot.manifest.stored)) return true;
       // An attempt was interrupted. What it began with may be gone.

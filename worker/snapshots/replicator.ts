@@ -56,11 +56,16 @@ export class Replicator {
     return [...sizes.values()].reduce((sum, size) => sum + size, 0);
   }
 
-  /** Queues the layers of a snapshot, unless it is already queued. */
-  add(snapshot: SnapshotEntry): void {
+  /** All layers that the archive needs of a snapshot. */
+  layersOf(snapshot: SnapshotEntry): readonly Layer[] {
+    return this.#parts.layersOf(snapshot);
+  }
+
+  /** Queues the layers of a snapshot, unless it is already queued. @param isUrgent before all others */
+  add(snapshot: SnapshotEntry, isUrgent = false): void {
     const { id } = snapshot;
     if (this.#stopping.signal.aborted || this.#jobs.has(id)) return;
-    this.#jobs.set(id, { snapshotId: id, layers: this.#parts.layersOf(snapshot), failures: 0, dueMs: 0 });
+    this.#jobs.set(id, { snapshotId: id, layers: this.#parts.layersOf(snapshot), failures: 0, dueMs: isUrgent ? -1 : 0 });
     this.#loop ??= this.#work();
     this.#news.notify();
   }

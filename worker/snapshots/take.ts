@@ -16,8 +16,13 @@ import { layerUsers } from "./layers.ts";
 import { MemoryFailed, newMemoryImage, planSnapshot } from "./memory.ts";
 import { sizesOf } from "./sizes.ts";
 
+/** @param isForMove of a temporary one that is archived all the same, by the caller */
+interface Taking extends Request<"snapshot"> {
+  readonly isForMove?: true;
+}
+
 /** @throws {SandgateError} `conflict`, `insufficient_storage`, `unprocessable` without required memory; nothing is left of the attempt then. */
-export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Request<"snapshot">): Promise<SnapshotEntry> {
+export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox, call: Taking): Promise<SnapshotEntry> {
   const { snapshots } = context;
   const container = runningContainer(sandbox);
   await refuseWhenFull(context, sandbox, container);
@@ -44,7 +49,7 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     const whole = await step("snapshot.publish", () => snapshots.complete(record.id, found));
     faultPoint("snapshot.published");
     // Done later, one after another, for all calls.
-    if (whole.archived === "pending") outsideTrace(() => context.replicator.add(whole));
+    if (whole.archived === "pending" && !call.isForMove) outsideTrace(() => context.replicator.add(whole));
     noteTaken(context, whole);
     return whole;
   } catch (error) {
@@ -111,7 +116,7 @@ async function refuseWhenFull({ usage, storages }: WorkerContext, sandbox: LiveS
   if (shortage) throw new SandgateError("insufficient_storage", `${shortage} for a snapshot`);
 }
 
-function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Request<"snapshot">, layerId: string): SnapshotEntry {
+function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox, call: Taking, layerId: string): SnapshotEntry {
   const id = newId("snapshot");
   const { image, cpu, memory, storage, network, isolation, env_vars } = record;
   const base = record.root?.base ?? unknownBase;
@@ -130,7 +135,7 @@ function newRecord({ workerId, config }: WorkerContext, { record }: LiveSandbox,
     size_bytes: 0,
     memory: false,
     pause_ms: 0,
-    archived: config.snapshotArchive && !call.temporary ? "pending" : "local",
+    archived: call.isForMove || (config.snapshotArchive && !call.temporary) ? "pending" : "local",
     attempt_id: call.attempt_id,
     ...(call.temporary ? { temporary: call.temporary } : {}),
     ...(record.root?.origin === undefined ? {} : { origin: record.root.origin }),

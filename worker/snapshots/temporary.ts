@@ -16,7 +16,7 @@ export async function removeAbandoned({ bus, snapshots, reserve, log }: Pick<Wor
 }
 
 /** Whether the call may still be going on, which it is also while the gateway cannot be asked. */
-async function isNeeded(bus: WorkerContext["bus"], { peer, reservation_id }: NonNullable<SnapshotEntry["temporary"]>): Promise<boolean> {
+export async function isNeeded(bus: WorkerContext["bus"], { peer, reservation_id }: NonNullable<SnapshotEntry["temporary"]>): Promise<boolean> {
   try {
     return (await ask(bus, "held", peer, { ids: [reservation_id] })).ids.length > 0;
   } catch (error) {

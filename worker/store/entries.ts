@@ -67,10 +67,13 @@ export class OwnEntries<T> {
    * Removes the entries of objects that do not exist.
    *
    * @param isKnown is asked again after an entry was read, because the object may have been created meanwhile
+   * @param stays whether an entry is there for others
    */
-  async withdrawUnknown(isKnown: (id: string) => boolean): Promise<void> {
+  async withdrawUnknown(isKnown: (id: string) => boolean, stays: (entry: T) => boolean = () => false): Promise<void> {
     for (const id of await this.ids()) {
-      if (isKnown(id) || !(await this.read(id)) || isKnown(id)) continue;
+      if (isKnown(id)) continue;
+      const entry = await this.read(id);
+      if (!entry || stays(entry) || isKnown(id)) continue;
       this.#parts.log.warn({ id, bucket: this.#parts.name }, "a directory entry without an object is removed");
       await this.delete(id);
     }

@@ -16,6 +16,7 @@ interface Parts {
 export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts): Promise<void> {
   const found = { sandboxes: 0, snapshots: 0 };
   for (const entry of await all(sandboxes)) {
+    if (entry.moved_to !== undefined) continue; // Another worker has it.
     const facts = store.factsOf(entry.id);
     // A sandbox still being created may have been acknowledged.
     await store.putSandbox({ ...entry, ...facts, acknowledged: true });

@@ -1,9 +1,9 @@
 /** What a worker records about its sandboxes. Snapshots are recorded as their directory entries. */
-import type { BaseImage, Layer, SandboxEntry } from "../../shared/bus/entries.ts";
+import type { BaseImage, Layer, SandboxEntry, SandboxMove } from "../../shared/bus/entries.ts";
 import type { MemoryWish } from "../../shared/memory.ts";
 
 /** The worker's record of a sandbox. */
-export interface SandboxRecord extends SandboxEntry {
+export interface SandboxRecord extends Omit<SandboxEntry, "move" | "moved_to" | "handed_over"> {
   readonly env_vars: Readonly<Record<string, string>>;
   /** Whether the caller was told about the sandbox. A restart drops sandboxes that were never acknowledged. */
   readonly acknowledged: boolean;
@@ -12,6 +12,7 @@ export interface SandboxRecord extends SandboxEntry {
   readonly root?: RootSource;
   /** Present until it has started. */
   readonly memory_from?: MemorySource | undefined;
+  readonly move?: SandboxMove | undefined;
 }
 
 /** The image of memory with which a sandbox is to start. */

@@ -9,7 +9,16 @@ import {
   DeletedAccount,
 } from "../../../shared/schemas/admin/accounts.ts";
 import { AuditPage } from "../../../shared/schemas/admin/audit.ts";
-import { AdminDeletedSandbox, AdminSandboxPage, DrainedWorker, ForgottenWorker, Images, RemovedImage, Workers } from "../../../shared/schemas/admin/fleet.ts";
+import {
+  AdminDeletedSandbox,
+  AdminSandboxPage,
+  DrainedWorker,
+  ForgottenWorker,
+  Images,
+  MovedSandbox,
+  RemovedImage,
+  Workers,
+} from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noSuch } from "../failures.ts";
 import { ok, operationsOf } from "../operation.ts";
@@ -208,6 +217,28 @@ export const deleteSandbox = operation({
   of: "sandbox",
   success: ok("The sandbox is deleted.", AdminDeletedSandbox, { id: ids.sandbox, account_id: ids.account, message: "Sandbox deleted", storage_deleted: true }),
   failures: { conflict: { when: "The sandbox is still being created.", message: "the sandbox is still being created" } },
+});
+
+export const moveSandbox = operation({
+  name: "adminMoveSandbox",
+  summary: "Move a sandbox to another worker",
+  description:
+    "With its id, name, settings and files. It stands still meanwhile, with status `moving`, and calls to it are answered with 503 and `Retry-After`. Its processes end and are not started again. If the call fails, the sandbox goes on where it was.",
+  of: "sandbox",
+  body: {},
+  success: ok("The sandbox is on the other worker.", MovedSandbox, {
+    id: ids.sandbox,
+    account_id: ids.account,
+    from: ids.worker,
+    to: "wk_01k9gw2s6v8x3c5n7m1p4q0r2t",
+    ended_commands: 1,
+    ended_sessions: 0,
+    message: "Sandbox moved",
+  }),
+  failures: {
+    conflict: { when: "The sandbox is not running.", message: 'the sandbox is not running, it is in state "error"' },
+    unavailable: { when: "No other worker can take it.", message: "no other worker has room for another sandbox" },
+  },
 });
 
 export const listAudit = operation({

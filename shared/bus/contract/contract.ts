@@ -9,13 +9,14 @@ import { Empty } from "./fields.ts";
 import { fileCalls } from "./files.ts";
 import { gatewayCalls } from "./gateways.ts";
 import { lineCalls } from "./lines.ts";
+import { moveCalls } from "./moves.ts";
 import { operatorCalls } from "./operators.ts";
 import { sandboxCalls } from "./sandboxes.ts";
 import { sessionCalls } from "./sessions.ts";
 
 /** Calls by who answers them: a worker, a gateway, or any process. */
 export const answered = {
-  worker: { ...sandboxCalls, ...commandCalls, ...fileCalls, ...sessionCalls, ...lineCalls, ...operatorCalls },
+  worker: { ...sandboxCalls, ...commandCalls, ...fileCalls, ...sessionCalls, ...lineCalls, ...moveCalls, ...operatorCalls },
   gateway: gatewayCalls,
   /** Whoever asks wants to know whether anybody is there at all, which the bus answers when nobody is. */
   process: { alive: { request: Empty, reply: Empty, timeoutMs: 1_000, byWorkers: true } },

@@ -85,4 +85,15 @@ const peerCalls = {
   redeem: { request: Type.Object({ hash: Type.String() }), reply: Grant, timeoutMs: 5_000 },
 } satisfies Declared;
 
-export const gatewayCalls = { ...ownerCalls, ...peerCalls };
+/** Answered by any gateway. */
+const anyCalls = {
+  /** Whose a sandbox is, asked by a worker with a copy of it. If that is not decided, it is from now on: the source's. */
+  settleMove: {
+    request: Type.Object({ sandbox_id: Id, move_id: Id, from: Id, to: Id }),
+    reply: Type.Object({ is_moved: Type.Boolean() }),
+    timeoutMs: 10_000,
+    byWorkers: true,
+  },
+} satisfies Declared;
+
+export const gatewayCalls = { ...ownerCalls, ...peerCalls, ...anyCalls };

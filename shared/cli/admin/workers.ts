@@ -1,7 +1,9 @@
 /** workers, drain, forget. */
 import type { Command } from "commander";
 import type { WorkerInfo } from "../../client/types.ts";
+import { UsageError } from "../failures.ts";
 import { bytesText, type Row } from "../output.ts";
+import { moveAll } from "./move.ts";
 import { type AdminOptions, type AdminTask, doing } from "./task.ts";
 
 async function list({ client, out }: AdminTask): Promise<void> {
@@ -19,9 +21,18 @@ function rowOf(worker: WorkerInfo): Row {
   return { cells, style: status === "up" ? undefined : "yellow" };
 }
 
-async function drain({ client, out }: AdminTask, { undo }: AdminOptions & { undo?: true }, id: string): Promise<void> {
+interface DrainOptions extends AdminOptions {
+  readonly undo?: true;
+  readonly move?: true;
+}
+
+async function drain(task: AdminTask, { undo, move }: DrainOptions, id: string): Promise<void> {
+  const { client, out } = task;
+  if (undo && move) throw new UsageError("--undo and --move contradict each other");
   const answer = await client.admin.workers.drain(id, { on: !undo });
-  out.show(answer, () => out.text(`${id}: ${answer.message}.`));
+  // With --move, every line is about one sandbox.
+  if (!move || !out.isJson) out.show(answer, () => out.text(`${id}: ${answer.message}.`));
+  if (move) await moveAll(task, id);
 }
 
 async function forget({ client, out, confirm }: AdminTask, _options: AdminOptions, id: string): Promise<void> {
@@ -34,8 +45,9 @@ export function addWorkerCommands(admin: Command): void {
   admin.command("workers").description("list the workers, including those that are gone but still have sandboxes").action(doing(list));
   admin
     .command("drain <WORKER>")
-    .description("stop placing new sandboxes on a worker; --undo reverts that")
+    .description("stop placing new sandboxes on a worker; --undo reverts that, --move empties it")
     .option("--undo", "place new sandboxes on it again")
+    .option("--move", "move its sandboxes to other workers, one after the other; fails if any stays")
     .action(doing(drain));
   admin.command("forget <WORKER>").description("drop a worker that will never come back, with its sandboxes").action(doing(forget));
 }

@@ -85,3 +85,16 @@ export const AdminDeletedSandbox = component("AdminDeletedSandbox", {
   storage_deleted: flag("Whether the files have been deleted."),
 });
 export type AdminDeletedSandbox = Static<typeof AdminDeletedSandbox>;
+
+export const MoveBody = Type.Object({ worker_id: Type.Optional(idOf("The worker to move it to. By default the one with the most room.")) });
+export type MoveBody = Static<typeof MoveBody>;
+export const MovedSandbox = component("MovedSandbox", {
+  id: text("The sandbox's id, which stays the same."),
+  account_id: text("The account that the sandbox belongs to."),
+  from: text("The worker that it was on."),
+  to: text("The worker that it is on now."),
+  ended_commands: count("Number of commands that were running by calls and were ended."),
+  ended_sessions: count("Number of sessions that were ended."),
+  message,
+});
+export type MovedSandbox = Static<typeof MovedSandbox>;

@@ -15,6 +15,7 @@ import { Criu } from "./criu.ts";
 import { groupFolderOf } from "./groups.ts";
 import { foreignMounts, namedMounts } from "./mounts.ts";
 import { isStill, type SandboxProcess, sandboxProcess } from "./owner.ts";
+import { type ImagePlace, memoryOf, refuseWithoutRoom } from "./room.ts";
 import { ownOf, settle } from "./settle.ts";
 import { onStage, stagedMounts } from "./stage.ts";
 import { giveUsers } from "./users.ts";
@@ -41,16 +42,19 @@ interface Dump {
 }
 
 export class MemoryImages {
-  readonly #dir: string;
+  readonly #place: ImagePlace;
   readonly #worker: ServedWorker;
   /** Whose processes stand still, by the numbers of their images. */
   readonly #dumps = new Map<number, Dump>();
   #serial = 0;
 
-  /** @param dir a folder of root's, made when it is needed */
-  constructor(dir: string, worker: ServedWorker) {
-    this.#dir = dir;
+  constructor(place: ImagePlace, worker: ServedWorker) {
+    this.#place = place;
     this.#worker = worker;
+  }
+
+  get #dir(): string {
+    return this.#place.dir;
   }
 
   /** @throws {Refusal | CommandError} where processes cannot be dumped */
@@ -64,6 +68,7 @@ export class MemoryImages {
     const mounts = foreignMounts(pid);
     const dir = this.#folderOf(image);
     mkdirSync(this.#dir, { recursive: true, mode: onlyRoot });
+    await refuseWithoutRoom(this.#place, memoryOf(groupFolderOf(pid)));
     await mkdir(dir);
     await chmod(dir, passable);
     try {
@@ -81,6 +86,8 @@ export class MemoryImages {
   async #standStill(criu: Criu, source: SandboxProcess): Promise<void> {
     try {
       await criu.reached();
+      // They may have taken more memory before they stood still.
+      await refuseWithoutRoom(this.#place, 0);
       // Its number could be another's by now: then CRIU has dumped that one.
       if (!isStill(source)) throw new Refusal("refused", "the sandbox ended while it was dumped");
     } catch (error) {

@@ -82,7 +82,7 @@ test("programs are checked by its types, strictly and without any other package"
 import { type AdminAccountWithKeys, type CreateBody, type ExecutionResult, type PageOf, RateLimitError, Sandgate, type SandboxInfo } from "sandgate/client";
 export const wanted: CreateBody = { image: "default", env_vars: { A: "b" }, network: { access: "none" } };
 export const tierOf = ({ api_keys, limits }: AdminAccountWithKeys): "beta" | "pro" | "enterprise" | number | undefined => api_keys[0]?.tier ?? limits.burst;
-export const states = ({ data, pagination }: PageOf<SandboxInfo>): ("creating" | "running" | "error" | "deleting")[] =>
+export const states = ({ data, pagination }: PageOf<SandboxInfo>): ("creating" | "running" | "moving" | "error" | "deleting")[] =>
   data.slice(0, pagination.page_size).map(({ status }) => status);
 // @ts-expect-error no such access
 export const unknown: CreateBody = { image: "default", network: { access: "all" } };

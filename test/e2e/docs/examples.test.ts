@@ -27,7 +27,7 @@ const otherwise: Readonly<Record<string, number>> = { adminForgetWorker: 409, ad
 const shell: Record<string, string> = {};
 
 const { path: folder } = fixture(temporaryFolder("docs"));
-const stack = await fixture(startStack({ name: "docs" }));
+const stack = await fixture(startStack({ name: "docs", workers: 2 }));
 const page = await (await fetch(`${stack.url}/docs`)).text();
 const examples = new Map(documented.map(({ docs }) => [docs.name, snippet(`Example: ${docs.summary}`)]));
 Object.assign(shell, { SANDGATE_URL: stack.url, SANDGATE_API_KEY: stack.apiKey });
@@ -68,6 +68,8 @@ test("the examples for curl work as they are printed", async (t) => {
       shell[variable] = String(answer[field]);
     };
   await step("createSandbox", export_("SANDBOX"));
+  // While no worker is cordoned.
+  await step("adminMoveSandbox");
   await step("createSnapshot", export_("SNAPSHOT"));
   await step("uploadFile");
   await step("signUp");

@@ -203,11 +203,14 @@ test("answers for others what a gateway has asked them", async () => {
   assert.deepEqual(await arrives(`${inbox}.>`, () => saysAnyhow(`${inbox}.reply`, JSON.stringify({ ok: true, data: {} }))), []);
 });
 
+/** What workers ask gateways: by ids that are random, and known only to whom it concerns. */
+const forWorkers: readonly string[] = ["held", "settleMove"];
+
 test("asks gateways for what they ask each other, and hears it", async () => {
   for (const verb of verbsOf("gateway")) {
     const subject = callSubject(verb, peers.gateway("walls"));
     assert.deepEqual(await hostile.overhears(callSubject(verb, peers.gateway("*")), tell(subject)), [], verb);
-    if (verb !== "held") assert.deepEqual(await arrives(subject, () => saysAnyhow(subject, "{}")), [], verb);
+    if (!forWorkers.includes(verb)) assert.deepEqual(await arrives(subject, () => saysAnyhow(subject, "{}")), [], verb);
   }
 });
 

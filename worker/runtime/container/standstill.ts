@@ -18,6 +18,8 @@ interface Gate {
 export class Standstills {
   readonly #gates = new Map<string, Gate>();
   readonly #frozen = new Set<Frozen>();
+  /** Containers that stand still until `release`. */
+  readonly #held = new Map<string, { readonly frozen: Frozen; readonly open: () => void }>();
   /** Subreapers of commands being killed, which must not run again, or their descendants would escape. */
   readonly #ending = new Set<number>();
 
@@ -46,6 +48,25 @@ export class Standstills {
     }
   }
 
+  /** From now on nothing runs in the container, and no command is started there. @throws {SandgateError} `conflict` when it cannot be frozen */
+  async hold(container: Container): Promise<void> {
+    const open = await this.close(container.id);
+    try {
+      this.#held.set(container.id, { frozen: await freeze(container, (pid) => this.#ending.has(pid)), open });
+    } catch (error) {
+      open();
+      throw error;
+    }
+  }
+
+  /** Lets a container that is held go on. */
+  release(containerId: string): void {
+    const held = this.#held.get(containerId);
+    this.#held.delete(containerId);
+    held?.frozen.thaw();
+    held?.open();
+  }
+
   /**
    * Runs an action while nothing runs in the container.
    *
@@ -53,6 +74,7 @@ export class Standstills {
    * @throws {SandgateError} `conflict` when the container cannot be frozen, `unavailable` when the worker stops meanwhile.
    */
   async during<T>(container: Container, action: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
+    if (this.#held.has(container.id)) return { value: await action(), pauseMs: 0 };
     const open = await this.close(container.id);
     try {
       const startedAtMs = performance.now();
@@ -76,6 +98,7 @@ export class Standstills {
 
   /** Thaws everything that is frozen; the actions it was frozen for fail. */
   thawAll(): void {
+    for (const containerId of [...this.#held.keys()]) this.release(containerId);
     for (const frozen of this.#frozen) {
       this.#frozen.delete(frozen);
       frozen.thaw();

@@ -16,7 +16,7 @@ import { run } from "../process/run.ts";
 import { endMonitors, endNow, isMonitored, monitorsOf, reportOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
-import { type ContainerFiles, type ContainerSpec, containerSpec, rangeLabel } from "./spec.ts";
+import { type ContainerFiles, type ContainerSpec, containerName, containerSpec, formerContainerName, rangeLabel } from "./spec.ts";
 import type { SpecGenerator } from "./spec-generator.ts";
 
 const deleteTimeoutMs = 10_000;
@@ -146,6 +146,12 @@ export class Podman {
     if (this.#parts.copies.end(containerId)) await endNow(this.#parts.host.podmanRunDir, containerId);
     const answer = await this.#service.repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
     if (!isDone(answer) && answer.status !== 404) throw failure("stop the container", answer);
+  }
+
+  /** Removes the container of a sandbox as `remove` does, by its name, under which it is found however far its making got. */
+  async removeOf(sandboxId: string): Promise<void> {
+    const former = formerContainerName(sandboxId);
+    await this.remove(this.#ids.has(former) ? former : containerName(sandboxId, this.#parts.workerId));
   }
 
   /** Removes a container and its files; does nothing if it does not exist. */

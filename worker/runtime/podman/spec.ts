@@ -35,7 +35,11 @@ export interface ContainerFiles {
   readonly range: number | undefined;
 }
 
-export const containerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
+/** With the worker in it: while a sandbox moves, both workers have a container of it, which may be in one storage. */
+export const containerName = (sandboxId: string, workerId: string): string => `${formerContainerName(sandboxId)}-${workerId}`;
+
+/** As earlier versions called it. */
+export const formerContainerName = (sandboxId: string): string => `sandgate-${sandboxId}`;
 
 /** Where a container is to run. */
 interface On {
@@ -52,7 +56,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
   const isolated = isolation(host, spec);
   const limited = limits(host, config, spec);
   return {
-    name: containerName(spec.sandboxId),
+    name: containerName(spec.sandboxId, workerId),
     labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`, ...rangeLabels(files)]),
     ...firstProcessOf(on, spec, files),
     hostname: hostnameOf(spec),

@@ -41,7 +41,7 @@ export function sandboxPage(visit: Visit): View {
     document.title = `${sandbox.name} · Sandgate`;
   };
   const turns = poll({
-    everyMs: () => (status === "creating" || status === "deleting" ? soonMs : everyMs),
+    everyMs: () => (status === "creating" || status === "moving" || status === "deleting" ? soonMs : everyMs),
     signal,
     work: async () => show(await call<SandboxInfo>("GET", `/v1/sandboxes/${encodeURIComponent(id)}`, { signal })),
     failed: (error) => {

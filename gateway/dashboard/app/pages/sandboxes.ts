@@ -17,7 +17,7 @@ export function sandboxesPage({ signal, query }: Visit): View {
   const create = () => openNewSandbox(list.refresh);
   const list = liveList<SandboxInfo, SandboxInfo>({
     ...{ noun: "sandbox", plural: "sandboxes", signal },
-    everyMs: (shown) => (shown.some(({ status }) => status === "creating" || status === "deleting") ? soonMs : everyMs),
+    everyMs: (shown) => (shown.some(({ status }) => status === "creating" || status === "moving" || status === "deleting") ? soonMs : everyMs),
     table: table(
       "Sandboxes",
       columns((sandbox) => confirmDelete(sandbox, list.refresh)),

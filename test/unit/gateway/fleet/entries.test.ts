@@ -73,3 +73,46 @@ test("entries of earlier versions are found under their worker", async () => {
   assert.equal(reading.get("sb_1")?.worker_id, "w1");
   assert.deepEqual(await bucket.keys(), [entryKey("w1", "sb_1")]);
 });
+
+test("what a worker has given away is the other one's, whoever says so first and whoever begins to watch when", async () => {
+  const reading = await mirror();
+  const [from, to] = [entryKey("w1", "sb_1"), entryKey("w2", "sb_1")];
+  const held = { ...entry("w1", "sb_1"), status: "moving" } as const;
+  await bucket.put(from, held);
+  // A copy that the other one claims before it was given it counts for nothing.
+  await bucket.put(to, entry("w2", "sb_1"));
+  await reading.caughtUp();
+  assert.deepEqual([reading.get("sb_1")?.worker_id, reading.get("sb_1")?.status], ["w1", "moving"]);
+  await bucket.put(from, { ...held, moved_to: "w2" });
+  await reading.caughtUp();
+  assert.deepEqual([reading.get("sb_1")?.worker_id, reading.get("sb_1")?.status], ["w2", "running"]);
+  assert.deepEqual([...(await mirror()).values()], [entry("w2", "sb_1")]);
+  await bucket.put(from, { ...held, moved_to: "w2", handed_over: true });
+  await bucket.put(to, { ...entry("w2", "sb_1"), name: "renamed" });
+  await reading.caughtUp();
+  assert.equal(reading.get("sb_1")?.name, "renamed");
+  assert.deepEqual(
+    reading.given().map(({ worker_id }) => worker_id),
+    ["w1"],
+  );
+  await bucket.delete(from);
+  await reading.caughtUp();
+  assert.deepEqual([reading.get("sb_1")?.worker_id, reading.given()], ["w2", []]);
+  await bucket.put(from, entry("w1", "sb_1"));
+  await reading.caughtUp();
+  assert.equal(reading.get("sb_1")?.worker_id, "w2", "its former worker cannot have it back by saying so");
+});
+
+test("what was given away and is not there yet is shown as on its way to its new worker, and not at all once it was there and is gone", async () => {
+  const held = { ...entry("w1", "sb_1"), status: "moving", moved_to: "w2" } as const;
+  await bucket.put(entryKey("w1", "sb_1"), held);
+  const reading = await mirror();
+  assert.deepEqual([reading.get("sb_1")?.worker_id, reading.get("sb_1")?.status], ["w2", "moving"]);
+  await bucket.put(entryKey("w3", "sb_1"), entry("w3", "sb_1"));
+  await reading.caughtUp();
+  assert.equal(reading.get("sb_1")?.worker_id, "w2", "a third one does not get it");
+  await bucket.delete(entryKey("w3", "sb_1"));
+  await bucket.put(entryKey("w1", "sb_1"), { ...held, handed_over: true });
+  await reading.caughtUp();
+  assert.deepEqual([reading.get("sb_1"), [...(await mirror()).values()]], [undefined, []]);
+});

@@ -5,9 +5,10 @@ import { Owned } from "../../../../gateway/fleet/directory.ts";
 import type { EntryMirror } from "../../../../gateway/fleet/entries.ts";
 import { SandboxDirectory } from "../../../../gateway/fleet/sandboxes.ts";
 import type { SandboxEntry } from "../../../../shared/bus/entries.ts";
+import { entryOf as published } from "../../../../worker/sandboxes/registry.ts";
 import { recordOf } from "../../worker/fixtures/records.ts";
 
-const entryOf = (id: string, account_id: string, created_at_ms: number) => ({ ...recordOf(id), account_id, created_at_ms });
+const entryOf = (id: string, account_id: string, created_at_ms: number): SandboxEntry => ({ ...published(recordOf(id)), account_id, created_at_ms });
 
 test("each account has its own, newest first, as they come, change and go", () => {
   const owned = new Owned<SandboxEntry>();

@@ -29,6 +29,7 @@ test("whoever is asked by the contract answers, and whoever is only told does no
     adopt: (request) => void told.push(request),
     usage: () => ({ minutes: [] }),
     redeem: () => ({ account_id: "a", sandbox_id: "s", read_only: true }),
+    settleMove: () => ({ is_moved: false }),
   });
   await server.connection.flush();
   assert.deepEqual(await ask(caller, "held", gateway, { ids: ["r1"] }), { ids: ["r1"] });
@@ -57,7 +58,12 @@ test("what is asked and told is part of the trace of whoever asks, and everythin
   const note = (): void => void seen.push(currentTrace());
   const traced = peers.gateway("traced");
   const unused = { take: () => ({ moved_to: "g" }), reserve: () => ({ granted: true }), settle: () => ({}), takeover: () => ({ spent: [], pending: [] }) };
-  const others = { usage: () => ({ minutes: [] }), redeem: () => ({ account_id: "a", sandbox_id: "s", read_only: true }), adopt: () => undefined };
+  const others = {
+    usage: () => ({ minutes: [] }),
+    redeem: () => ({ account_id: "a", sandbox_id: "s", read_only: true }),
+    adopt: () => undefined,
+    settleMove: () => ({ is_moved: false }),
+  };
   const held = async ({ ids }: { ids: string[] }) => {
     await pause(1);
     note();

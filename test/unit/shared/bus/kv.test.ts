@@ -9,6 +9,7 @@ import { BucketMirror } from "../../../../shared/bus/mirror.ts";
 import { bucketStream, buckets } from "../../../../shared/bus/subjects.ts";
 import { AccountRecord } from "../../../../shared/schemas/records.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
+import { pause } from "../../../../shared/waiting.ts";
 import { quiet, startNats, type TestNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
 
@@ -115,6 +116,32 @@ test("a mirror whose watch the server has lost begins another one by itself, and
   await until("the news", () => keysOf(reading) === "comes,stays");
   await writing.put("later", account("later"));
   await until("later news", () => keysOf(reading) === "comes,later,stays");
+});
+
+test("a watch that does not come to its beginning is given up and begins again, whatever becomes of the server meanwhile", async () => {
+  const writing = await writer();
+  await Promise.all(Array.from({ length: 3_000 }, (_, index) => writing.put(`k${index}`, account(`k${index}`, "x".repeat(1_000)))));
+  const reading = await BucketMirror.watch(await nats.connect(), buckets.accounts, check, quiet, { stallMs: 1_000 });
+  const { consumers } = await jetstreamManager((await nats.connect()).connection);
+  const stream = bucketStream(buckets.accounts);
+  for (let round = 0; round < 3; round++) {
+    await nats.server.kill9();
+    await nats.server.start();
+    // Each watch is lost at another moment, most of them while it brings what is stored.
+    for (let [lost, tries] = [0, 0]; lost < 2 && tries < 300; tries++) {
+      await pause(10);
+      for (const { name } of await consumers
+        .list(stream)
+        .next()
+        .catch(() => [])) {
+        await pause(round * 2);
+        if (await consumers.delete(stream, name).catch(() => false)) lost++;
+      }
+    }
+  }
+  await until("it can be written", () => writing.put("comes", account("comes")).then(() => true));
+  await until("the news", () => reading.get("comes") !== undefined);
+  assert.equal([...reading.values()].length, 3_001);
 });
 
 test("a mirror whose bucket goes and comes back has what is in it then", async () => {

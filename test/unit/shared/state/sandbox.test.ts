@@ -3,8 +3,9 @@ import { nextSandboxState, sandboxEvents } from "../../../../shared/state/sandbo
 import { testMoves } from "../../../helpers/moves.ts";
 
 testMoves("sandbox", nextSandboxState, sandboxEvents, {
-  creating: { started: "running", failed: "error", lost: "error" },
-  running: { delete: "deleting", lost: "error", recovered: "running" },
+  creating: { started: "running", arrive: "moving", failed: "error", lost: "error" },
+  running: { leave: "moving", delete: "deleting", lost: "error", recovered: "running" },
+  moving: { stay: "running", delete: "deleting", recovered: "moving" },
   error: { delete: "deleting", lost: "error", recovered: "running" },
   deleting: { delete: "deleting", lost: "deleting" },
 });

@@ -35,7 +35,7 @@ const [volume, other] = volumes.map(({ found }) => (isVolume(found) ? found : as
 const image = volume.image ?? assert.fail();
 /** None that could be shown anything: what it can be is in ids.test.ts. */
 const worker = { pid: process.pid, account: instance.account };
-const memoryDir = instance.paths.memory;
+const images = { dir: instance.paths.memory, floorBytes: 0 };
 
 const opened: PrivilegedHelper[] = [];
 afterEach(() => opened.splice(0).forEach((helper) => helper.close()));
@@ -62,7 +62,7 @@ async function socketPair(): Promise<[ours: Socket, theirs: Socket]> {
 }
 async function connect(served: Volume = volume): Promise<Socket> {
   const [ours, theirs] = await socketPair();
-  serve(theirs, theirs, { volume: served, memoryDir, worker });
+  serve(theirs, theirs, { volume: served, images, worker });
   return ours;
 }
 async function client(served?: Volume): Promise<PrivilegedHelper> {
@@ -158,7 +158,7 @@ test("more requests than may wait end the connection, also when their replies ar
   assert.ok(await isEnded(lines(requestsMax + 1)));
   const [ours, theirs] = await socketPair();
   const unread = new Writable({ write: () => {} });
-  serve(theirs, unread, { volume, memoryDir, worker });
+  serve(theirs, unread, { volume, images, worker });
   ours.write(lines(requestsMax));
   await until("all are carried out", () => unread.writableLength > requestsMax * 10);
   ours.write(lines(1));
@@ -215,7 +215,7 @@ test("a helper that listens on a socket is reached again after its connection ha
   const connections: Socket[] = [];
   const server = createServer((socket) => {
     connections.push(socket);
-    serve(socket, socket, { volume, memoryDir, worker });
+    serve(socket, socket, { volume, images, worker });
   }).listen(path);
   await once(server, "listening");
   const helper = PrivilegedHelper.at(path);
@@ -236,7 +236,7 @@ test("a helper that listens on a socket is reached again after its connection ha
 test("a start without the rights of root has a helper in a process of its own, for as long as the connection lasts", async () => {
   const [ours, theirs] = await socketPair();
   const { path, id } = await subvolume(volume);
-  const command = helperCommand({ volume: { ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } }, memoryDir, worker }, instance.paths);
+  const command = helperCommand({ volume: { ...volume, image: { ...image, floorBytes: Number.MAX_SAFE_INTEGER } }, images, worker }, instance.paths);
   relay(theirs, command);
   const helper = new PrivilegedHelper(ours);
   await helper.setQuota(id, 3 * MiB);

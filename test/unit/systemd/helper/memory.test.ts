@@ -1,7 +1,9 @@
 /** What the helper lets a worker do about memory, and what it makes of what it finds (systemd/helper/THREATS.md). CRIU itself is in test/host. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rmdir, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { idsPerSandbox, parseReply, parseRequest } from "../../../../shared/privileged.ts";
@@ -9,10 +11,12 @@ import { reasonIn } from "../../../../systemd/helper/memory/criu.ts";
 import { MemoryImages } from "../../../../systemd/helper/memory/images.ts";
 import { foreignMounts, namedMounts } from "../../../../systemd/helper/memory/mounts.ts";
 import { extentsIn, isOfSandbox } from "../../../../systemd/helper/memory/owner.ts";
+import { memoryOf, refuseWithoutRoom } from "../../../../systemd/helper/memory/room.ts";
 import { commandsFor, waysOut } from "../../../../systemd/helper/memory/settle.ts";
 import { giveUsers, usersImage } from "../../../../systemd/helper/memory/users.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
+import { until } from "../../../helpers/until.ts";
 
 const folder = fixture(temporaryFolder("memory", 0o700));
 const account = { name: "nobody-at-all", uid: 65_534, gid: 65_534 };
@@ -20,6 +24,8 @@ const ranges = [
   { owner: "worker", first: 1_000_000, count: idsPerSandbox },
   { owner: "worker", first: 3_000_000, count: 4 * idsPerSandbox },
 ];
+/** Where this machine has the groups of cgroup v2. */
+const unifiedGroups = (): string => /^\S+ (\S+) cgroup2 /m.exec(readFileSync("/proc/mounts", "utf8"))?.[1] ?? assert.fail("no cgroup v2");
 
 test("requests have numbers only, within bounds", () => {
   const ask = (fields: object) => parseRequest(JSON.stringify({ id: 1, ...fields }));
@@ -51,7 +57,7 @@ test("only a process with the ids of one sandbox, all of them the worker's, can 
 
 test("processes of the host are refused, and nothing is left", async () => {
   const dir = join(folder.path, "images");
-  const images = new MemoryImages(dir, { pid: process.pid, account });
+  const images = new MemoryImages({ dir, floorBytes: 0 }, { pid: process.pid, account });
   for (const pid of [process.pid, process.ppid, 2 ** 22]) {
     await assert.rejects(images.dump(1, pid), { fault: "refused", message: /not the first of a sandbox/ });
     await assert.rejects(images.restore(1, pid), { fault: "refused", message: /not the first of a sandbox/ });
@@ -60,6 +66,29 @@ test("processes of the host are refused, and nothing is left", async () => {
   assert.equal(existsSync(dir), false);
   await images.remove(1);
   await images.close();
+});
+
+test("no image is begun that would leave its disk less than the floor, by what the processes of the sandbox hold now", async () => {
+  const { bavail, bsize } = await statfs(folder.path);
+  await refuseWithoutRoom({ dir: folder.path, floorBytes: 0 }, 0);
+  await assert.rejects(refuseWithoutRoom({ dir: folder.path, floorBytes: 0 }, 2 * bavail * bsize), { fault: "refused", message: /no room for it/ });
+  await assert.rejects(refuseWithoutRoom({ dir: folder.path, floorBytes: 2 * bavail * bsize }, 0), { fault: "refused", message: /no room for it/ });
+  const group = await mkdtemp(join(unifiedGroups(), "memory-room-"));
+  await mkdir(join(group, "below"));
+  const script = `x = bytearray(64 * 1024 ** 2); print("held", flush=True); import time; time.sleep(600)`;
+  const child = spawn("python3", ["-c", script], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    await once(child.stdout, "data");
+    assert.equal(memoryOf(group), 0);
+    await writeFile(join(group, "below", "cgroup.procs"), String(child.pid));
+    assert.ok(memoryOf(group) >= 64 * 1024 ** 2, String(memoryOf(group)));
+  } finally {
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await until("the group is empty", async () => (await readFile(join(group, "below", "cgroup.procs"), "utf8")) === "");
+    await rmdir(join(group, "below"));
+    await rmdir(group);
+  }
 });
 
 test("mounts that lead out of a sandbox are known by number", () => {
