@@ -2,7 +2,7 @@
 import type { Config } from "../../shared/config.ts";
 import { accountEnvironment, inPodmanNamespace } from "../base/as-account.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { type Account, type Instance, instanceOf, runsHere } from "../base/instance.ts";
+import { type Account, type Instance, instanceOf, runsHere, type Starter } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { endUnusedPause } from "../supervisor/pause.ts";
@@ -33,7 +33,7 @@ export interface Prepared {
 }
 
 /** @throws {StartFailure} with a message for the user. */
-export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
+export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal, starter?: Starter): Promise<Prepared> {
   const administrator = createAdministrator(terminal, signal);
   const hasWorker = runsHere(config, "worker");
   const hasVolume = (await whyNoVolume(config, administrator)) === undefined;
@@ -42,7 +42,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
   const hasMoreIds = hasWorker && (await prepareAccount(accounts.worker, config, administrator, terminal));
-  const planned = instanceOf(config, accounts);
+  const planned = instanceOf(config, accounts, starter);
   await ensure(formerOwner(planned), terminal);
   await ensure(dataDirectories(planned), terminal);
   await checkReach(planned);

@@ -7,6 +7,7 @@ import { forgetProcess, noteProcess } from "./leftovers.ts";
 import { readLines } from "./lines.ts";
 import { LogFile } from "./log-file.ts";
 import type { LogLine } from "./log-line.ts";
+import { prefer } from "./priority.ts";
 import { identify } from "./processes.ts";
 
 /** EX_CONFIG: a restart would fail in the same way. */
@@ -72,6 +73,7 @@ export class Part {
     const stdio = ["pipe", "pipe", "pipe", ...(serve ? ["pipe"] : [])] as ["pipe", "pipe", "pipe"];
     const child = spawn(file, args, { env, cwd, detached: true, stdio });
     if (child.pid !== undefined) serve?.(child.stdio[servedFd] as unknown as Duplex, child.pid);
+    if (child.pid !== undefined) prefer(child.pid);
     const startedMs = Date.now();
     this.#child = child;
     for (const stream of [child.stdout, child.stderr]) readLines(stream, (line) => this.#read(line));

@@ -46,6 +46,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
       object: unitsDir,
       work: async () => {
         await quietly("systemctl", "disable", "--quiet", "sandgate.target");
+        // It stays when everything in it has ended.
+        await quietly("systemctl", "stop", "sandgate.slice");
         for (const name of unitNames()) await rm(join(unitsDir, name), { force: true });
         await quietly("systemctl", "daemon-reload");
         await quietly("systemctl", "reset-failed", "sandgate*");

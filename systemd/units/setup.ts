@@ -7,6 +7,7 @@ import { messageOf, StartFailure } from "../base/failure.ts";
 import { pathsOf, runsHere } from "../base/instance.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
+import { giveNats } from "../cluster/apply.ts";
 import { argumentsOf } from "../helper/arguments.ts";
 import { findAccounts } from "../setup/account.ts";
 import { createAdministrator } from "../setup/administrator.ts";
@@ -20,8 +21,9 @@ import { natsCheck, natsVersion } from "../supervisor/nats-version.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
-import { giveData, giveEnvironment, giveHelper, helperSocket } from "./given.ts";
+import { give, giveData, giveHelper, helperSocket } from "./given.ts";
 import { protectHost } from "./protection.ts";
+import { takeSecrets } from "./secrets.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
@@ -37,7 +39,8 @@ async function provide(terminal: Terminal): Promise<void> {
   makeSupervisorFolder(folder);
   // Held by nobody while the services run; npm start looks for them by what is written here.
   const lock = await keepStartOut(folder);
-  const { instance, volume, execServer } = await prepareAlone(folder, config, terminal, new AbortController().signal);
+  const { instance, volume, execServer } = await prepareAlone(folder, config, terminal, new AbortController().signal, "systemd");
+  takeSecrets(instance.paths.secrets);
   const [hasWorker, hasGateway, hasNats] = (["worker", "gateway", "nats"] as const).map((part) => runsHere(config, part));
   const workerId = hasWorker ? await workerIdOf(instance) : "";
   const nats = hasNats ? await configureNats(instance, hasWorker ? [workerId] : []) : undefined;
@@ -54,11 +57,11 @@ async function provide(terminal: Terminal): Promise<void> {
     outlivesWorker: true,
   };
   if (hasWorker) await protectHost(instance.account, config);
-  if (hasWorker) await giveEnvironment("worker", (await workerSpec(instance, wiring)).env);
-  if (hasGateway) await giveEnvironment("gateway", (await gatewaySpec(instance, wiring)).env);
+  if (hasWorker) await give("worker", (await workerSpec(instance, wiring)).env);
+  if (hasGateway) await give("gateway", (await gatewaySpec(instance, wiring)).env);
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
   if (note) terminal.line(`nats-server ${value}: ${note}`);
-  if (nats?.runs) await giveEnvironment("nats", { ...nats.spec.env, SANDGATE_NATS_CONF: instance.paths.natsConf });
+  if (nats?.runs) await giveNats(instance);
   if (isVolume(volume)) await giveHelper(argumentsOf({ volume, memoryDir: instance.paths.memory, worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);
   lock.release();

@@ -60,6 +60,40 @@ test("it installs, starts, and is ready when it says so", async () => {
   assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
 });
 
+test("secrets are root's alone, and each unit has its own as credentials", async () => {
+  const shared = "find /var/lib/sandgate/secrets /run/sandgate/credentials -type f ! -perm -o+r \\( ! -user root -o ! -group root -o -perm /077 \\)";
+  assert.equal(await machine.shell(shared), "");
+  const own = { "sandgate-nats.service": "nats", "sandgate-worker.service": "", "sandgate-gateway@1.service": "gateway" };
+  const given: Record<string, string[]> = {};
+  for (const unit of parts) given[unit] = (await machine.run("ls", `/run/credentials/${unit}`)).split("\n");
+  assert.deepEqual(given, {
+    "sandgate-nats.service": ["sandgate_nats.key"],
+    "sandgate-worker.service": ["sandgate_nats-nkey"],
+    "sandgate-gateway@1.service": ["sandgate_bootstrap-api-key", "sandgate_nats-nkey"],
+  });
+  for (const [unit, names] of Object.entries(given)) {
+    for (const [reader, suffix] of Object.entries(own)) {
+      const account = ["sandgate", suffix].filter(Boolean).join("-");
+      const read = machine.run("setpriv", `--reuid=${account}`, `--regid=${account}`, "--clear-groups", "cat", `/run/credentials/${unit}/${names[0]}`);
+      if (reader === unit) await read;
+      else await assert.rejects(read, /Permission denied/, `${account} reads ${unit}`);
+    }
+  }
+  assert.equal(await machine.shell("grep -El 'BEGIN|sg_|^SU' /run/sandgate/*.env /var/lib/sandgate/nats.conf || true"), "");
+});
+
+test("the services come before sandboxes when all want the CPU, and sandboxes do not inherit that", async () => {
+  const niceOf = async (pid: string): Promise<string> => (await machine.run("ps", "-o", "ni=", "-p", pid)).trim();
+  for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) assert.equal(await niceOf(await property(unit, "MainPID")), "-10");
+  const group = (await machine.shell('cat "/proc/$(systemctl show --property=MainPID --value sandgate-worker.service)/cgroup"')).trim().split("/").at(-1) ?? "";
+  const manager = 'setpriv --reuid=sandgate --regid=sandgate --init-groups env XDG_RUNTIME_DIR="/run/user/$(id -u sandgate)" systemctl --user';
+  assert.equal((await machine.shell(`${manager} show --property=CPUWeight --value ${group}`)).trim(), "1000");
+  const container = (await machine.shell(`${manager} list-units --no-legend --plain 'libpod-*.scope'`)).trim().split(/\s+/)[0] ?? "";
+  assert.match(container, /^libpod-/);
+  assert.match((await machine.shell(`${manager} show --property=CPUWeight --value ${container}`)).trim(), /^(100|\[not set\])$/);
+  assert.ok(Number(await client.output(id, "nice")) >= 0);
+});
+
 test("npm start is refused while services run on the same data", async () => {
   await assert.rejects(machine.shell(`cd ${programDir} && node_modules/.bin/node build/systemd-supervisor-main.js`), (error: Error) =>
     /systemctl stop sandgate\.target/.test(JSON.stringify(error, Object.getOwnPropertyNames(error))),
@@ -136,7 +170,10 @@ test("gateways that are restarted one after the other lose no call", async (cont
 
 test("an upgrade restarts the services, not the sandboxes", async () => {
   const [before, pid] = [await ticks(id), await property("sandgate-worker.service", "MainPID")];
+  // As former versions have left it.
+  await machine.shell("cd /var/lib/sandgate/secrets && chown root:sandgate-nats nats.key && chown root:sandgate worker-*.nk && chmod 640 nats.key worker-*.nk");
   await install();
+  assert.equal(await machine.shell("cd /var/lib/sandgate/secrets && stat -c '%U:%G %a' nats.key worker-*.nk | sort -u"), "root:root 600");
   assert.notEqual(await property("sandgate-worker.service", "MainPID"), pid);
   await goesOn(id, before);
 });
@@ -196,4 +233,6 @@ test("a removal keeps settings and data; a purge leaves nothing", async () => {
   const left =
     "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/*.d/*sandgate* /run/systemd/system.control/user-*.slice.d /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
   assert.equal(await machine.shell(`${left}; getent passwd | grep sandgate || true; grep sandgate /etc/subuid /etc/subgid || true`), "");
+  assert.equal(await machine.run("systemctl", "list-units", "--all", "--no-legend", "*sandgate*"), "");
+  assert.doesNotMatch(await machine.run("systemd-cgls", "--all", "--no-pager"), /sandgate/);
 });
