@@ -85,7 +85,9 @@ export const table = {
   tlsCertificate: file(
     "A file with the gateway's certificate and those between it and its authority, in PEM. With it the gateway speaks HTTPS. A new one is used within seconds.",
   ),
-  tlsKey: file("A file with the private key of that certificate, in PEM. The gateway's user must be able to read both."),
+  tlsKey: file(
+    "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both; where systemd runs it, root alone is enough.",
+  ),
   metricsHost: text("127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer(9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
   otlpEndpoint: openTelemetry(

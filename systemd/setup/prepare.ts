@@ -22,6 +22,7 @@ import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
 import { sandboxIds, subordinateIds } from "./subordinate-ids.ts";
+import { userNamespaces } from "./user-namespaces.ts";
 import { prepareVolume, whyNoVolume } from "./volume.ts";
 
 /** What the parts need to run. */
@@ -65,6 +66,7 @@ async function prepareAccount(account: Account, config: Config, administrator: A
   const hasMoreIds = await sandboxIds(account, config, administrator);
   await ensure(runtimeDirectory(account, administrator), terminal);
   await ensure(deviceFiles(administrator), terminal);
+  await ensure(userNamespaces(administrator), terminal);
   await offerControlGroups(account, administrator);
   return hasMoreIds;
 }
@@ -89,5 +91,5 @@ async function checkRootlessPodman(instance: Instance, signal: AbortSignal): Pro
 }
 
 function namespaceAdvice(): string {
-  return "User namespaces must be allowed: see `sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`.";
+  return "User namespaces must be allowed: see `sysctl user.max_user_namespaces kernel.unprivileged_userns_clone kernel.apparmor_restrict_unprivileged_userns`.";
 }

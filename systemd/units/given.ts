@@ -9,7 +9,7 @@ import { replaceFile } from "../base/write-file.ts";
 import { secretName } from "../supervisor/credentials.ts";
 
 /** Made by systemd for the set-up's service, and removed when that stops. */
-const givenDir = "/run/sandgate";
+export const givenDir = "/run/sandgate";
 /** Where the worker reaches the helper. */
 export const helperSocket = join(givenDir, "helper.socket");
 /** The arguments of a helper, as JSON. */

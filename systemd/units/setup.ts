@@ -1,6 +1,6 @@
 /**
  * `sandgate-setup.service`: prepares the machine at every boot and before each start of the other services, and writes what they
- * are started with. With `--undo`, it releases what it took.
+ * are started with. With `--undo`, it releases what it took, and with `--certificate`, it hands on a new one.
  */
 import { ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
@@ -21,7 +21,9 @@ import { natsCheck, natsVersion } from "../supervisor/nats-version.ts";
 import { gatewaySpec, type Wiring, workerSpec } from "../supervisor/node-parts.ts";
 import { unmount } from "../volume/unmount.ts";
 import { isVolume } from "../volume/volume.ts";
+import { copyCertificate, forgetCertificate, giveCertificate } from "./certificate.ts";
 import { give, giveData, giveHelper, helperSocket } from "./given.ts";
+import { settingsOf } from "./places.ts";
 import { protectHost } from "./protection.ts";
 import { takeSecrets } from "./secrets.ts";
 
@@ -58,7 +60,7 @@ async function provide(terminal: Terminal): Promise<void> {
   };
   if (hasWorker) await protectHost(instance.account, config);
   if (hasWorker) await give("worker", (await workerSpec(instance, wiring)).env);
-  if (hasGateway) await give("gateway", (await gatewaySpec(instance, wiring)).env);
+  if (hasGateway) await give("gateway", { ...(await gatewaySpec(instance, wiring)).env, ...(await giveCertificate(config, instance.accounts.gateway)) });
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
   if (note) terminal.line(`nats-server ${value}: ${note}`);
   if (nats?.runs) await giveNats(instance);
@@ -71,15 +73,23 @@ async function provide(terminal: Terminal): Promise<void> {
 async function undo(terminal: Terminal): Promise<void> {
   const config = loadConfig();
   const { worker } = await findAccounts(config);
+  await forgetCertificate();
   await removeControlGroups(worker, createAdministrator(terminal, new AbortController().signal));
   const { volume } = pathsOf(config);
   if (!config.volume && !(await unmount(volume))) terminal.line(`${volume} is in use and stays mounted.`);
 }
 
+/** After a change of its files. */
+async function renewCertificate(): Promise<void> {
+  const config = loadConfig(await settingsOf());
+  await copyCertificate(config, (await findAccounts(config)).gateway);
+}
+
 process.env.PATH = searchPath;
 const terminal = new Terminal(process.stdout);
 try {
-  await (process.argv[2] === "--undo" ? undo(terminal) : provide(terminal));
+  const work = { "--undo": undo, "--certificate": renewCertificate }[process.argv[2] ?? ""] ?? provide;
+  await work(terminal);
   process.exit(0);
 } catch (error) {
   terminal.bad(error instanceof StartFailure || error instanceof ConfigError ? messageOf(error) : String(error instanceof Error ? error.stack : error));
