@@ -31,7 +31,7 @@ export async function giveCertificate(config: Named, gateway: Account): Promise<
   await copyCertificate(config, gateway);
   const watched = [config.tlsCertificate, config.tlsKey].map((file) => `--path-property=PathChanged=${file.replaceAll("%", "%%")}`);
   // Tools may touch files often.
-  const service = ["--service-type=oneshot", "--property=StartLimitIntervalSec=0", "--property=SyslogIdentifier=sandgate-setup"];
+  const service = ["--service-type=oneshot", "--collect", "--property=StartLimitIntervalSec=0", "--property=SyslogIdentifier=sandgate-setup"];
   const program = [join(programDir, "node_modules/.bin/node"), join(programDir, "build", builtName("systemd/units/setup.ts")), "--certificate"];
   await run(["systemd-run", "--quiet", `--unit=${unit}`, ...watched, ...service, "--", ...program]);
   return { [settings.tlsCertificate.name]: copies.certificate, [settings.tlsKey.name]: copies.key };
