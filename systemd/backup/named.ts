@@ -3,12 +3,12 @@
  * are restored to where the restored settings say.
  */
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileVariables } from "../../shared/config.ts";
 import type { Environment } from "../../shared/setting-kinds.ts";
-import { trustedPath } from "../base/trusted-path.mjs";
-import { readIfThere, replaceFile } from "../base/write-file.ts";
+import { trustedPath, UntrustedPath } from "../base/trusted-path.mjs";
+import { replaceFile } from "../base/write-file.ts";
 import { settingsDir } from "../units/places.ts";
 import { settingsPrefix } from "./kept.ts";
 import type { Manifest } from "./manifest.ts";
@@ -31,8 +31,9 @@ const below = (dir: string, path: string): string | undefined => (path.startsWit
 export async function addNamed(target: Target, environment: Environment): Promise<void> {
   for (const { variable, path } of namedFiles(environment)) {
     if (below(settingsDir, path)) continue;
-    const content = await readIfThere(path);
-    if (content !== undefined) await target.add(namedPrefix + variable, [Buffer.from(content)], await ownerOf(path));
+    // Read as the parts read it, wherever it is.
+    const isFile = (await stat(path).catch(() => undefined))?.isFile();
+    if (isFile) await target.add(namedPrefix + variable, [await readFile(path)], await ownerOf(path));
   }
 }
 
@@ -55,10 +56,12 @@ interface Restored {
   /** The data directory, and where it is being made. */
   readonly data: string;
   readonly partial: string;
+  /** Told of each file that cannot be put back. */
+  readonly warn: (line: string) => void;
 }
 
 /** Writes the files that are missing. What is there stays. @returns what takes them back again */
-export async function writeNamed({ dir, manifest, environment, data, partial }: Restored): Promise<() => Promise<void>> {
+export async function writeNamed({ dir, manifest, environment, data, partial, warn }: Restored): Promise<() => Promise<void>> {
   const written: string[] = [];
   const undo = async (): Promise<void> => {
     for (const path of written) await rm(path, { force: true });
@@ -69,9 +72,16 @@ export async function writeNamed({ dir, manifest, environment, data, partial }: 
       const inside = below(data, path);
       if (!backedUp || (inside === undefined && existsSync(path))) continue;
       const place = inside === undefined ? path : join(partial, inside);
-      if (inside === undefined) trustedPath(dirname(place), { make: 0o755 });
-      else await mkdir(dirname(place), { recursive: true, mode: 0o755 });
-      await replaceFile(place, await readFile(join(dir, backedUp.name)), await ownershipOf(backedUp));
+      const from = join(dir, backedUp.name);
+      try {
+        if (inside === undefined) trustedPath(dirname(place), { make: 0o755 });
+        else await mkdir(dirname(place), { recursive: true, mode: 0o755 });
+      } catch (error) {
+        if (!(error instanceof UntrustedPath)) throw error;
+        warn(`${path} of ${variable} is not put back: ${error.message} The backup has it as ${from}.`);
+        continue;
+      }
+      await replaceFile(place, await readFile(from), await ownershipOf(backedUp));
       written.push(place);
     }
     return undo;

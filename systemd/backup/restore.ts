@@ -60,7 +60,7 @@ export async function restore(given: string, { replace = false }: RestoreOptions
     if (manifest.services) await writeSettings(dir, manifest, place);
     signal.throwIfAborted();
     await run(["sync", "--file-system", place.partial]);
-    const undo = await writeNamed({ dir, manifest, ...place });
+    const undo = await writeNamed({ dir, manifest, ...place, warn: (line) => terminal.warn(line) });
     const replaced = await putInPlace(place).catch(async (error: unknown) => {
       await undo();
       throw error;

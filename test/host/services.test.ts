@@ -1,5 +1,6 @@
 /** Sandgate as services of a real systemd: installed as an administrator would, used, damaged, upgraded and removed. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { appDir } from "../../shared/programs.mjs";
@@ -237,10 +238,15 @@ test("a backup made while it runs is restored when all but the files of sandboxe
 
 test("no unit fails, and those that face others have nearly all the walls that systemd knows", async () => {
   assert.equal(await machine.shell("systemctl list-units --state=failed --no-legend 'sandgate*'"), "");
-  for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) {
-    const exposure = /Overall exposure level.*: ([\d.]+)/.exec(await machine.run("systemd-analyze", "security", "--no-pager", unit))?.[1];
-    assert.ok(Number(exposure) < 2, `${unit}: ${exposure}`);
+  const exposures: Record<string, string | undefined> = {};
+  for (const unit of [...parts, "sandgate-cluster.service", "sandgate-helper@.service"]) {
+    const named = unit.replace("@.", "@1.");
+    exposures[unit] = /Overall exposure level.*: ([\d.]+)/.exec(await machine.run("systemd-analyze", "security", "--no-pager", named))?.[1];
   }
+  for (const unit of ["sandgate-nats.service", "sandgate-gateway@1.service"]) assert.ok(Number(exposures[unit]) < 2, `${unit}: ${exposures[unit]}`);
+  const readme = readFileSync(join(appDir, "README.md"), "utf8");
+  const documented = Object.keys(exposures).map((unit) => [unit, new RegExp(`^\\|.*\`${unit}\` \\| [^|]+ \\| ([\\d.]+) \\|`, "m").exec(readme)?.[1]]);
+  assert.deepEqual(Object.fromEntries(documented), exposures, "the table in the README");
 });
 
 test("sandboxes together cannot take the machine, and what serves them has a slice of its own", async () => {
