@@ -201,7 +201,15 @@ test("a certificate whose key only root can read serves HTTPS, and a new one is 
     machine.run("setpriv", "--reuid=sandgate", "--regid=sandgate", "--clear-groups", "cat", "/run/sandgate/tls/key.pem"),
     /Permission denied/,
   );
-  await machine.shell("mv /root/without-tls /etc/sandgate/sandgate.env; systemctl restart sandgate-setup.service");
+  await machine.run("rm", "/root/tls/key.pem");
+  await assert.rejects(machine.run("systemctl", "restart", "sandgate-setup.service"));
+  assert.match(
+    await machine.run("journalctl", "-t", "sandgate-setup", "-o", "cat", "-n", "5"),
+    /SANDGATE_TLS_CERTIFICATE and SANDGATE_TLS_KEY cannot be used: .*key\.pem/,
+  );
+  await machine.shell(
+    "mv /root/without-tls /etc/sandgate/sandgate.env; systemctl reset-failed sandgate-setup.service; systemctl start sandgate-setup.service sandgate.target",
+  );
   assert.equal(await until("the sandbox answers", () => client.output(id, "cat /root/kept"), 60_000), "kept\n");
 });
 
