@@ -3,7 +3,7 @@
  * No other file reads `process.env` (the start-up scripts in `systemd/` only pass it on as a whole).
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Environment, Setting } from "./setting-kinds.ts";
 import { table } from "./settings.ts";
 import { nearest } from "./util/nearest.ts";
@@ -53,14 +53,23 @@ export function refuseUnknown(name: string): void {
  * workers. They get no other setting, because some are secrets.
  */
 export function markPrograms(workerId: string): void {
-  for (const name of variables) delete process.env[name];
+  for (const name of [...variables, credentialsVariable]) delete process.env[name];
   process.env[settings.workerId.name] = workerId;
 }
+
+/** Where systemd has put the credentials of this service. */
+const credentialsVariable = "CREDENTIALS_DIRECTORY";
 
 /** The secret settings, by their keys in the configuration. */
 export const secretSettings = Object.entries(settings).flatMap(([key, setting]) =>
   "secret" in setting ? [{ key: key as keyof Config, name: setting.name }] : [],
 );
+
+/** The variables that name files. */
+export const fileVariables: readonly string[] = [
+  ...secretSettings.map(({ name }) => fileVariable(name)),
+  ...Object.values(settings).flatMap((setting) => ("file" in setting ? [setting.name] : [])),
+];
 
 /** Removes the secrets from the environment, so that programs started from now on do not inherit them. */
 export function forgetSecrets(): void {
@@ -118,7 +127,10 @@ export function namesOf({ name, secret }: Named<Pick<Setting<unknown>, "secret">
   return secret ? [name, fileVariable(name)] : [name];
 }
 
-/** The variable with the path of a secret's file. Files are safer: any process of the same user can read an environment. */
+/**
+ * The variable with the path of a secret's file. Files are safer: any process of the same user can read an environment. In a
+ * service of systemd, a relative path names one of its credentials.
+ */
 export function fileVariable(name: string): string {
   return `${name}_FILE`;
 }
@@ -129,7 +141,7 @@ function readSecret({ name }: Named<object>, environment: Environment): string |
   if (!file) return undefined;
   if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; leave one of them out`);
   try {
-    return readFileSync(file, "utf8");
+    return readFileSync(resolve(environment[credentialsVariable] ?? "", file), "utf8");
   } catch (error) {
     throw new ConfigError(`${variable} cannot be read: ${(error as Error).message}`);
   }

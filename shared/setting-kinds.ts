@@ -11,6 +11,8 @@ export interface Setting<T> {
   readonly variable?: string;
   /** A credential: it can also be read from a file, whose path is in the variable of the same name with the suffix `_FILE`. */
   readonly secret?: true;
+  /** The path of a file. */
+  readonly file?: true;
   parse(text: string): T | undefined;
 }
 
@@ -21,6 +23,8 @@ export const text = (fallback: Setting<string>["fallback"], about: string, secre
   ...(secret ? { secret } : {}),
   parse: (value) => (value.includes("\0") ? undefined : value),
 });
+
+export const file = (about: string): Setting<string> => ({ ...text("", about), file: true });
 
 export const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
   fallback,

@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import {
   choice,
   type Environment,
+  file,
   flag,
   httpHeaders,
   httpUrl,
@@ -81,11 +82,12 @@ export const table = {
   role: choice("all", ["all", "nats", "gateway", "worker"] as const, "What the services of systemd run on this machine; npm start always runs everything."),
   host: text("127.0.0.1", "The address that the gateway listens on."),
   port: integer(8080, 0, 65535, "The port that the gateway listens on; 0 takes a free one."),
-  tlsCertificate: text(
-    "",
+  tlsCertificate: file(
     "A file with the gateway's certificate and those between it and its authority, in PEM. With it the gateway speaks HTTPS. A new one is used within seconds.",
   ),
-  tlsKey: text("", "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both."),
+  tlsKey: file(
+    "A file with the private key of that certificate, in PEM. The gateway's user must be able to read both; where systemd runs it, root alone is enough.",
+  ),
   metricsHost: text("127.0.0.1", "The address of /metrics, which needs no key: make it reachable only for those who may read it."),
   metricsPort: integer(9464, 0, 65535, "The port of /metrics (Prometheus text); 0 turns it off."),
   otlpEndpoint: openTelemetry(
@@ -108,7 +110,7 @@ export const table = {
   otelSendDelayMs: openTelemetry("BSP_SCHEDULE_DELAY", integer(5_000, 1, 600_000, "How long spans are collected before they are sent together.")),
   natsUrl: text("", "An existing NATS server with JetStream; when empty, the product starts its own.", true),
   natsNkey: text("", "The seed of the nkey with which a part logs in to an existing NATS server; a worker has two, for calls and for storage.", true),
-  natsCa: text("", "A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),
+  natsCa: file("A file with the certificate that the NATS server must present, or of the authority that signed it; required for TLS."),
   natsHost: text("127.0.0.1", "The address that the product's own NATS server listens on; other machines can only join at one that they reach."),
   natsPort: integer(0, 0, 65535, "Port of the product's own NATS server; 0 takes a free one."),
   natsClusterPort: integer(4224, 1, 65535, "Port on which the product's own NATS servers talk to each other in a cluster."),

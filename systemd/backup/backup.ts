@@ -12,6 +12,7 @@ import { copyStream } from "../../shared/bus/stream-copies.ts";
 import { buckets, layerSubjects } from "../../shared/bus/subjects.ts";
 import type { BackupResult } from "../../shared/cli/admin/backup.ts";
 import { checker } from "../../shared/schemas/validate.ts";
+import type { Environment } from "../../shared/setting-kinds.ts";
 import { readAsAccount } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, runsHere } from "../base/instance.ts";
@@ -26,7 +27,9 @@ import { settingsDir } from "../units/places.ts";
 import { installationHere, natsOf, programVersion } from "./here.ts";
 import { keptFiles, recordsDir, recordsName, settingsPrefix, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
 import { formatVersion } from "./manifest.ts";
+import { addNamed } from "./named.ts";
 import { authorityKey, refuseWaiting } from "./nodes.ts";
+import { ownerOf } from "./owners.ts";
 import { Target } from "./target.ts";
 import { copiedRecords } from "./workers-files.ts";
 
@@ -36,6 +39,7 @@ const MiB = 1024 * 1024;
 interface Source {
   readonly instance: Instance;
   readonly isServices: boolean;
+  readonly environment: Environment;
   readonly connection: NatsConnection;
   /** Of the worker on this machine, if one has been started here. */
   readonly workerId: string | undefined;
@@ -46,7 +50,7 @@ interface Source {
  * @throws {StartFailure}, {UntrustedPath}, {CopyFailed}; the reason of the signal. Nothing is left then.
  */
 export async function backup(dir: string, terminal: Terminal, signal: AbortSignal): Promise<BackupResult> {
-  const { instance, isServices } = await installationHere();
+  const { instance, isServices, environment } = await installationHere();
   await refuseWaiting(instance);
   const url = await natsOf(instance);
   const lock = await tryLock(join(instance.paths.supervisor, "backup.lock"));
@@ -58,7 +62,7 @@ export async function backup(dir: string, terminal: Terminal, signal: AbortSigna
   // What is waited for then fails at once.
   onAbort(signal, () => void connection.close());
   try {
-    const source = { instance, isServices, connection, workerId: await workerHere(instance) };
+    const source = { instance, isServices, environment, connection, workerId: await workerHere(instance) };
     const target = await Target.make(dir, await archiveBytes(connection), signal);
     try {
       const result = await terminal.task("Backing up", instance.paths.data, (progress) => fill(target, source, progress));
@@ -92,18 +96,19 @@ async function fill(target: Target, source: Source, progress: Progress): Promise
   return { dir, created_at, bytes: target.bytes, snapshots_without_files };
 }
 
-async function addFiles(target: Target, { instance, isServices, workerId }: Source): Promise<void> {
+async function addFiles(target: Target, { instance, isServices, environment, workerId }: Source): Promise<void> {
   const { serverKey } = secretsOf(instance);
   for (const { name, path, isWorkers } of keptFiles(instance, workerId)) {
     const found = isWorkers ? await readAsAccount(instance.account, path, homeBytesMax) : await readIfThere(path);
     const content = found ?? (path === serverKey ? await authorityKey(instance) : undefined);
     if (content) await target.add(name, [Buffer.from(content)]);
   }
+  await addNamed(target, environment);
   if (!isServices) return;
   for (const entry of await readdir(settingsDir, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
-    await target.add(settingsPrefix + path.slice(settingsDir.length + 1), [Buffer.from((await readIfThere(path)) ?? "")]);
+    await target.add(settingsPrefix + path.slice(settingsDir.length + 1), [Buffer.from((await readIfThere(path)) ?? "")], await ownerOf(path));
   }
 }
 

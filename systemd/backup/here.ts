@@ -2,8 +2,9 @@
 import { existsSync } from "node:fs";
 import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Config, loadConfig } from "../../shared/config.ts";
+import { type Config, loadConfig, processEnvironment } from "../../shared/config.ts";
 import { appDir } from "../../shared/programs.mjs";
+import type { Environment } from "../../shared/setting-kinds.ts";
 import { attempt } from "../../shared/util/attempt.ts";
 import { StartFailure } from "../base/failure.ts";
 import { type Instance, instanceOf, pathsOf } from "../base/instance.ts";
@@ -16,13 +17,18 @@ interface Here {
   readonly config: Config;
   /** Whether it runs, or is to run, as services of systemd. */
   readonly isServices: boolean;
+  /** From which the settings are. */
+  readonly environment: Environment;
 }
 
 /** What the settings say: those of services, if these have the data directory that is meant, else those of the environment. */
 async function settingsHere(): Promise<Here> {
-  if (existsSync(settingsFile) && loadConfig().dataDir === loadConfig({}).dataDir) return { config: loadConfig(await settingsOf()), isServices: true };
+  if (existsSync(settingsFile) && loadConfig().dataDir === loadConfig({}).dataDir) {
+    const environment = await settingsOf();
+    return { config: loadConfig(environment), isServices: true, environment };
+  }
   takeSettings();
-  return { config: loadConfig(), isServices: false };
+  return { config: loadConfig(), isServices: false, environment: processEnvironment() };
 }
 
 /** @throws {StartFailure} if there is none, or it belongs to somebody else */
@@ -33,7 +39,7 @@ export async function installationHere(): Promise<Here & { readonly instance: In
   if (!found) throw new StartFailure(`There is no installation in ${data}. SANDGATE_DATA_DIR selects another one.`);
   if (found.uid !== process.getuid?.())
     throw new StartFailure(`The installation in ${data} belongs to user ${found.uid}: run this as that user, or with sudo.`);
-  const instance = instanceOf(here.config, await findAccounts(here.config));
+  const instance = instanceOf(here.config, await findAccounts(here.config), here.isServices ? "systemd" : "supervisor");
   const copy = join(data, "app");
   // Where the accounts cannot read the program, the set-up has copied it.
   return { ...here, instance: existsSync(copy) ? { ...instance, paths: { ...instance.paths, app: copy } } : instance };

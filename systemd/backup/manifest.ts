@@ -9,12 +9,13 @@ import { attempt } from "../../shared/util/attempt.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
 import { readIfThere } from "../base/write-file.ts";
+import { Owner } from "./owners.ts";
 
 /** Raised when a former program could not restore what is in a backup. */
 export const formatVersion = 1;
 const manifestName = "manifest.json";
 
-const BackedUpFile = Type.Object({ name: Type.String(), bytes: Type.Integer(), sha256: Type.String() });
+const BackedUpFile = Type.Object({ name: Type.String(), bytes: Type.Integer(), sha256: Type.String(), owner: Type.Optional(Owner) });
 export type BackedUpFile = Static<typeof BackedUpFile>;
 
 const Manifest = Type.Object({

@@ -1,19 +1,23 @@
 /** Where a restored installation goes, and what has been there before: kept beside it, never written over. */
 import { existsSync } from "node:fs";
-import { copyFile, lstat, mkdir, readdir, readFile, rename } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type Config, loadConfig } from "../../shared/config.ts";
+import { type Config, loadConfig, processEnvironment } from "../../shared/config.ts";
+import type { Environment } from "../../shared/setting-kinds.ts";
 import { mountAt } from "../../shared/util/mounts.ts";
 import { StartFailure } from "../base/failure.ts";
 import { pathsOf } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
+import { replaceFile } from "../base/write-file.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { runningParts } from "../supervisor/leftovers.ts";
 import { parseSettings, settingsDir, settingsFile } from "../units/places.ts";
 import { settingsName, settingsPrefix } from "./kept.ts";
 import type { Manifest } from "./manifest.ts";
+import { readable } from "./named.ts";
 import { refuseBesideNodes } from "./nodes.ts";
+import { ownershipOf } from "./owners.ts";
 
 /** A folder that is made under another name, and what it takes the place of. */
 interface Folder {
@@ -23,6 +27,8 @@ interface Folder {
 
 export interface Place {
   readonly config: Config;
+  /** What the restored settings say. */
+  readonly environment: Environment;
   readonly data: string;
   readonly partial: string;
   /** Of services. */
@@ -35,7 +41,8 @@ const services = ["sandgate-nats.service", "sandgate-cluster.service", "sandgate
 
 /** @throws {StartFailure} if there is an installation with data and it is not to be replaced, one that runs, or another server of its cluster */
 export async function placeFor(dir: string, manifest: Manifest, replace: boolean): Promise<Place> {
-  const config = await configOf(dir, manifest);
+  const environment = await environmentOf(dir, manifest);
+  const config = loadConfig(readable(dir, environment));
   if (manifest.services && process.getuid?.() !== 0) throw new StartFailure("This backup is of services of systemd, which only root can restore; use sudo.");
   const { data, supervisor, volume } = pathsOf(config);
   const parent = trustedPath(dirname(data), { make: 0o755 });
@@ -49,7 +56,7 @@ export async function placeFor(dir: string, manifest: Manifest, replace: boolean
     if (kept.length > 0 && !replace) {
       throw new StartFailure(`There is an installation already: ${kept.join(", ")}. With --replace it is moved aside, and the backup takes its place.`);
     }
-    return { config, data: own, partial: `${own}.restoring`, settings, release: () => lock?.release() };
+    return { config, environment, data: own, partial: `${own}.restoring`, settings, release: () => lock?.release() };
   } catch (error) {
     lock?.release();
     throw error;
@@ -59,10 +66,10 @@ export async function placeFor(dir: string, manifest: Manifest, replace: boolean
 const hasData = (dir: string): boolean => ["api-key", "nats/jetstream", "worker", basename(settingsFile)].some((name) => existsSync(join(dir, name)));
 
 /** What the settings in the backup say; without services, what the environment says takes precedence, as at a start. */
-async function configOf(dir: string, { services: isServices }: Manifest): Promise<Config> {
+async function environmentOf(dir: string, { services: isServices }: Manifest): Promise<Environment> {
   const textOf = (name: string): Promise<string> => readFile(join(dir, name), "utf8").catch(() => "");
-  if (isServices) return loadConfig(parseSettings(await textOf(settingsPrefix + basename(settingsFile))));
-  return loadConfig({ ...parseSettings(await textOf(settingsName)), ...process.env });
+  if (isServices) return parseSettings(await textOf(settingsPrefix + basename(settingsFile)));
+  return { ...parseSettings(await textOf(settingsName)), ...processEnvironment() };
 }
 
 async function refuseRunning(manifest: Manifest, { supervisor, volume }: { readonly supervisor: string; readonly volume: string }): Promise<void> {
@@ -84,10 +91,10 @@ async function refuseRunning(manifest: Manifest, { supervisor, volume }: { reado
 export async function writeSettings(dir: string, manifest: Manifest, { settings }: Place): Promise<void> {
   if (!settings) return;
   trustedPath(settings.partial, { make: 0o755 });
-  for (const { name } of manifest.files.filter((file) => file.name.startsWith(settingsPrefix))) {
-    const path = join(settings.partial, name.slice(settingsPrefix.length));
+  for (const file of manifest.files.filter(({ name }) => name.startsWith(settingsPrefix))) {
+    const path = join(settings.partial, file.name.slice(settingsPrefix.length));
     await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-    await copyFile(join(dir, name), path);
+    await replaceFile(path, await readFile(join(dir, file.name)), await ownershipOf(file));
   }
 }
 

@@ -22,10 +22,11 @@ import { systemPackages } from "../setup/packages.ts";
 import { ensure } from "../setup/step.ts";
 import { makeSupervisorFolder } from "../supervisor/alone.ts";
 import { connectAs } from "../supervisor/bus-connection.ts";
-import { readableBy } from "../supervisor/credentials.ts";
+import { secretFor } from "../supervisor/credentials.ts";
 import { TemporaryServer } from "../supervisor/temporary-server.ts";
 import { type KeptFile, keptFiles, membersName, recordsDir, recordsName, streamFiles, streamsAfter, streamsBefore } from "./kept.ts";
 import { type Manifest, verifiedManifest } from "./manifest.ts";
+import { writeNamed } from "./named.ts";
 import { membersToRestore, onOneServer } from "./nodes.ts";
 import { type Place, placeFor, putInPlace, writeSettings } from "./place.ts";
 import { writeAsWorker } from "./workers-files.ts";
@@ -59,7 +60,11 @@ export async function restore(given: string, { replace = false }: RestoreOptions
     if (manifest.services) await writeSettings(dir, manifest, place);
     signal.throwIfAborted();
     await run(["sync", "--file-system", place.partial]);
-    const replaced = await putInPlace(place);
+    const undo = await writeNamed({ dir, manifest, ...place, warn: (line) => terminal.warn(line) });
+    const replaced = await putInPlace(place).catch(async (error: unknown) => {
+      await undo();
+      throw error;
+    });
     const { created_at, snapshots_without_files } = manifest;
     return { data_dir: place.data, created_at, sandboxes_without_files: sandboxes, snapshots_without_files, replaced, services: manifest.services };
   } finally {
@@ -69,13 +74,17 @@ export async function restore(given: string, { replace = false }: RestoreOptions
 }
 
 /** Installs and makes what a start would, as far as it is needed, and the folders. */
-async function prepare({ config, partial }: Place, snapshotArchiveBytesMax: number, terminal: Terminal, signal: AbortSignal): Promise<Instance> {
+async function prepare({ config, partial, settings }: Place, snapshotArchiveBytesMax: number, terminal: Terminal, signal: AbortSignal): Promise<Instance> {
   const administrator = createAdministrator(terminal, signal);
   await ensure(systemPackages({ ...config, role: "nats", natsUrl: "" }, { hasVolume: false }, administrator), terminal);
   await ensure(serviceAccounts(config, administrator), terminal);
   // The server is for this process alone.
   const bus = { natsUrl: "", natsHost: "127.0.0.1", natsPort: 0, snapshotArchiveBytesMax };
-  const instance = instanceOf({ ...config, ...bus, dataDir: partial, storageDir: join(partial, "containers") }, await findAccounts(config));
+  const instance = instanceOf(
+    { ...config, ...bus, dataDir: partial, storageDir: join(partial, "containers") },
+    await findAccounts(config),
+    settings ? "systemd" : "supervisor",
+  );
   makeSupervisorFolder(instance.paths.supervisor);
   await dataDirectories(instance).provide({ say: () => {} });
   return instance;
@@ -116,7 +125,7 @@ async function addStreams(task: Task, inBackup: ReadonlySet<string>): Promise<nu
 async function writeKept({ dir, instance }: Task, { name, path, reader, isWorkers }: KeptFile): Promise<void> {
   const from = join(dir, name);
   if (isWorkers) return writeAsWorker(instance.accounts.worker, path, { file: from });
-  const ownership = reader === "everybody" ? { mode: 0o644 } : reader ? readableBy(instance.accounts[reader]) : { mode: 0o600 };
+  const ownership = reader === "everybody" ? { mode: 0o644 } : reader ? secretFor(instance, reader) : { mode: 0o600 };
   await replaceFile(path, name === membersName ? await membersToRestore(dir) : await readFile(from), ownership);
 }
 

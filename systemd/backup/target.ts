@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { StartFailure } from "../base/failure.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
 import { type BackedUpFile, isFree, type Manifest, manifestFile } from "./manifest.ts";
+import type { Owner } from "./owners.ts";
 
 /** A file of a backup while it is written. */
 export interface Entry {
@@ -45,8 +46,8 @@ export class Target {
     return this.#files.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Begins a file. Folders above it are made. */
-  async begin(name: string): Promise<Entry> {
+  /** Begins a file. Folders above it are made. @param owner of the file that is backed up, where that matters */
+  async begin(name: string, owner?: Owner): Promise<Entry> {
     const path = join(this.#partial, name);
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const file = await open(path, "wx", 0o600);
@@ -64,15 +65,15 @@ export class Target {
         await file.sync();
         this.#open.delete(file);
         await file.close();
-        const written = { name, bytes, sha256: hash.digest("hex") };
+        const written = { name, bytes, sha256: hash.digest("hex"), ...(owner ? { owner } : {}) };
         this.#files.push(written);
         return written;
       },
     };
   }
 
-  async add(name: string, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    const entry = await this.begin(name);
+  async add(name: string, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, owner?: Owner): Promise<void> {
+    const entry = await this.begin(name, owner);
     for await (const piece of content) await entry.write(piece);
     await entry.end();
   }

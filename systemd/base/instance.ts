@@ -63,9 +63,16 @@ export interface Paths {
   readonly apiKey: string;
 }
 
+/**
+ * Who starts the parts of an installation. The supervisor of `npm start` gives each part files that its account can read;
+ * systemd reads files of root's and gives each unit its own as credentials.
+ */
+export type Starter = "supervisor" | "systemd";
+
 /** One installation of the product on this machine. */
 export interface Instance {
   readonly config: Config;
+  readonly starter: Starter;
   /** The worker's account, which owns the storage and runs Podman. */
   readonly account: Account;
   readonly accounts: Accounts;
@@ -114,13 +121,13 @@ export function pathsOf(config: Config): Paths {
 }
 
 /** The installation with settings `config`, run by `accounts`. */
-export function instanceOf(config: Config, accounts: Accounts): Instance {
+export function instanceOf(config: Config, accounts: Accounts, starter: Starter = "supervisor"): Instance {
   const account = accounts.worker;
   const paths = pathsOf(config);
   // Short, because the path of a Unix socket below it contains a 64-character container id and is limited to 107 bytes.
   const id = createHash("sha256").update(paths.storage).digest("hex").slice(0, 6);
   const home = process.getuid?.() === account.uid ? account.home : join(paths.data, "home");
-  return { config, account, accounts, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };
+  return { config, starter, account, accounts, paths, home, runtimeDir: join(runtimeBase(account), `sg-${id}`) };
 }
 
 /** The runtime directory that the login manager makes for an account. */

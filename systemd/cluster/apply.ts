@@ -5,10 +5,10 @@ import { type Instance, runsHere } from "../base/instance.ts";
 import { run, succeeds } from "../base/run.ts";
 import { isNats, type Member, readMembers, writeMembers } from "../fleet/members.ts";
 import { setupLock } from "../supervisor/alone.ts";
-import { workerIdOf } from "../supervisor/bus-identities.ts";
+import { secretsOf, workerIdOf } from "../supervisor/bus-identities.ts";
 import { waitForLock } from "../supervisor/lock.ts";
 import { natsEnvironment, writeConfiguration } from "../supervisor/nats.ts";
-import { environmentFile, giveEnvironment } from "../units/given.ts";
+import { environmentFile, give } from "../units/given.ts";
 
 const unit = "sandgate-nats.service";
 /** The server takes a signal at any time, and says nowhere but in its log when it is done. */
@@ -59,12 +59,12 @@ function withoutStepBack(member: Member, known: readonly Member[]): Member {
 
 /** Starts the server for the first time. */
 export async function startServer(instance: Instance): Promise<void> {
-  await giveEnvironment("nats", natsUnitEnvironment(instance));
+  await giveNats(instance);
   await run(["systemctl", "start", unit]);
 }
 
-/** What its unit is started with. */
-export const natsUnitEnvironment = (instance: Instance): Record<string, string> => ({
-  ...natsEnvironment(instance),
-  SANDGATE_NATS_CONF: instance.paths.natsConf,
-});
+/** Gives its unit what it is started with. */
+export async function giveNats(instance: Instance): Promise<void> {
+  const { serverKey, nodeKey } = secretsOf(instance);
+  await give("nats", { ...natsEnvironment(instance), SANDGATE_NATS_CONF: instance.paths.natsConf }, [serverKey, nodeKey].filter(existsSync));
+}

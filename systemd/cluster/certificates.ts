@@ -1,18 +1,13 @@
 /** The certificate of a node: signed by the authority of the installation, for the name of owned servers and the node's address. */
-import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { createHash, createPublicKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { join } from "node:path";
 import { serverName } from "../../shared/bus/subjects.ts";
 import type { Instance } from "../base/instance.ts";
-import { run } from "../base/run.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { secretsOf } from "../supervisor/bus-identities.ts";
-import { kept, readableBy } from "../supervisor/credentials.ts";
+import { makeCertificate, newCertificateKey } from "../supervisor/certificate.ts";
+import { kept, secretFor } from "../supervisor/credentials.ts";
 import type { Node } from "./identity.ts";
-
-/** A hundred years, as for the authority. */
-const days = "36500";
 
 /**
  * Makes the key and the certificate of a node if they are missing, or if the node has another address now.
@@ -22,9 +17,8 @@ const days = "36500";
  */
 export async function nodeCertificate(instance: Instance, { authority }: Node, host: string): Promise<string> {
   const files = secretsOf(instance);
-  const { nats } = instance.accounts;
   await replaceFile(files.certificate, authority.certificate, { mode: 0o644 });
-  const key = await kept(files.nodeKey, newKey, readableBy(nats));
+  const key = await kept(files.nodeKey, newCertificateKey, secretFor(instance, "nats"));
   const present = await readIfThere(files.nodeCertificate);
   if (!present || !isFor(present, authority.certificate, key, host))
     await replaceFile(files.nodeCertificate, await signed(instance, authority, host), { mode: 0o644 });
@@ -32,8 +26,6 @@ export async function nodeCertificate(instance: Instance, { authority }: Node, h
     .update(createPublicKey(key).export({ type: "spki", format: "der" }))
     .digest("hex");
 }
-
-const newKey = (): string => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
 function isFor(text: string, authority: string, key: string, host: string): boolean {
   const certificate = new X509Certificate(text);
@@ -44,16 +36,6 @@ function isFor(text: string, authority: string, key: string, host: string): bool
 async function signed(instance: Instance, authority: Node["authority"], host: string): Promise<string> {
   const { nodeKey, certificate, authorityKey } = secretsOf(instance);
   await replaceFile(authorityKey, authority.key, { mode: 0o600 });
-  const request = join(instance.paths.supervisor, "nats-node.csr");
-  const names = `subjectAltName=DNS:${serverName},${isIP(host) ? "IP" : "DNS"}:${host}`;
-  await writeFile(request, await run(["openssl", "req", "-new", "-key", nodeKey, "-subj", `/CN=${serverName}`, "-addext", names]));
-  const signing = [
-    "-CA",
-    certificate,
-    "-CAkey",
-    authorityKey,
-    "-set_serial",
-    `0x${createHash("sha256").update(names).update(String(Date.now())).digest("hex").slice(0, 30)}`,
-  ];
-  return `${await run(["openssl", "x509", "-req", "-in", request, ...signing, "-days", days, "-copy_extensions", "copy"])}\n`;
+  const names = [`DNS:${serverName}`, `${isIP(host) ? "IP" : "DNS"}:${host}`];
+  return makeCertificate({ keyFile: nodeKey, names, authority: { certificate, key: authorityKey } });
 }

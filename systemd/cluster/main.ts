@@ -73,7 +73,7 @@ class Follower {
 
 async function main(log: Logger): Promise<void> {
   const config = loadConfig(await settingsOf());
-  const instance = instanceOf(config, await findAccounts(config));
+  const instance = instanceOf(config, await findAccounts(config), "systemd");
   const node = await readNode(instance);
   if (!node) throw new StartFailure("this machine is no node of a cluster");
   const servers = await serversOf(instance);

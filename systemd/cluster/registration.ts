@@ -3,7 +3,7 @@ import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { readIfThere } from "../base/write-file.ts";
 import type { Member, NatsMember } from "../fleet/members.ts";
-import { identity, secretsOf, workerIdentity } from "../supervisor/bus-identities.ts";
+import { gatewayIdentity, secretsOf, workerIdentity } from "../supervisor/bus-identities.ts";
 import { settingsFile } from "../units/places.ts";
 import { workersHere } from "./apply.ts";
 import { nodeCertificate } from "./certificates.ts";
@@ -11,7 +11,7 @@ import { memberOf, type Node } from "./identity.ts";
 
 /** The members of the list that are on this machine. The state of the node is for others to decide. */
 export async function membersHere(instance: Instance, node: Node): Promise<Member[]> {
-  const [gatewayNkey = ""] = await identity(secretsOf(instance).gateway, instance.accounts.gateway, 1);
+  const gatewayNkey = await gatewayIdentity(instance);
   const workers = await Promise.all((await workersHere(instance)).map((id) => workerIdentity(instance, id)));
   return [
     await nodeHere(instance, node),

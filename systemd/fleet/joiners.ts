@@ -81,7 +81,7 @@ async function alone<T>(work: (instance: Instance, roll: Roll) => Promise<T>): P
   const accounts = await findAccounts(config).catch(() => undefined);
   if (!accounts || !runsHere(config, "nats") || !config.natsPort)
     throw new StartFailure("No NATS server of services runs on this machine (sudo systemd/install); do this where it does.");
-  const instance = instanceOf(config, accounts);
+  const instance = instanceOf(config, accounts, "systemd");
   const lock = await waitForLock(setupLock(instance.paths.supervisor), new AbortController().signal);
   try {
     await using roll = await rollOf(instance, log);

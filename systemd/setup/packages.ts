@@ -3,7 +3,8 @@ import type { Config } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
 import { runsHere } from "../base/instance.ts";
 import type { Administrator } from "./administrator.ts";
-import { aptInstall, aptUpdate, hasCandidates } from "./apt.ts";
+import { aptInstall, aptInstallFrom, aptUpdate, hasCandidates } from "./apt.ts";
+import { furtherArchives } from "./apt-sources.ts";
 import { findProgram, hasSystemd } from "./programs.ts";
 import type { Step } from "./step.ts";
 
@@ -105,7 +106,10 @@ function installation(title: string, needs: readonly Need[], administrator: Admi
       if (!(await hasCandidates(required()))) await aptUpdate(administrator, progress);
       const available = [];
       for (const name of optional) if (await hasCandidates([name])) available.push(name);
-      await aptInstall(administrator, [...required(), ...available], progress);
+      const packages = [...required(), ...available];
+      const [first, ...rest] = (await hasCandidates(packages)) ? [] : await furtherArchives();
+      if (first) await aptInstallFrom(administrator, [first, ...rest], packages, progress);
+      else await aptInstall(administrator, packages, progress);
       if (natsIsNew) await stopPackagedNats(administrator);
     },
   };

@@ -2,7 +2,7 @@
 import type { Config } from "../../shared/config.ts";
 import { accountEnvironment, inPodmanNamespace } from "../base/as-account.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
-import { type Account, type Instance, instanceOf, runsHere } from "../base/instance.ts";
+import { type Account, type Instance, instanceOf, runsHere, type Starter } from "../base/instance.ts";
 import { run } from "../base/run.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { endUnusedPause } from "../supervisor/pause.ts";
@@ -22,6 +22,7 @@ import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
 import { sandboxIds, subordinateIds } from "./subordinate-ids.ts";
+import { userNamespaces } from "./user-namespaces.ts";
 import { prepareVolume, whyNoVolume } from "./volume.ts";
 
 /** What the parts need to run. */
@@ -33,7 +34,7 @@ export interface Prepared {
 }
 
 /** @throws {StartFailure} with a message for the user. */
-export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
+export async function prepareMachine(config: Config, terminal: Terminal, signal: AbortSignal, starter?: Starter): Promise<Prepared> {
   const administrator = createAdministrator(terminal, signal);
   const hasWorker = runsHere(config, "worker");
   const hasVolume = (await whyNoVolume(config, administrator)) === undefined;
@@ -42,7 +43,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
   const hasMoreIds = hasWorker && (await prepareAccount(accounts.worker, config, administrator, terminal));
-  const planned = instanceOf(config, accounts);
+  const planned = instanceOf(config, accounts, starter);
   await ensure(formerOwner(planned), terminal);
   await ensure(dataDirectories(planned), terminal);
   await checkReach(planned);
@@ -65,6 +66,7 @@ async function prepareAccount(account: Account, config: Config, administrator: A
   const hasMoreIds = await sandboxIds(account, config, administrator);
   await ensure(runtimeDirectory(account, administrator), terminal);
   await ensure(deviceFiles(administrator), terminal);
+  await ensure(userNamespaces(administrator), terminal);
   await offerControlGroups(account, administrator);
   return hasMoreIds;
 }
@@ -89,5 +91,5 @@ async function checkRootlessPodman(instance: Instance, signal: AbortSignal): Pro
 }
 
 function namespaceAdvice(): string {
-  return "User namespaces must be allowed: see `sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`.";
+  return "User namespaces must be allowed: see `sysctl user.max_user_namespaces kernel.unprivileged_userns_clone kernel.apparmor_restrict_unprivileged_userns`.";
 }

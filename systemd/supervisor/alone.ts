@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path";
 import type { Config } from "../../shared/config.ts";
 import { messageOf, StartFailure } from "../base/failure.ts";
+import type { Starter } from "../base/instance.ts";
 import type { Terminal } from "../base/terminal.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
@@ -32,14 +33,14 @@ export async function keepStartOut(folder: string): Promise<Lock> {
 }
 
 /** Prepares the machine, after other processes have done so. @param folder that of the supervisor @throws {StartFailure} */
-export async function prepareAlone(folder: string, config: Config, terminal: Terminal, signal: AbortSignal): Promise<Prepared> {
+export async function prepareAlone(folder: string, config: Config, terminal: Terminal, signal: AbortSignal, starter?: Starter): Promise<Prepared> {
   const file = setupLock(folder);
   const atOnce = await tryLock(file);
   if (!atOnce) terminal.line(`· Another set-up is running, ${holderOf(file)}; waiting for it…`);
   const lock = atOnce ?? (await waitForLock(file, signal));
   try {
     const { prepareMachine } = await import("../setup/prepare.ts");
-    return await prepareMachine(config, terminal, signal);
+    return await prepareMachine(config, terminal, signal, starter);
   } finally {
     lock.release();
   }

@@ -7,7 +7,7 @@
  * between machines. It costs a stream of 64 KiB frames a quarter of the throughput (155 instead of 205 MB/s with both ends
  * in one process on two cores), which is still more than commands produce.
  */
-import { generateKeyPairSync } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { createUser } from "@nats-io/nkeys";
 import { publicNkey } from "../../shared/bus/nkey.ts";
@@ -15,14 +15,12 @@ import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { serverName } from "../../shared/bus/subjects.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { readAsAccount } from "../base/as-account.ts";
-import type { Account, Instance } from "../base/instance.ts";
-import { run } from "../base/run.ts";
+import type { Instance, PartName } from "../base/instance.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
-import { kept, readableBy } from "./credentials.ts";
+import { makeCertificate, newCertificateKey } from "./certificate.ts";
+import { kept, secretFor } from "./credentials.ts";
 
 const decoder = new TextDecoder();
-/** A hundred years. The certificate is never renewed; remove its file to make a new one. */
-const certificateDays = "36500";
 
 /** The files of one installation's secrets, by what they are for. */
 export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
@@ -37,27 +35,32 @@ export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
   nodeKey: join(paths.secrets, "nats-node.key"),
 });
 
-/** The public keys of an identity, whose seeds are in a file that only `owner` can read. */
-export async function identity(file: string, owner: Account, count: 1 | 2): Promise<string[]> {
-  const text = await kept(file, () => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n"), readableBy(owner));
+/** The public keys of an identity, whose seeds are in a file for one part. */
+async function identity(instance: Instance, part: PartName, file: string, count: 1 | 2): Promise<string[]> {
+  const make = (): string => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n");
+  const text = await kept(file, make, secretFor(instance, part));
   return text.split(/\s+/).map((seed) => publicNkey(seed));
 }
 
 /** A worker's identities, for calls and for storage. */
 export async function workerIdentity(instance: Instance, id: string): Promise<WorkerIdentity> {
-  const [nkey = "", storeNkey = ""] = await identity(secretsOf(instance).worker(id), instance.accounts.worker, 2);
+  const [nkey = "", storeNkey = ""] = await identity(instance, "worker", secretsOf(instance).worker(id), 2);
   return { id, nkey, storeNkey };
+}
+
+/** The public key of the gateway on this machine. */
+export async function gatewayIdentity(instance: Instance): Promise<string> {
+  const [nkey = ""] = await identity(instance, "gateway", secretsOf(instance).gateway, 1);
+  return nkey;
 }
 
 /** The server's certificate and key. */
 export async function serverCertificate(instance: Instance): Promise<void> {
   const { certificate, serverKey } = secretsOf(instance);
-  if ((await readIfThere(serverKey)) && (await readIfThere(certificate))) return;
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  await replaceFile(serverKey, privateKey.export({ type: "pkcs8", format: "pem" }).toString(), readableBy(instance.accounts.nats));
-  const name = ["-subj", `/CN=${serverName}`, "-addext", `subjectAltName=DNS:${serverName}`];
-  const text = await run(["openssl", "req", "-x509", "-new", "-key", serverKey, "-days", certificateDays, ...name]);
-  await replaceFile(certificate, `${text}\n`, { mode: 0o644 });
+  const key = createPrivateKey(await kept(serverKey, newCertificateKey, secretFor(instance, "nats")));
+  const present = await readIfThere(certificate);
+  if (present && new X509Certificate(present).checkPrivateKey(key)) return;
+  await replaceFile(certificate, await makeCertificate({ keyFile: serverKey, names: [`DNS:${serverName}`] }), { mode: 0o644 });
 }
 
 /**

@@ -12,6 +12,10 @@ export function readableBy({ uid, gid }: Account): Ownership {
   return own === uid ? { mode: 0o600 } : { mode: 0o640, uid: own, gid };
 }
 
+/** The ownership of a secret of a part's: for its account, or for root alone where systemd hands it on. */
+export const secretFor = ({ accounts, starter }: Pick<Instance, "accounts" | "starter">, part: PartName): Ownership =>
+  starter === "systemd" ? { mode: 0o600, uid: 0, gid: 0 } : readableBy(accounts[part]);
+
 /**
  * The API key of the first account: the configured one, else the one made at the first start. The file always contains the
  * current key, because `sandgate-admin` and users read it there.
@@ -24,16 +28,19 @@ export async function apiKeyOf({ config, paths }: Instance): Promise<string> {
   return configured;
 }
 
+/** What the file with a secret setting is called. */
+export const secretName = (variable: string): string => variable.replace("SANDGATE_", "").replaceAll("_", "-").toLowerCase();
+
 /**
- * Writes the secret settings of a part to files that only it can read, and returns the settings that name these files.
- * In the environment, every process of the same user could read them.
+ * Writes the secret settings of a part to files that only it can read, or is given by systemd, and returns the settings that
+ * name these files. In the environment, every process of the same user could read them.
  */
-export async function secretFiles({ accounts, paths }: Instance, part: PartName, values: Partial<Config>): Promise<Record<string, string>> {
+export async function secretFiles(instance: Instance, part: PartName, values: Partial<Config>): Promise<Record<string, string>> {
   const given: Record<string, string> = {};
   for (const { key, name } of secretSettings) {
-    const path = join(paths.secrets, `${part}.${name.replace("SANDGATE_", "").replaceAll("_", "-").toLowerCase()}`);
+    const path = join(instance.paths.secrets, `${part}.${secretName(name)}`);
     const value = values[key];
-    if (value) await replaceFile(path, `${value}\n`, readableBy(accounts[part]));
+    if (value) await replaceFile(path, `${value}\n`, secretFor(instance, part));
     else await rm(path, { force: true });
     if (value) given[fileVariable(name)] = path;
   }

@@ -1,13 +1,15 @@
 /** The configuration of a NATS server that the installation starts. */
+import { basename } from "node:path";
 import { publicNkey } from "../../shared/bus/nkey.ts";
 import { accountsOf, type NodeIdentity, systemAccount } from "../../shared/bus/permissions.ts";
 import { auditBytesMax, bucketBytesMax } from "../../shared/bus/subjects.ts";
 import type { Config } from "../../shared/config.ts";
 import { withPort } from "../../shared/util/host.ts";
 import type { Instance } from "../base/instance.ts";
+import { credentialOf } from "../base/unit-credentials.ts";
 import type { Place } from "../cluster/place.ts";
 import type { Member } from "../fleet/members.ts";
-import { identity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
+import { gatewayIdentity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
 import { natsVersion } from "./nats-version.ts";
 
 // Fits a request body of the largest default size with every character escaped.
@@ -26,16 +28,18 @@ export interface Wanted {
   readonly host?: string;
   /** Its store instead of the usual one. */
   readonly store?: string;
+  /** A copy of its key, where it can read it. */
+  readonly key?: string;
 }
 
 /** The configuration of a server, in its own format. */
 export async function configurationOf(instance: Instance, wanted: Wanted): Promise<string> {
-  const { config, accounts: users, paths } = instance;
-  const { workerIds, port, members, place, host = config.natsHost, store = paths.nats } = wanted;
-  const secrets = secretsOf(instance);
-  const cluster = place?.mode === "clustered" ? clusterOf(instance, place) : undefined;
+  const { config, paths } = instance;
+  const { workerIds, port, members, place, host = config.natsHost, store = paths.nats, key = keyForServer(instance, place) } = wanted;
+  const tls = { cert_file: certificateOf(instance, place), key_file: key, timeout: tlsTimeoutS };
+  const cluster = place?.mode === "clustered" ? clusterOf(instance, place, tls) : undefined;
   if (!place) await serverCertificate(instance);
-  const gateways = new Set(await identity(secrets.gateway, users.gateway, 1));
+  const gateways = new Set([await gatewayIdentity(instance)]);
   const workers = await Promise.all(workerIds.map((id) => workerIdentity(instance, id)));
   const nodes = place ? [memberOfNode(place)] : [];
   for (const member of members) {
@@ -43,7 +47,6 @@ export async function configurationOf(instance: Instance, wanted: Wanted): Promi
     else if (member.role === "worker" && !workerIds.includes(member.id)) workers.push(member);
     else if (member.role === "nats" && member.id !== place?.node.id) nodes.push(member);
   }
-  const tls = cluster ? nodeTls(instance) : { cert_file: secrets.certificate, key_file: secrets.serverKey, timeout: tlsTimeoutS };
   return configuration({
     ...{ store, listen: withPort(host, port), accounts: accountsOf([...gateways], workers, nodes), tls },
     ...{ syncAlways: (await natsVersion()).syncsAlways, bytesMax: storeBytesMax(config), ...(cluster ? { cluster } : {}) },
@@ -55,13 +58,28 @@ function memberOfNode({ node }: Place): NodeIdentity {
   return { nkey, systemNkey };
 }
 
-function nodeTls(instance: Instance): object {
-  const { nodeCertificate, nodeKey } = secretsOf(instance);
-  return { cert_file: nodeCertificate, key_file: nodeKey, timeout: tlsTimeoutS };
-}
+const isNode = (place: Place | undefined): boolean => place?.mode === "clustered";
+
+/** Not secret, so that the server reads one that has changed when it is told to. */
+const certificateOf = (instance: Instance, place: Place | undefined): string => {
+  const { certificate, nodeCertificate } = secretsOf(instance);
+  return isNode(place) ? nodeCertificate : certificate;
+};
+
+/** The file with the key of a server. */
+export const serverKeyOf = (instance: Instance, place: Place | undefined): string => {
+  const { serverKey, nodeKey } = secretsOf(instance);
+  return isNode(place) ? nodeKey : serverKey;
+};
+
+/** Where the server finds it. */
+const keyForServer = (instance: Instance, place: Place | undefined): string => {
+  const file = serverKeyOf(instance, place);
+  return instance.starter === "systemd" ? credentialOf("sandgate-nats.service", basename(file)) : file;
+};
 
 /** What a server of a cluster has in addition. Nodes talk only to those whose keys are in the list of machines. */
-function clusterOf(instance: Instance, { node, nodes }: Place): object {
+function clusterOf(instance: Instance, { node, nodes }: Place, tls: object): object {
   const { config } = instance;
   const own = nodes.find(({ id }) => id === node.id)?.place;
   const route = ({ host, clusterPort }: { host: string; clusterPort: number }): string => `nats://${withPort(host, clusterPort)}`;
@@ -76,7 +94,7 @@ function clusterOf(instance: Instance, { node, nodes }: Place): object {
       ...(own ? { advertise: withPort(own.host, own.clusterPort) } : {}),
       routes: nodes.map(({ place }) => route(place)),
       tls: {
-        ...nodeTls(instance),
+        ...tls,
         ca_file: secretsOf(instance).certificate,
         verify: true,
         pinned_certs: nodes.map(({ place }) => place.fingerprint),

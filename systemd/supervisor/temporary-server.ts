@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
-import { replaceFile } from "../base/write-file.ts";
+import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { readableBy } from "./credentials.ts";
 import { natsCommand, natsEnvironment, natsUrlHere, waitForNats } from "./nats.ts";
-import { configurationOf, type Wanted } from "./nats-configuration.ts";
+import { configurationOf, serverKeyOf, type Wanted } from "./nats-configuration.ts";
 import { freePort } from "./ports.ts";
 
 const host = "127.0.0.1";
@@ -18,12 +18,12 @@ const linesShown = 5;
 export class TemporaryServer implements AsyncDisposable {
   readonly url: string;
   readonly #process: ChildProcess;
-  readonly #conf: string;
+  readonly #files: readonly string[];
   readonly #ended: Promise<unknown>;
   readonly #early: Promise<never>;
 
-  private constructor(url: string, process: ChildProcess, conf: string) {
-    [this.url, this.#process, this.#conf] = [url, process, conf];
+  private constructor(url: string, process: ChildProcess, files: readonly string[]) {
+    [this.url, this.#process, this.#files] = [url, process, files];
     this.#ended = once(process, "close");
     const said = text(process.stderr as NonNullable<typeof process.stderr>);
     this.#early = this.#ended.then(async () => {
@@ -38,13 +38,21 @@ export class TemporaryServer implements AsyncDisposable {
    * @param name of its configuration's file
    * @throws {StartFailure} if it does not answer, or the signal is aborted
    */
-  static async start(instance: Instance, name: string, wanted: Omit<Wanted, "host" | "port">, signal = new AbortController().signal): Promise<TemporaryServer> {
+  static async start(
+    instance: Instance,
+    name: string,
+    wanted: Omit<Wanted, "host" | "port" | "key">,
+    signal = new AbortController().signal,
+  ): Promise<TemporaryServer> {
     const port = await freePort(host);
-    const conf = join(instance.paths.data, `nats-${name}.conf`);
-    await replaceFile(conf, await configurationOf(instance, { ...wanted, host, port }), readableBy(instance.accounts.nats));
-    const [file = "", ...args] = natsCommand(instance, conf);
+    const files = { conf: join(instance.paths.data, `nats-${name}.conf`), key: join(instance.paths.data, `nats-${name}.key`) };
+    const ownership = readableBy(instance.accounts.nats);
+    await replaceFile(files.conf, await configurationOf(instance, { ...wanted, host, port, key: files.key }), ownership);
+    // Its own may be for root alone.
+    await replaceFile(files.key, (await readIfThere(serverKeyOf(instance, wanted.place))) ?? "", ownership);
+    const [file = "", ...args] = natsCommand(instance, files.conf);
     const started = spawn(file, args, { cwd: "/", env: natsEnvironment(instance), stdio: ["ignore", "ignore", "pipe"] });
-    const server = new TemporaryServer(natsUrlHere(host, port), started, conf);
+    const server = new TemporaryServer(natsUrlHere(host, port), started, Object.values(files));
     try {
       await server.during(waitForNats(server, signal));
       return server;
@@ -62,6 +70,6 @@ export class TemporaryServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#process.kill("SIGTERM");
     await this.#ended;
-    await rm(this.#conf, { force: true });
+    for (const file of this.#files) await rm(file, { force: true });
   }
 }

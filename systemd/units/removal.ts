@@ -7,6 +7,7 @@ import { StartFailure } from "../base/failure.ts";
 import { pathsOf } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
 import { findAccounts } from "../setup/account.ts";
+import { profileFile } from "../setup/user-namespaces.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { unmount } from "../volume/unmount.ts";
 import { commands, commandsDir, declarationFile, declarationKinds, programDir, settingsDir, settingsOf, type Task, unitNames, unitsDir } from "./places.ts";
@@ -46,6 +47,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
       object: unitsDir,
       work: async () => {
         await quietly("systemctl", "disable", "--quiet", "sandgate.target");
+        // It stays when everything in it has ended.
+        await quietly("systemctl", "stop", "sandgate.slice");
         for (const name of unitNames()) await rm(join(unitsDir, name), { force: true });
         await quietly("systemctl", "daemon-reload");
         await quietly("systemctl", "reset-failed", "sandgate*");
@@ -57,6 +60,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
       work: async () => {
         for (const name of Object.keys(commands)) await rm(join(commandsDir, name), { force: true });
         for (const kind of declarationKinds) await rm(declarationFile(kind), { force: true });
+        if (existsSync(profileFile)) await quietly("apparmor_parser", "--remove", profileFile);
+        await rm(profileFile, { force: true });
         await rm(programDir, { recursive: true, force: true });
       },
     },

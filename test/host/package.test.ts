@@ -41,4 +41,5 @@ test("removed, it leaves settings and data; purged, nothing", async () => {
   const places =
     "/var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/*.d/*sandgate* /usr/local/bin/sandgate* /usr/sbin/sandgate* /etc/systemd/system/sandgate*";
   assert.equal(await machine.shell(`ls -d ${places} 2> /dev/null || true; getent passwd | grep sandgate || true`), "");
+  assert.equal(await machine.run("systemctl", "list-units", "--all", "--no-legend", "*sandgate*"), "");
 });

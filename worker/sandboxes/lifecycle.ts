@@ -24,7 +24,7 @@ import type { Ids } from "../runtime/ids/open.ts";
 import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
 import type { Resolvers } from "../runtime/network/resolvers.ts";
 import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
-import { type ContainerFiles, type ContainerSpec, containerName } from "../runtime/podman/spec.ts";
+import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { inSlot } from "../slots.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";

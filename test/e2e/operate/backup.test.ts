@@ -1,6 +1,19 @@
 /** A backup of an installation that is in use, and what a restore makes of it once the machine is lost. */
 import assert from "node:assert/strict";
-import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
@@ -22,8 +35,13 @@ const npm = await fixture(NpmStart.prepare("backup"));
 const command = fixture(new AdminCommand({ url: npm.url, apiKey: "none" }));
 const admin = (...args: string[]): Promise<Outcome> => command.runWith(npm.settings, ...args);
 const { data } = npm.instance.paths;
+const secret = join(folder, "elsewhere/key");
 // Hashing a password takes most of the time of a log-in.
-const settings = "# of this installation\nSANDGATE_TEST_PASSWORD_COST=8\n";
+const settings = `# of this installation\nSANDGATE_TEST_PASSWORD_COST=8\nSANDGATE_BOOTSTRAP_API_KEY_FILE=${secret}\n`;
+mkdirSync(dirname(secret));
+writeFileSync(secret, "sg_chosen_by_the_operator\n");
+chownSync(secret, process.getuid?.() ?? 0, npm.instance.accounts.gateway.gid);
+chmodSync(secret, 0o640);
 writeFileSync(join(data, "sandgate.env"), settings, { mode: 0o600 });
 let supervisor = await npm.start();
 const operator = (): Sandgate => new Sandgate({ baseUrl: npm.url, apiKey: npm.apiKey });
@@ -160,6 +178,7 @@ function change(dir: string, edit: (manifest: Record<string, unknown>) => object
 test("on a machine that has lost everything, all that was acknowledged before the backup is there again", async () => {
   const operatorsKey = npm.apiKey;
   await npm.destroy();
+  rmSync(dirname(secret), { recursive: true });
   assert.ok(!existsSync(data));
   const { exitCode, stdout, stderr } = await admin("restore", "--json", whole.dir);
   assert.equal(exitCode, 0, stderr);
@@ -168,8 +187,11 @@ test("on a machine that has lost everything, all that was acknowledged before th
   assert.deepEqual(leftovers(), []);
 
   assert.equal(readFileSync(join(data, "sandgate.env"), "utf8"), settings);
+  assert.equal(readFileSync(secret, "utf8"), "sg_chosen_by_the_operator\n");
+  const { mode, gid } = statSync(secret);
+  assert.deepEqual([mode & 0o777, gid], [0o640, npm.instance.accounts.gateway.gid]);
   supervisor = await npm.start();
-  assert.equal(npm.apiKey, operatorsKey);
+  assert.deepEqual([npm.apiKey, operatorsKey], ["sg_chosen_by_the_operator", "sg_chosen_by_the_operator"]);
   const account = await operator().admin.accounts.get(made.account.id);
   assert.deepEqual([account.email, account.limits.requests_per_minute, account.limits.sandboxes], [visitor.email, 5_000, 7]);
   assert.deepEqual(

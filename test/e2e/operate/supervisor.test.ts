@@ -32,6 +32,11 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   await session[Symbol.asyncIterator]().next();
   const before = npm.parts();
   assert.deepEqual(before.map(({ name }) => name).sort(), ["gateway", "nats", "worker"]);
+  if (process.getuid?.() === 0 && existsSync("/proc/self/autogroup")) {
+    for (const { name, process } of before) assert.match(readFileSync(`/proc/${process.pid}/autogroup`, "utf8"), /nice -10$/m, name);
+  }
+  // Sandboxes have not inherited it.
+  assert.doesNotMatch((await sandbox.execute("nice; cat /proc/self/autogroup /proc/1/autogroup")).stdout, /nice -|^-/m);
   assert.equal((await npm.containers("running")).length, 1);
   await until("both parts send spans, with the key", () => {
     const services = new Set(receiver.spans.map(({ resource }) => resource["service.name"]));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { ConfigError, describeSettings, isSetting, loadConfig, settings } from "../../../shared/config.ts";
 
@@ -100,6 +100,8 @@ test("a secret may be given as the path of a file that holds it, other settings 
   const file = join(folder, "key");
   writeFileSync(file, "sg_secret\n");
   assert.equal(loadConfig({ ...home, SANDGATE_BOOTSTRAP_API_KEY_FILE: file }).bootstrapApiKey, "sg_secret");
+  const credentials = { CREDENTIALS_DIRECTORY: dirname(file), SANDGATE_BOOTSTRAP_API_KEY_FILE: basename(file) };
+  assert.equal(loadConfig({ ...home, ...credentials }).bootstrapApiKey, "sg_secret", "a credential of a service, by its name");
   assert.match(refusal({ SANDGATE_BOOTSTRAP_API_KEY_FILE: file, SANDGATE_BOOTSTRAP_API_KEY: "sg_other" }), /are both set/);
   assert.match(refusal({ SANDGATE_BOOTSTRAP_API_KEY_FILE: `${file}.not-there` }), /SANDGATE_BOOTSTRAP_API_KEY_FILE cannot be read/);
   assert.match(refusal({ SANDGATE_PORT_FILE: file }), /SANDGATE_PORT_FILE is not a setting/);

@@ -6,10 +6,11 @@ import { test } from "node:test";
 import { loadConfig } from "../../../../shared/config.ts";
 import { appDir } from "../../../../shared/programs.mjs";
 import { type Account, instanceOf, pathsOf } from "../../../../systemd/base/instance.ts";
+import { loadCredential } from "../../../../systemd/base/unit-credentials.ts";
 import { directoriesOf } from "../../../../systemd/setup/directories.ts";
 import { serverCommand } from "../../../../systemd/supervisor/nats.ts";
 import { nodeCommand } from "../../../../systemd/supervisor/node-parts.ts";
-import { helperSocket } from "../../../../systemd/units/given.ts";
+import { credentialsFolder, environmentFile, helperSocket } from "../../../../systemd/units/given.ts";
 import { programDir, unitNames } from "../../../../systemd/units/places.ts";
 import { preparedInstance } from "../../../helpers/prepare.ts";
 
@@ -32,6 +33,10 @@ test("they name the same accounts and places", () => {
   const users = ["sandgate-worker", "sandgate-gateway@", "sandgate-nats"].map((unit) => fieldOf(`${unit}.service`, "User"));
   assert.deepEqual(users, [user, `${user}-gateway`, `${user}-nats`]);
   assert.deepEqual([fieldOf("sandgate-helper.socket", "ListenStream"), fieldOf("sandgate-helper.socket", "SocketUser")], [helperSocket, user]);
+  for (const [unit, part] of Object.entries({ "sandgate-worker": "worker", "sandgate-gateway@": "gateway", "sandgate-nats": "nats" })) {
+    assert.equal(fieldOf(`${unit}.service`, "EnvironmentFile"), environmentFile(part));
+    assert.equal(fieldOf(`${unit}.service`, "LoadCredential"), loadCredential(credentialsFolder(part)));
+  }
   const writable = ["gateway@", "nats"].map((part) => fieldOf(`sandgate-${part}.service`, "ReadWritePaths"));
   assert.deepEqual(writable, [["gateway", "lines"].map((name) => join(dataDir, name)).join(" "), join(dataDir, "nats")]);
   assert.match(fieldOf("sandgate-cluster.service", "ReadWritePaths"), new RegExp(`^${dataDir} `));
