@@ -29,7 +29,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
     {
       title: "Stopping the services",
       object: "sandgate.target",
-      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-cluster.service", "sandgate-helper.socket", "sandgate-setup.service"),
+      work: () =>
+        quietly("systemctl", "stop", "sandgate.target", "sandgate-cluster.service", "sandgate-helper.socket", "sandgate-setup.service", "sandgate.slice"),
     },
     {
       title: "Ending all sandboxes",

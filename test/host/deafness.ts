@@ -8,7 +8,7 @@ const table = "deafness";
 export async function deafen(machine: Machine, numbers: readonly number[]): Promise<void> {
   const from = numbers.map(Network.address).join(", ");
   const chain = "{ type filter hook prerouting priority -300; }";
-  await machine.onItsNetwork("nft", `add table ip ${table}; add chain ip ${table} all ${chain}; add rule ip ${table} all ip saddr { ${from} } drop`);
+  await machine.onItsNetwork("nft", `add table ip ${table}; add chain ip ${table} unheard ${chain}; add rule ip ${table} unheard ip saddr { ${from} } drop`);
 }
 
 /** Has it hear everybody again. */

@@ -111,5 +111,5 @@ test("nothing is left of one that is deleted", async () => {
   await client.create();
   assert.equal(await groupOf(id), "");
   await machine.run(`${programDir}/systemd/install`, "--remove", "--purge");
-  assert.equal(await machine.shell("find /run/controllers -name 'sandgate*'"), "");
+  assert.equal(await machine.shell("find /run/controllers /sys/fs/cgroup -name '*sandgate*' -o -name 'user@[1-9]*'"), "");
 });
