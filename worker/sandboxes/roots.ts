@@ -41,7 +41,7 @@ export interface Provided {
 }
 
 /** Whose files they are. */
-type Owner = Pick<ContainerSpec, "sandboxId" | "isolation">;
+type Owner = Pick<ContainerSpec, "sandboxId">;
 
 interface Parts {
   readonly storages: Storages;
@@ -118,10 +118,10 @@ export class Roots {
     return existsSync(dir) ? dir : undefined;
   }
 
-  /** With a range of ids of its own where that can be had. The processes of strong sandboxes are its kernel's, whatever their ids are. */
-  async #mount({ sandboxId, isolation }: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
+  /** With a range of ids of its own where that can be had. */
+  async #mount({ sandboxId }: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
     const { ranges, areGiven } = this.#parts.ids;
-    const canHave = areGiven && isolation === "standard" && ranges && [root.dir, ...options.lowers].every((dir) => ranges.canShow(dir));
+    const canHave = areGiven && ranges && [root.dir, ...options.lowers].every((dir) => ranges.canShow(dir));
     const range = canHave ? ranges.take(sandboxId) : undefined;
     const dir = mergedOf(root);
     if (!ranges || range === undefined) {

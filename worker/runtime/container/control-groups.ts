@@ -2,7 +2,7 @@
  * One control group of ours for each sandbox, on hosts where Podman has none to give. The kernel limits CPU, memory and processes
  * in it, and divides the CPU fairly when there is too little: a program gains nothing by using many processes or sessions.
  */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
@@ -161,9 +161,22 @@ async function moveThreads(pid: number, entrances: readonly string[]): Promise<v
 
 /** The user of a process that is not ours; undefined also when it is gone. */
 function otherUserOf(pid: number): number | undefined {
-  const uid = attempt(() => statSync(`/proc/${pid}`).uid);
+  const uid = Number(/^Uid:\s+(\d+)/m.exec(attempt(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "")?.[1] ?? process.getuid?.());
   return uid === process.getuid?.() ? undefined : uid;
 }
+
+/** As `moveThreads`. */
+const moveScript = `
+pid=$1 moved=" " isNew=yes
+shift
+while [ "$isNew" ]; do
+  isNew=
+  for task in /proc/$pid/task/*; do
+    case $moved in *" \${task##*/} "*) continue ;; esac
+    moved="$moved\${task##*/} " isNew=yes
+    for file; do echo "\${task##*/}" > "$file" || [ ! -e "$task" ] || exit 1; done
+  done
+done`;
 
 /**
  * Moves a process of another user. In cgroup v1 the kernel lets only its own user do that, and nobody but ours may open the files:
@@ -171,7 +184,6 @@ function otherUserOf(pid: number): number | undefined {
  */
 async function moveOthers(pid: number, uid: number, entrances: readonly string[]): Promise<void> {
   const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
-  const script = 'pid=$1; shift; for file; do echo "$pid" > "$file" || exit 1; done';
-  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", script, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
+  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", moveScript, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
   if (exitCode !== 0) throw new SandgateError("internal_error", "the sandbox could not be limited", { cause: new Error(stderr) });
 }

@@ -8,12 +8,13 @@ import { execServerPath, initPath, meetingPlace, reaperPath } from "../container
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
 import { pendingSignalsMax } from "../ids/bounds.ts";
-import { firstIdOf } from "../ids/ranges.ts";
+import { copiesBeside, firstIdOf } from "../ids/ranges.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
 /** Tells which range of ids a container has. */
 export const rangeLabel = "sandgate.range";
+const copiesAnnotation = "sandgate.copies";
 const cpuPeriodMicros = 100_000;
 
 /** What a sandbox asks for. */
@@ -64,6 +65,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     ...idsOf(files),
     ...networkOf(spec.network === "none" ? "none" : host.network),
     ...isolated,
+    annotations: { ...isolated.annotations, ...copiesOf(spec, files) },
     ...limited,
     mounts: [...programsOf(on, spec), ...isolated.mounts],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
@@ -71,6 +73,10 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
 }
 
 const rangeLabels = ({ range }: ContainerFiles): string[] => (range === undefined ? [] : [`${rangeLabel}=${range}`]);
+
+/** Where `systemd/base/strong-runtime` puts what ids of the sandbox's own could not reach. */
+const copiesOf = ({ isolation }: ContainerSpec, { dir, range }: ContainerFiles): Readonly<Record<string, string>> =>
+  isolation === "strong" && range !== undefined ? { [copiesAnnotation]: copiesBeside(dir) } : {};
 
 /** A user namespace of its own for a container with ids of its own. */
 function idsOf({ range }: ContainerFiles) {
