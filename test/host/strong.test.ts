@@ -69,6 +69,9 @@ test("a strong sandbox runs commands under gVisor's kernel, within its limits", 
   ({ id } = made);
   assert.match(await client.output(id, "dmesg"), /Starting gVisor/);
   assert.equal(await client.output(id, "cd /srv && echo written > file && cat file && id -u"), "written\n0\n");
+  const users = (await machine.shell("ps -e -o uid,args | sed -n 's/^ *\\([0-9]*\\) runsc-.*/\\1/p' | sort -u")).split("\n");
+  assert.equal(users.length, 1, users.join());
+  assert.ok(Number(users[0]) > 65_536, "gVisor is nobody's on the host");
   const limit = await machine.run("cat", `${await groupOf(id)}/memory.limit_in_bytes`);
   assert.equal(limit.trim(), String(memoryMiB * 1024 ** 2));
 });
