@@ -105,7 +105,7 @@ export async function findKey({ keys }: Records, id: string, accountId?: string)
   let found = look();
   if (!found) {
     // Another gateway may have just created it.
-    await keys.caughtUp();
+    await keys.certain();
     found = look();
   }
   if (!found) throw keyNotFound(id);

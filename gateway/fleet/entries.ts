@@ -79,11 +79,11 @@ export class EntryMirror<T extends Entry> {
     for (const entry of this.#entries.values()) if (entry.worker_id === workerId) this.#show(entry.id, entry, this.get(entry.id));
   }
 
-  /** Finds an entry in memory; if it is missing, waits for pending changes first. */
+  /** Finds an entry in memory; that it is missing is certain. */
   async find(id: string): Promise<T | undefined> {
     const known = this.get(id);
     if (known) return known;
-    await this.#mirror.caughtUp();
+    await this.#mirror.certain();
     return this.get(id);
   }
 

@@ -12,11 +12,13 @@ export interface Position {
   /** When the stream behind the bucket was made: the revisions of another one say nothing about this one. */
   readonly created: string;
   readonly revision: number;
+  /** How many servers are to have it. */
+  readonly copies: number;
 }
 
 export async function positionOf(kv: Kv): Promise<Position> {
-  const { created, state } = (await kv.status()).streamInfo;
-  return { created, revision: state.last_seq };
+  const { created, state, config } = (await kv.status()).streamInfo;
+  return { created, revision: state.last_seq, copies: config.num_replicas };
 }
 
 interface Parts {

@@ -1,6 +1,7 @@
 /** JetStream key-value buckets: what is stored in them is on disk before a call here resolves. */
 import { JetStreamApiError, StorageType } from "@nats-io/jetstream";
 import { type Bucket as Kv, type KvEntry, Kvm } from "@nats-io/kv";
+import { headers } from "@nats-io/transport-node";
 import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
 import { pause } from "../waiting.ts";
@@ -8,7 +9,7 @@ import { isApiError } from "./failures.ts";
 import { openStorage, setBytesMax } from "./jetstream.ts";
 import { asDefect, decodeJson, encodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
-import { type Bucket, bucketBytesMax, bucketStream } from "./subjects.ts";
+import { type Bucket, bucketBytesMax, bucketStream, bucketSubject } from "./subjects.ts";
 
 const changeAttemptsMax = 20;
 const changePauseMs = 50;
@@ -171,6 +172,14 @@ export class BucketWriter<T> {
 
 function ignoreMissing(error: unknown): void {
   if (!(error instanceof JetStreamApiError)) throw error;
+}
+
+/** Stores the mark of the deletion of a key that there never is. @returns its revision, once a majority of the servers has it */
+export async function markNothing(bus: Bus, { bucket }: Kv): Promise<number> {
+  const { js } = await openStorage(bus);
+  const marked = headers();
+  marked.set("KV-Operation", "DEL");
+  return (await js.publish(bucketSubject(bucket as Bucket, "nothing"), undefined, { headers: marked })).seq;
 }
 
 /** Whether an entry is a value, and not the mark of a deletion. */

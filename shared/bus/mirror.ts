@@ -7,7 +7,7 @@ import type { Logger } from "../util/log.ts";
 import { backoffMs, Condition, retry, StallClock } from "../waiting.ts";
 import { BucketWatch, positionOf } from "./bucket-watch.ts";
 import { openStorage } from "./jetstream.ts";
-import { type BucketOptions, BucketWriter, isValue, openBucket } from "./kv.ts";
+import { type BucketOptions, BucketWriter, isValue, markNothing, openBucket } from "./kv.ts";
 import { decodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import type { Bucket } from "./subjects.ts";
@@ -91,9 +91,22 @@ export class BucketMirror<T> extends BucketWriter<T> {
    * @throws {SandgateError} `unavailable` after two seconds without that.
    */
   async caughtUp(): Promise<void> {
-    if (!(await this.#until(await this.#lastRevision()))) {
-      throw new SandgateError("unavailable", "the gateway is behind with the news of others; try again");
-    }
+    await this.#catchUp(await this.#lastRevision());
+  }
+
+  /**
+   * The same beyond doubt, before somebody is told that something is not there. In a cluster, a server that leads no more may not
+   * know it for seconds; only what a majority stores tells what there was. That is the mark of the deletion of nothing.
+   *
+   * @throws {SandgateError} `unavailable` also without a majority.
+   */
+  async certain(): Promise<void> {
+    const { copies, revision } = await this.bus.whileConnected(() => positionOf(this.kv));
+    await this.#catchUp(copies > 1 ? await this.bus.whileConnected(() => markNothing(this.bus, this.kv)) : revision);
+  }
+
+  async #catchUp(revision: number): Promise<void> {
+    if (!(await this.#until(revision))) throw new SandgateError("unavailable", "the gateway is behind with the news of others; try again");
   }
 
   /**

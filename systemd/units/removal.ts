@@ -6,7 +6,10 @@ import { loadConfig } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
 import { pathsOf } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
+import { Terminal } from "../base/terminal.ts";
 import { findAccounts } from "../setup/account.ts";
+import { createAdministrator } from "../setup/administrator.ts";
+import { removeControlGroups } from "../setup/control-groups.ts";
 import { profileFile } from "../setup/user-namespaces.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { unmount } from "../volume/unmount.ts";
@@ -27,7 +30,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
     {
       title: "Stopping the services",
       object: "sandgate.target",
-      work: () => quietly("systemctl", "stop", "sandgate.target", "sandgate-cluster.service", "sandgate-helper.socket", "sandgate-setup.service"),
+      work: () =>
+        quietly("systemctl", "stop", "sandgate.target", "sandgate-cluster.service", "sandgate-helper.socket", "sandgate-setup.service", "sandgate.slice"),
     },
     {
       title: "Ending all sandboxes",
@@ -39,6 +43,8 @@ export async function removal(purge: boolean): Promise<Task[]> {
         await quietly("systemctl", "stop", `user@${worker.uid}.service`);
         await quietly("systemctl", "stop", `user-runtime-dir@${worker.uid}.service`);
         await unprotectHost(worker);
+        // Those of cgroup v1, which no service manager removes.
+        await removeControlGroups(worker, createAdministrator(new Terminal(process.stdout), new AbortController().signal));
       },
     },
     { title: "Unmounting the volume", object: volume, isDone: () => Boolean(config.volume), work: () => unmount(volume) },

@@ -1,5 +1,6 @@
 # The first process of a test's machine becomes its systemd. Takes BASE, the root file system that machines share; DIR, the folder
-# of this machine with upper, work, root, var and volume in it; and NAME. Runs as process 1 in namespaces of its own.
+# of this machine with upper, work, root, var and volume in it; NAME; and CONTROLLERS of cgroup v1 that it gets beside cgroup v2,
+# those of each hierarchy together. Runs as process 1 in namespaces of its own.
 set -e
 hostname "$NAME"
 root=$DIR/root
@@ -28,6 +29,10 @@ ln -s /proc/self/fd "$root/dev/fd"
 for stream in 0:stdin 1:stdout 2:stderr; do ln -s "fd/${stream%:*}" "$root/dev/${stream#*:}"; done
 for place in dev/shm run tmp; do mount -t tmpfs -o mode=755 tmpfs "$root/$place"; done
 chmod 1777 "$root/dev/shm" "$root/tmp"
+for controllers in $CONTROLLERS; do
+  mkdir -p "$root/run/controllers/$controllers"
+  mount -t cgroup -o "$controllers" cgroup "$root/run/controllers/$controllers"
+done
 echo "$NAME" > "$root/etc/hostname"
 ip link set lo up
 mkdir -p "$root/old" && cd "$root" && pivot_root . old && umount -l /old

@@ -19,6 +19,11 @@ export class Client {
     return JSON.parse(await this.text(path, body)) as Answer<T>;
   }
 
+  /** Deletes what is at a path. @throws {CommandError} when that is refused */
+  async delete(path: string): Promise<void> {
+    await this.#run("curl", "-sS", "--fail", "--max-time", "600", "-X", "DELETE", "-H", `x-api-key: ${(await this.#key()).trim()}`, `${this.#url}${path}`);
+  }
+
   /** What a call answers, as it comes. */
   async text(path: string, body?: object): Promise<string> {
     const data = body ? ["--data", JSON.stringify(body)] : [];

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
@@ -14,7 +14,9 @@ import { run } from "../../systemd/base/run.ts";
 import { searchPath } from "../../systemd/base/search-path.mjs";
 import { preparedImageId, preparedInstance } from "../helpers/prepare.ts";
 import { until } from "../helpers/until.ts";
+import { LentControllers } from "./controllers.ts";
 import { builtOnce, makeDebian, type Suite, servicePackages } from "./debian.ts";
+import { removeGroups } from "./groups.ts";
 import { asWorker, cleanly, InstalledMachine, podmanDir, programDir } from "./installed.ts";
 import type { Place } from "./network.ts";
 
@@ -38,23 +40,31 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
 
   /** The network that it is on; none when absent. */
   readonly #place: Place | undefined;
+  readonly #controllers: LentControllers | undefined;
 
-  private constructor(name: string, base: string, dir: string, group: string, place: Place | undefined) {
+  private constructor(name: string, base: string, dir: string, group: string, place: Place | undefined, controllers: LentControllers | undefined) {
     super();
     this.name = name;
     this.#place = place;
+    this.#controllers = controllers;
     this.#base = base;
     this.#dir = dir;
     this.#group = group;
   }
 
-  /** A machine that has been booted, with the program as a checkout in `programDir`. */
-  static async start(name: string, place?: Place, suite: Suite = "trixie"): Promise<Machine> {
+  /**
+   * A machine that has been booted, with the program as a checkout in `programDir`.
+   *
+   * @param controllers `lent`: those that this machine has in cgroup v1 limit sandboxes there as well
+   */
+  static async start(name: string, place?: Place, suite: Suite = "trixie", controllers?: "lent"): Promise<Machine> {
     const base = await baseSystem(suite);
     const dir = mkdtempSync(join(tmpdir(), `machine-${name}-`));
     const mount = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).find(({ type }) => type === "cgroup2");
     if (!mount) throw new Error("this machine has no cgroup v2");
-    const machine = new Machine(name, base, dir, join(mount.point, `sandgate-test-${process.pid}-${name}`), place);
+    const unique = `test-${process.pid}-${name}`;
+    const lent = controllers === "lent" ? LentControllers.lend(unique) : undefined;
+    const machine = new Machine(name, base, dir, join(mount.point, `sandgate-${unique}`), place, lent);
     try {
       for (const folder of ["upper", "work", "root", "volume"]) mkdirSync(join(dir, folder));
       cpSync(join(base, "var"), join(dir, "var"), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
@@ -83,11 +93,14 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
 
   async boot(): Promise<void> {
     mkdirSync(this.#group, { recursive: true });
+    this.#controllers?.make();
     const log = openSync(join(this.#dir, "console.log"), "a");
     const namespaces = ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--uts", "--ipc", "--net", "--propagation=private"];
-    const enter = ["sh", "-c", 'echo 0 > "$0/cgroup.procs" && exec "$@"', this.#group];
+    const groups = [this.#group, ...(this.#controllers?.groups ?? [])];
+    const enter = ["sh", "-euc", 'for group in $CGROUPS; do echo 0 > "$group/cgroup.procs"; done; exec "$@"', "sh"];
     const [file = "", ...args] = [...enter, ...namespaces, "sh", join(appDir, "test/host/boot.sh")];
-    const env = { PATH: searchPath, BASE: this.#base, DIR: this.#dir, NAME: this.name };
+    const controllers = this.#controllers?.mounted ?? "";
+    const env = { PATH: searchPath, BASE: this.#base, DIR: this.#dir, NAME: this.name, CGROUPS: groups.join(" "), CONTROLLERS: controllers };
     this.#systemd = spawn(file, args, { env, stdio: ["ignore", log, log], detached: true });
     this.#init = await until(`${this.name} has a process 1`, () => this.#findInit(), bootTimeoutMs);
     await this.#place?.network.plugIn(this.#init, this.#place.number);
@@ -104,6 +117,7 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
     await until(`nothing of ${this.name} runs`, () => /populated 0/.test(readFileSync(join(this.#group, "cgroup.events"), "utf8")));
     this.#systemd = undefined;
     removeGroups(this.#group);
+    this.#controllers?.remove();
   }
 
   async give(file: string): Promise<string> {
@@ -149,12 +163,6 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
       return /^Name:\s+systemd$/m.test(status) && /^NSpid:.*\s1$/m.test(status);
     });
   }
-}
-
-function removeGroups(dir: string): void {
-  if (!existsSync(dir)) return;
-  for (const entry of readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) removeGroups(join(dir, entry.name));
-  rmdirSync(dir);
 }
 
 /** The root file system of all machines with a version of Debian. */

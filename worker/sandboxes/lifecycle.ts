@@ -366,7 +366,8 @@ export class SandboxLifecycle {
       firstId,
       process: { rlimits = [] },
     } = inspected;
-    if (firstId > 0) for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
+    // Those of a strong sandbox are copies that its runtime has made for its ids.
+    if (firstId > 0 && isolation === "standard") for (const file of inspected.ownFiles) chownSync(file, firstId, firstId);
     // In a copy, all of it was done before anything ran.
     const isCopied = isCopy(inspected);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);

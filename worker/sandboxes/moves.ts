@@ -106,7 +106,8 @@ export async function receive(context: WorkerContext, call: Request<"receive">, 
   const { move: _move, error: _error, ...entry } = call.sandbox;
   const move = { id: call.move_id, from: call.sandbox.worker_id, peer: call.peer };
   const { env_vars } = call;
-  const sandbox = await sandboxes.add({ ...entry, worker_id: workerId, status: "creating", acknowledged: false, env_vars, root, move });
+  const { sandbox, recorded } = sandboxes.add({ ...entry, worker_id: workerId, status: "creating", acknowledged: false, env_vars, root, move });
+  await recorded;
   await sandboxes.exclusive(entry.id, async () => {
     try {
       await lifecycle.start(sandbox);

@@ -44,7 +44,7 @@ export interface Provided {
 }
 
 /** Whose files they are. */
-type Owner = Pick<ContainerSpec, "sandboxId" | "isolation">;
+type Owner = Pick<ContainerSpec, "sandboxId">;
 
 interface Parts {
   readonly storages: Storages;
@@ -119,10 +119,10 @@ export class Roots {
     return { root: rootIn(storages.first, sandboxId), lowers: this.#lowers(below, image), copied, below };
   }
 
-  /** A range of ids of its own where that can be had. The processes of strong sandboxes are its kernel's, whatever their ids are. */
-  #rangeFor({ sandboxId, isolation }: Owner, folders: readonly string[]): number | undefined {
+  /** A range of ids of its own where that can be had. */
+  #rangeFor({ sandboxId }: Owner, folders: readonly string[]): number | undefined {
     const { ranges, areGiven } = this.#parts.ids;
-    const canHave = areGiven && isolation === "standard" && ranges && folders.every((dir) => ranges.canShow(dir));
+    const canHave = areGiven && ranges && folders.every((dir) => ranges.canShow(dir));
     return canHave ? ranges.take(sandboxId) : undefined;
   }
 

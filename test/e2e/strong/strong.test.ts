@@ -44,6 +44,23 @@ test("another kernel than the host's answers, in a strong sandbox only", async (
   assert.deepEqual([await shown(id), await shown(standard)], ["strong", "standard"]);
 });
 
+test("on the host its processes are nobody's, and another sandbox's are others'", async () => {
+  const other = await sandboxes.make(strong);
+  const usersOf = (sandbox: string): Set<number> =>
+    new Set(hostProcesses(sandbox).map((pid) => Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1])));
+  const [users, others] = [usersOf(id), usersOf(other)];
+  const worker = Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${stack.pids.worker}/status`, "utf8"))?.[1]);
+  // Its monitor is the worker's, and shares its CPU.
+  for (const each of [users, others]) each.delete(worker);
+  assert.deepEqual([users.size, others.size, [...users].filter((user) => others.has(user))], [1, 1, []]);
+  assert.equal(
+    await output("stat -c '%u %a' /etc/hosts /etc/resolv.conf; echo 192.0.2.1 example >> /etc/hosts; tail -n 1 /etc/hosts"),
+    "0 644\n0 644\n192.0.2.1 example\n",
+  );
+  assert.notEqual((await api.execute(id, "head -c 4M /dev/zero >> /etc/hosts")).exit_code, 0);
+  await api.delete(other);
+});
+
 test("a command has its output apart, exit code, user, folder and environment", async () => {
   const { stdout, stderr, exit_code } = await api.execute(id, 'echo "$PWD $A"; id -u; echo apart >&2; exit 7', { working_dir: "/tmp", env: { A: "b c" } });
   assert.deepEqual([stdout, stderr, exit_code], ["/tmp b c\n0\n", "apart\n", 7]);

@@ -14,7 +14,7 @@ import { run } from "../process/run.ts";
 import type { Copies } from "./copies.ts";
 import { meetingPlace, reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
-import { strongProcesses } from "./strong.ts";
+import { kernelOf, strongProcesses } from "./strong.ts";
 
 const stateTimeoutMs = 10_000;
 const endTimeoutMs = 10_000;
@@ -118,7 +118,7 @@ export async function inspectContainer(
     doorPid: copied?.waiting.pid ?? state.pid,
     pidNamespace,
     bundle: state.bundle,
-    firstId: isolation === "strong" ? 0 : rootIdOf(state.pid),
+    firstId: rootIdOf(state.pid),
     writableLayer: bundle.root.path.endsWith("/merged") ? join(bundle.root.path, "../diff") : undefined,
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
@@ -203,7 +203,7 @@ function recordOfCrun(crunDir: string, containerId: string): RuntimeState | unde
  * @param firstId the id that root of the container has here
  */
 export async function endUnreachable({ runtime, crunDir }: Pick<Host, "runtime" | "crunDir">, containerId: string, firstId: number): Promise<boolean> {
-  const pid = runtime === "crun" ? recordOfCrun(crunDir, containerId)?.pid : undefined;
+  const pid = (runtime === "crun" ? recordOfCrun(crunDir, containerId)?.pid : undefined) ?? kernelOf(containerId);
   if (pid === undefined || pidNamespaceOf(pid)) return false;
   await run("setpriv", ["--reuid", String(firstId), "--clear-groups", "--", "kill", "-s", "KILL", String(pid)], { timeoutMs: endTimeoutMs });
   return until(() => startTimeOf(pid) === undefined, { timeoutMs: endTimeoutMs, pollMs: 10 });

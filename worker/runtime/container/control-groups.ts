@@ -169,13 +169,25 @@ function otherUserOf(pid: number): number | undefined {
   return uid === process.getuid?.() ? undefined : uid;
 }
 
+/** As `moveThreads`. */
+const moveScript = `
+pid=$1 moved=" " isNew=yes
+shift
+while [ "$isNew" ]; do
+  isNew=
+  for task in /proc/$pid/task/*; do
+    case $moved in *" \${task##*/} "*) continue ;; esac
+    moved="$moved\${task##*/} " isNew=yes
+    for file; do echo "\${task##*/}" > "$file" || [ ! -e "$task" ] || exit 1; done
+  done
+done`;
+
 /**
  * Moves a process of another user. In cgroup v1 the kernel lets only its own user do that, and nobody but ours may open the files:
  * a program that is both does it.
  */
 async function moveOthers(pid: number, uid: number, entrances: readonly string[]): Promise<void> {
   const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
-  const script = 'pid=$1; shift; for file; do echo "$pid" > "$file" || exit 1; done';
-  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", script, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
+  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", moveScript, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
   if (exitCode !== 0) throw new SandgateError("internal_error", "the sandbox could not be limited", { cause: new Error(stderr) });
 }

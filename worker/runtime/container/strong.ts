@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { until } from "../../../shared/waiting.ts";
 import { strongRuntime } from "../host/strong.ts";
-import { childrenOf, monitorOf, pidNamespaceOf, signal } from "../process/proc.ts";
+import { childrenOf, commandLineOf, monitorOf, pidNamespaceOf, processIds, signal } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 
 const timeoutMs = 10_000;
@@ -133,6 +133,13 @@ export async function untilStarted(file: string, exited: Promise<number>): Promi
   );
   return pid > 0 ? pid : undefined;
 }
+
+/** The kernel of a strong sandbox, by what it was started with; undefined when there is none. */
+export const kernelOf = (containerId: string): number | undefined =>
+  processIds().find((pid) => {
+    const [program, ...args] = commandLineOf(pid);
+    return program === "runsc-sandbox" && args.includes(containerId);
+  });
 
 /** All host processes of a strong sandbox but its monitor. */
 export function strongProcesses(initPid: number): number[] {

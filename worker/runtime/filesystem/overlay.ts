@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { retry } from "../../../shared/waiting.ts";
+import { copiesBeside } from "../ids/ranges.ts";
 import { copyFolder } from "./folder.ts";
 import { detachMount, mountAgain, mountIn } from "./mounting.ts";
 
@@ -113,7 +114,7 @@ function unmountable(cause: unknown): SandgateError {
 export async function unmountRoot(root: Root): Promise<void> {
   for (const dir of placesOf(root)) while (await unmounted(() => detachMount(dir)));
   if (root.stage === undefined) return;
-  for (const dir of [root.stage, dirname(root.stage)]) await rmdir(dir).catch(() => {}); // There is none.
+  for (const dir of [root.stage, copiesBeside(root.stage), dirname(root.stage)]) await rmdir(dir).catch(() => {}); // There is none.
 }
 
 async function unmounted(detach: () => Promise<boolean>): Promise<boolean> {
@@ -124,6 +125,6 @@ async function unmounted(detach: () => Promise<boolean>): Promise<boolean> {
   }
 }
 
-const placesOf = (root: Root): string[] => [mergedOf(root), ...(root.stage === undefined ? [] : [root.stage])];
+const placesOf = (root: Root): string[] => [mergedOf(root), ...(root.stage === undefined ? [] : [root.stage, copiesBeside(root.stage)])];
 
 const asItIs = (dir: string): string => dir;

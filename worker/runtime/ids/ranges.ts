@@ -4,7 +4,7 @@
  * a sandbox has; they are shown with those of the range by mounts that only the privileged helper can make.
  */
 import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { detachMount } from "../filesystem/mounting.ts";
@@ -34,6 +34,9 @@ export interface Trees {
 
 /** Where a sandbox's root is mounted for its container. */
 export const rootOnStage = (stage: string, sandboxId: string): string => join(stage, sandboxId, "root");
+
+/** Where a strong sandbox's runtime puts copies of Podman's files for it, beside its root. */
+export const copiesBeside = (root: string): string => join(dirname(root), "copies");
 
 interface Parts {
   readonly helper: PrivilegedHelper;

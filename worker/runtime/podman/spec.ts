@@ -8,7 +8,7 @@ import { execServerPath, initPath, meetingPlace, reaperPath } from "../container
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
 import { pendingSignalsMax } from "../ids/bounds.ts";
-import { firstIdOf } from "../ids/ranges.ts";
+import { copiesBeside, firstIdOf } from "../ids/ranges.ts";
 import { isAttached, slirp } from "../network/network.ts";
 import type { Resolvers } from "../network/resolvers.ts";
 import { isolation, limit } from "./isolation.ts";
@@ -16,6 +16,7 @@ import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
 /** Tells which range of ids a container has. */
 export const rangeLabel = "sandgate.range";
+const copiesAnnotation = "sandgate.copies";
 const cpuPeriodMicros = 100_000;
 
 /** What a sandbox asks for. */
@@ -71,6 +72,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     ...idsOf(files),
     ...(isAttached(host, spec) ? attached(spec) : networkOf(spec.network === "none" ? "none" : host.network)),
     ...isolated,
+    annotations: { ...isolated.annotations, ...copiesOf(spec, files) },
     ...limited,
     mounts: [...programsOf(on, spec), ...isolated.mounts, ...(isAttached(host, spec) ? [resolverOf(on, spec)] : [])],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
@@ -80,6 +82,10 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
 const hostnameOf = ({ sandboxId }: ContainerSpec): string => `sandbox-${shortOf(sandboxId)}`;
 
 const rangeLabels = ({ range }: ContainerFiles): string[] => (range === undefined ? [] : [`${rangeLabel}=${range}`]);
+
+/** Where `systemd/base/strong-runtime` puts what ids of the sandbox's own could not reach. */
+const copiesOf = ({ isolation }: ContainerSpec, { dir, range }: ContainerFiles): Readonly<Record<string, string>> =>
+  isolation === "strong" && range !== undefined ? { [copiesAnnotation]: copiesBeside(dir) } : {};
 
 /** A user namespace of its own for a container with ids of its own. */
 function idsOf({ range }: ContainerFiles) {
@@ -129,10 +135,10 @@ function rootOf({ dir, base: { env, user } }: ContainerFiles) {
   };
 }
 
-/** It is attached from outside, with the names and the address that it has from Podman. */
+/** It is attached from outside, with the names and the address that it had from Podman: nothing in it tells its worker. */
 const attached = (spec: ContainerSpec) => ({
   netns: { nsmode: "none" },
-  hostadd: [hostnameOf(spec), containerName(spec.sandboxId)].map((name) => `${name}:${slirp.own}`),
+  hostadd: [hostnameOf(spec), formerContainerName(spec.sandboxId)].map((name) => `${name}:${slirp.own}`),
 });
 
 const resolverOf = ({ resolvers }: On, { sandboxId }: ContainerSpec): Mount => ({

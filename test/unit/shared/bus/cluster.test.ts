@@ -50,6 +50,26 @@ test("calls and streams between two processes end with an error when one of them
   assert.deepEqual(await until("they hear each other again", () => a.bus.call("echo", { n: 2 }, 1_000)), { n: 2 });
 });
 
+test("where the others do not answer the server that leads, nobody learns from it that something is not there", async () => {
+  const [bus] = (await Promise.all(servers().map((server) => server.connect()))) as [Bus];
+  const writer = await bucket(bus);
+  const { cluster: group } = (await storedStreams(bus))[0] ?? {};
+  const leading = servers()[Number(group?.leader?.slice(1))] ?? assert.fail("nobody leads");
+  const mirror = await BucketMirror.watch(await leading.connect(), buckets.accounts, unchecked, quiet);
+  const others = servers().filter((server) => server !== leading);
+  for (const { server } of others) server.signal("SIGSTOP");
+  await mirror.caughtUp();
+  await assert.rejects(mirror.certain(), (error) => error instanceof SandgateError && error.code === "unavailable");
+  for (const { server } of others) server.signal("SIGCONT");
+  await until("a write succeeds", () => writer.put("made", account("made")).then(() => true), 60_000);
+  await until("it is certain", () => mirror.certain().then(() => true), 60_000);
+  assert.deepEqual(
+    [...mirror.entries()].map(([key]) => key),
+    ["made"],
+  );
+  mirror.stop();
+});
+
 test("what was stored is there when the server that led is killed, and a mirror at another one has all that comes then", async () => {
   const buses = await Promise.all(servers().map((server) => server.connect()));
   const [firstBus] = buses as [Bus];

@@ -57,6 +57,21 @@ test("Podman limits what it has control groups for", () => {
   assert.equal(cgroups_mode, undefined);
 });
 
+test("a strong sandbox with ids of its own gets copies of Podman's files beside its root, another one does not", () => {
+  const on = {
+    host,
+    config,
+    workerId: "wk_1",
+    meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
+    resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+  };
+  const asked = { sandboxId: "sb_12345678", cpus: 1, memoryMiB: 64, network: "none" } as const;
+  const copiesOf = (isolation: Isolation, range: number | undefined): string | undefined =>
+    containerSpec(on, { ...asked, isolation }, { dir: "/mnt/wk_1/sb_12345678/root", base, range }).annotations?.["sandgate.copies"];
+  assert.equal(copiesOf("strong", 3), "/mnt/wk_1/sb_12345678/copies");
+  assert.deepEqual([copiesOf("strong", undefined), copiesOf("standard", 3)], [undefined, undefined]);
+});
+
 test("with groups of the worker's own, Podman makes and limits none", () => {
   const { resource_limits, cgroups_mode } = specOn({ groups: {} as ControlGroups });
   assert.deepEqual([resource_limits, cgroups_mode], [{}, "disabled"]);
