@@ -1,6 +1,9 @@
 /** The networks of sandboxes, each carried by a program beside its sandbox: what becomes of it when that, the worker or all of them are killed. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
+import { accountEnvironment, inPodmanNamespace } from "../../../systemd/base/as-account.ts";
+import { run } from "../../../systemd/base/run.ts";
 import { carriesNetwork } from "../../../worker/runtime/container/container.ts";
 import { commandLineOf, isGone, processIds } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
@@ -90,6 +93,21 @@ test("nothing is left of a network when its sandbox ends without a worker, and b
   await assertNetwork(id);
   assert.equal(carriers(await initOf(id)).length, 1);
   await api.delete(id);
+});
+
+test("attaching a network leaves alone what is mounted for others in Podman's namespace, as their networks are", async () => {
+  const { instance } = stack;
+  const dir = join(instance.runtimeDir, `others-${stack.worker.pid}`);
+  const shell = (script: string) => run(inPodmanNamespace(instance, ["sh", "-ec", script, "sh", dir]), { env: accountEnvironment(instance), cwd: "/" });
+  await shell('mkdir "$1"; mount --bind "$1" "$1"; mount --make-shared "$1"; mkdir "$1/network"; mount -t tmpfs of-another "$1/network"');
+  try {
+    const id = await api.create();
+    await assertNetwork(id);
+    assert.match((await shell("cat /proc/self/mountinfo")).stdout, / of-another /);
+    await api.delete(id);
+  } finally {
+    await shell('umount --recursive --lazy "$1"; rm -r "$1"');
+  }
 });
 
 test("a sandbox without a network gets none, and one with a network may change where it looks names up until its next start", async () => {

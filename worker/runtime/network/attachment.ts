@@ -16,8 +16,11 @@ import { killNow, type Program, startProgram } from "../process/program.ts";
 
 const timeoutMs = 30_000;
 const device = "tap0";
-/** Its streams are closed to us once the network is up, and what it still writes to them must not end it. */
-const program = ["env", "--ignore-signal=PIPE", "slirp4netns"];
+/**
+ * Its streams are closed to us once the network is up, and what it still writes to them must not end it. It hides all files from
+ * itself by unmounting them, which in a mount namespace that it shares with Podman would unmount the networks that Podman has made.
+ */
+const program = ["env", "--ignore-signal=PIPE", "unshare", "--mount", "--propagation", "private", "slirp4netns"];
 const options = ["--configure", "--mtu=65520", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp", "--exit-fd=0", "--ready-fd=1"];
 /** A pipe of the container's monitor, in the bundle. */
 const monitorPipe = "ctl";
