@@ -4,6 +4,7 @@ import { clientCounts, concurrencyTask } from "./scenarios/concurrency.ts";
 import { createTask, deletePeer, deleteTask } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
 import { besideExecuteTask } from "./scenarios/fairness.ts";
+import { manyTask, smallTasks } from "./scenarios/files.ts";
 import { hostileTask, quietContender } from "./scenarios/hostile.ts";
 import { listSizes, listTask } from "./scenarios/list.ts";
 import { memorySizes, memoryTasks } from "./scenarios/memory.ts";
@@ -84,6 +85,8 @@ const targets: readonly Target[] = [
   ...Object.values(streamTasks).map(({ title, peer, shareMin }): Target => {
     return [title, peer, `${title}: at least ${100 * shareMin} % of the speed of ${peer}`, atLeast(shareMin)];
   }),
+  ...Object.values(smallTasks).map((task): Target => [task, executeTask, `${task} takes at most 1.5 times as long as ${executeTask} (p50)`, atMost(1.5)]),
+  [manyTask, own, `${manyTask}: less than 1 s (p50)`, below(1_000, 0)],
   [outputTask, "podman exec", "a session streams at least a third as fast as podman exec", atLeast(1 / 3)],
   ...listSizes.map((size): Target => {
     const text = `list (${size} sandboxes) answers at least 60 % of the calls/s of bare uWebSockets.js`;

@@ -3,6 +3,7 @@ import { concurrency } from "./concurrency.ts";
 import { create } from "./create.ts";
 import { execute } from "./execute.ts";
 import { fairness } from "./fairness.ts";
+import { files } from "./files.ts";
 import { floodsAlone, hostile } from "./hostile.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
@@ -19,7 +20,7 @@ export const longScenarios: readonly string[] = [largeScenario, memoryScenario, 
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
-  ...{ execute, create, list, concurrency, stream, snapshot, session, fairness, hostile },
+  ...{ execute, create, list, concurrency, stream, files, snapshot, session, fairness, hostile },
   [largeScenario]: largeSnapshot,
   [memoryScenario]: memory,
   [floodsScenario]: floodsAlone,
@@ -30,7 +31,7 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 
 /** How long each may measure; slow ones and those with many rows need more for the same certainty. */
 const seconds: Readonly<Record<ScenarioName, number>> = {
-  ...{ execute: 25, create: 30, list: 40, concurrency: 35, stream: 35, snapshot: 50, session: 40, fairness: 10, hostile: 25 },
+  ...{ execute: 25, create: 30, list: 40, concurrency: 35, stream: 35, files: 25, snapshot: 50, session: 40, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
   [memoryScenario]: 120,
   [floodsScenario]: 60,

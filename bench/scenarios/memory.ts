@@ -135,7 +135,7 @@ function podman(machine: Machine, source: string): Contender<Metric> {
       const taken = await timedResult(() => machine.shell(take));
       const restored = await timedResult(() => machine.shell(restore(0)));
       await machine.run("podman", "rm", "--force", "--time", "0", "copy-0");
-      const all = await timedResult(() => machine.shell(names.map((number) => `${restore(number)} & `).join("") + "wait"));
+      const all = await timedResult(() => machine.shell(`${names.map((number) => `${restore(number)} & `).join("")}wait`));
       await machine.run("podman", "rm", "--force", "--time", "0", ...names.map((number) => `copy-${number}`));
       return { snapshot: taken.ms, pause: Number.NaN, restore: restored.ms, clone: taken.ms + restored.ms, fork: taken.ms + all.ms };
     },
