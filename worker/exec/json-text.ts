@@ -1,17 +1,12 @@
 /**
- * Output as the JSON text of an object with one string, as `JSON.stringify` would write it. Valid UTF-8 is escaped byte by byte
- * in one pass, which takes a third of the time of making a string of it and bytes of that again.
+ * Output as the JSON text of an object with one string, as `JSON.stringify` would write it. Valid UTF-8 is escaped as bytes, which takes
+ * less than half of the time of making a string of it and bytes of that again.
  */
 import { isUtf8 } from "node:buffer";
 import { StringDecoder } from "node:string_decoder";
 
-const [backslash, letterU, zero] = [0x5c, 0x75, 0x30];
-/** What follows a backslash for a byte; 0 for those that need a number, and `plain` for those that stay as they are. */
-const plain = 0xff;
-const escapes = new Uint8Array(256).fill(plain).fill(0, 0, 0x20);
-const letters = { "\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r", '"': '"', "\\": "\\" };
-for (const [character, letter] of Object.entries(letters)) escapes[character.charCodeAt(0)] = letter.charCodeAt(0);
-const digits = Buffer.from("0123456789abcdef");
+/** 1 for bytes that are escaped: control characters, quotation marks and backslashes. */
+const isEscaped = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x22, 0x23).fill(1, 0x5c, 0x5d);
 /** The longest that a byte becomes. */
 const escapeBytes = 6;
 
@@ -19,24 +14,13 @@ const escapeBytes = 6;
 const scratch = Buffer.allocUnsafeSlow(escapeBytes * 64 * 1024 + 1024);
 
 /** Writes bytes of valid UTF-8 as text of a JSON string. @returns where it ends */
-function writeEscaped(into: Uint8Array, at: number, bytes: Uint8Array): number {
-  let end = at;
-  for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index] as number;
-    const escaped = escapes[byte] as number;
-    if (escaped === plain) {
-      into[end++] = byte;
-      continue;
-    }
-    into[end++] = backslash;
-    into[end++] = escaped || letterU;
-    if (escaped) continue;
-    into[end++] = zero;
-    into[end++] = zero;
-    into[end++] = digits[byte >> 4] as number;
-    into[end++] = digits[byte & 0xf] as number;
-  }
-  return end;
+function writeEscaped(into: Buffer, at: number, bytes: Buffer): number {
+  let plain = 0;
+  while (plain < bytes.length && isEscaped[bytes[plain] as number] === 0) plain++;
+  const end = at + bytes.copy(into, at, 0, plain);
+  if (plain === bytes.length) return end;
+  // As characters of one byte each, those of UTF-8 come back as they are, and V8 escapes the others faster than a loop here could.
+  return end + into.write(JSON.stringify(bytes.toString("latin1", plain)).slice(1, -1), end, "latin1");
 }
 
 const isContinuation = (byte = 0): boolean => (byte & 0xc0) === 0x80;
@@ -52,6 +36,7 @@ function unfinished(bytes: Uint8Array): { readonly has: number; readonly needs: 
   return nothing;
 }
 const nothing = { has: 0, needs: 0 };
+const nothingMore = Buffer.alloc(0);
 
 /** Decodes UTF-8 that comes in pieces, which may end inside a character; what is not valid becomes U+FFFD. */
 export class JsonText {
@@ -67,7 +52,7 @@ export class JsonText {
   }
 
   /** The line for a piece; undefined when it completes no character. */
-  take(piece: Uint8Array): Buffer | undefined {
+  take(piece: Buffer): Buffer | undefined {
     let from = 0;
     while (from < this.#needs && isContinuation(piece[from])) from++;
     // Something else comes in the middle of a character.
@@ -89,12 +74,12 @@ export class JsonText {
     return this.#line(this.#decoder.end());
   }
 
-  #decoded(piece: Uint8Array, first = ""): Buffer | undefined {
+  #decoded(piece: Buffer, first = ""): Buffer | undefined {
     this.#needs = unfinished(piece).needs;
     return this.#line(first + this.#decoder.write(piece));
   }
 
-  #line(first: string, bytes: Uint8Array = new Uint8Array()): Buffer | undefined {
+  #line(first: string, bytes: Buffer = nothingMore): Buffer | undefined {
     if (first === "" && bytes.length === 0) return undefined;
     const text = Buffer.from(first);
     const most = escapeBytes * (text.length + bytes.length) + this.#before.length + this.#after.length;
