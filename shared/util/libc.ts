@@ -17,6 +17,7 @@ const getsockopt = library.func("int getsockopt(int fd, int level, int name, _Ou
 const sendto = library.func("long sendto(int fd, const uint8_t *data, unsigned long size, int flags, const uint8_t *address, unsigned int length)");
 const close = library.func("int close(int fd)");
 const fcntl = library.func("int fcntl(int fd, int command, ...)");
+const fcntlOfInteger = library.func("int fcntl(int fd, int command, int value)");
 const vector = koffi.struct({ base: "void *", length: "size_t" });
 const messageHeader = koffi.struct({
   name: "void *",
@@ -60,6 +61,7 @@ const controlAlignment = 8;
 const dontWait = 0x40;
 const noSignal = 0x4000;
 const setFileFlags = 4;
+const setPipeSize = 1031;
 const openat2 = 437;
 /** The number of setresuid(2), which the C library would make for all threads of the process. */
 const setresuid = process.arch === "arm64" ? 147 : 117;
@@ -94,6 +96,13 @@ export function openPipe(): Pipe {
 /** Lets reads and writes of a new pipe's end wait, as programs expect of their standard streams. @throws {Error} */
 export function letWait(fd: number): void {
   check(fcntl(fd, setFileFlags, "int", 0), "F_SETFL");
+}
+
+/** Has a pipe hold more, on another thread: the kernel makes whoever asks wait for a program that writes. @returns whether it does */
+export function growPipe(fd: number, bytes: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    fcntlOfInteger.async(fd, setPipeSize, bytes, (error: unknown, result: number) => resolve(!error && result >= bytes));
+  });
 }
 
 /**

@@ -5,6 +5,7 @@
  */
 import { read } from "node:fs";
 import { ByteRate } from "../../../shared/byte-rate.ts";
+import { growPipe } from "../../../shared/util/libc.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 import { backoffMs, pause } from "../../../shared/waiting.ts";
 
@@ -38,8 +39,14 @@ function lanesOf(owner: object): Lanes {
  * about to write, and fills it in less than a millisecond.
  */
 const looks = { firstMs: 1, maxMs: 4 };
-const looksAtOnce = 2;
+const looksAtOnce = 4;
 const quietMs = 1_000;
+
+/** What a pipe holds then, so that its writer goes on while it is not looked into. Unasked, it is 64 KiB. */
+const grownBytes = 256 * 1024;
+/** The kernel bounds what all pipes of a user hold (64 MiB by default), and beyond that, new ones hold next to nothing. */
+const grownMax = 64;
+let grown = 0;
 
 /** Where threads read to; those that read nothing give theirs back. */
 const landings = Array.from({ length: threadsMax }, () => Buffer.allocUnsafeSlow(chunkBytesMax));
@@ -67,6 +74,7 @@ export class AsideReader {
   readonly #fd: number;
   #isReading = false;
   #isClosing = false;
+  #isGrown = false;
   #release: (() => void) | undefined;
 
   /** @param owner the sandbox that writes */
@@ -96,6 +104,8 @@ export class AsideReader {
   /** @param release closes the descriptor; called when no other thread has it. */
   close(release: () => void): void {
     this.#isClosing = true;
+    if (this.#isGrown) grown--;
+    this.#isGrown = false;
     if (this.#isReading) this.#release = release;
     else release();
   }
@@ -103,7 +113,17 @@ export class AsideReader {
   async #read(): Promise<Buffer | "empty" | "end"> {
     if (this.#isClosing) return "end";
     this.#isReading = true;
-    const found = await lanesOf(this.#owner).reads.run(() => threads.run(() => take(this.#fd)));
+    const grow = !this.#isGrown && grown < grownMax;
+    if (grow) {
+      this.#isGrown = true;
+      grown++;
+    }
+    const found = await lanesOf(this.#owner).reads.run(() =>
+      threads.run(async () => {
+        if (grow) await growPipe(this.#fd, grownBytes);
+        return take(this.#fd);
+      }),
+    );
     this.#isReading = false;
     this.#release?.();
     return found;

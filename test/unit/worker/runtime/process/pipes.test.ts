@@ -130,6 +130,36 @@ test("what a sandbox writes fast comes whole and in order, with what it wrote la
   await until("the pipe is closed", () => isClosed(readFd));
 });
 
+test("the pipes of long output hold more, but only so many of them, until others are closed", async () => {
+  const usual = 64 * 1024;
+  const pipes = await Promise.all(
+    Array.from({ length: 66 }, async () => {
+      const { readFd, writeFd } = openPipe();
+      const reader = new PipeReader(readFd, undefined, {});
+      for (let chunk = 0; chunk < 4; chunk++) {
+        writeSync(writeFd, "x");
+        await reader.next();
+      }
+      return { reader, writeFd, held: fill(writeFd, "x") };
+    }),
+  );
+  const held = pipes.map((pipe) => pipe.held).sort((one, other) => one - other);
+  assert.deepEqual([held.filter((bytes) => bytes === usual).length, held.filter((bytes) => bytes === 4 * usual).length], [2, 64]);
+  for (const { reader, writeFd } of pipes) {
+    closeSync(writeFd);
+    reader.close();
+  }
+  const { readFd, writeFd } = openPipe();
+  const later = new PipeReader(readFd, undefined, {});
+  for (let chunk = 0; chunk < 4; chunk++) {
+    writeSync(writeFd, "x");
+    await later.next();
+  }
+  assert.equal(fill(writeFd, "x"), 4 * usual);
+  closeSync(writeFd);
+  later.close();
+});
+
 test("what is read for nothing is shared out by sandboxes, however many commands one has", async () => {
   const [greedy, other] = [{}, {}];
   const order: string[] = [];
@@ -156,14 +186,14 @@ fcntl.ioctl(faults, 0xC018AA3F, bytearray(struct.pack("QQQ", 0xAA, 0, 0)))
 region = libc.mmap(None, 4096, 3, 0x22, -1, 0)
 fcntl.ioctl(faults, 0xC020AA00, bytearray(struct.pack("QQQQ", region, 4096, 1, 0)))
 signal.alarm(20)
-for _ in range(4): os.write(1, b"a" * 65536)
+for _ in range(9): os.write(1, b"a" * 65536)
 os.write(1, b"b" * 32768)
 libc.write(1, ctypes.c_void_p(region), 4096)
 `;
-/** Reads what it has written before, each time that the pipe is full, so that it holds something when it is locked. */
+/** Reads what it has written before, each time that the pipe is full, which grows meanwhile, so that it holds something when it is locked. */
 async function longOutput(reader: PipeReader, writer: ChildProcess): Promise<string> {
   let text = "";
-  for (let times = 0; times < 4; times++) {
+  for (let times = 0; times < 6; times++) {
     await until("the pipe is full", () => waitsIn(writer, /pipe_write/));
     text += await reader.next();
   }
@@ -196,7 +226,7 @@ test("a sandbox whose pipe is locked keeps nobody waiting but itself", { skip: !
   assert.equal(writer.exitCode ?? writer.signalCode, null, "this process stood still until the writer was gone");
   writer.kill("SIGKILL");
   await exited;
-  assert.equal(text + (await rest), "a".repeat(4 * 65_536) + "b".repeat(32_768));
+  assert.equal(text + (await rest), "a".repeat(9 * 65_536) + "b".repeat(32_768));
   for (const each of [reader, otherReader]) each.close();
   closeSync(other.writeFd);
 });
