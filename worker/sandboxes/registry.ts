@@ -160,13 +160,19 @@ export class Sandboxes {
    * Applies the event that acknowledges a sandbox, which is kept from then on whatever happens. The directory is updated before
    * the disk: a worker that cannot reach the directory has acknowledged nothing, and if it dies in between, it drops the sandbox.
    *
-   * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then.
+   * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then, and the sandbox is what it was: it can be tried again.
    */
   async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+    const { record: former } = sandbox;
     this.#become(sandbox, event, changes);
-    await this.#publish(sandbox.record);
-    sandbox.record = { ...sandbox.record, acknowledged: true };
-    await this.#store.putSandbox(sandbox.record);
+    try {
+      await this.#publish(sandbox.record);
+      sandbox.record = { ...sandbox.record, acknowledged: true };
+      await this.#store.putSandbox(sandbox.record);
+    } catch (error) {
+      sandbox.record = former;
+      throw error;
+    }
   }
 
   /** Records that the copy of a sandbox is there, of which nobody is told before it is confirmed. */
