@@ -10,7 +10,7 @@ import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
-import { Departures, isLeaving } from "./departures.ts";
+import { Departures, GivenAway, isLeaving } from "./departures.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
@@ -222,7 +222,8 @@ export class Sandboxes {
       ({ moved_to }) => moved_to !== undefined,
     );
     for (const sandbox of [...this.#live.values()]) {
-      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record);
+      // What another worker has leaves soon, and what comes after it in the list need not wait for that.
+      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record).catch(unlessGivenAway);
     }
   }
 
@@ -251,6 +252,10 @@ export class Sandboxes {
     this.departures.forget(record.id);
     return sandbox;
   }
+}
+
+function unlessGivenAway(error: unknown): void {
+  if (!(error instanceof GivenAway)) throw error;
 }
 
 /** The part of a record that is published to the directory. */

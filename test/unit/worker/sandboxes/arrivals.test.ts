@@ -1,4 +1,4 @@
-/** A copy that waits to be confirmed when the directory cannot be reached, over a real nats-server and a real store. */
+/** What is told of sandboxes on their way when the directory could not be reached, over a real nats-server and a real store. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -50,4 +50,18 @@ test("a copy whose confirmation the directory did not store still waits for it, 
   const [stored] = store.sandboxes();
   assert.deepEqual([stored?.status, stored?.move, stored?.acknowledged], ["running", undefined, true]);
   await confirmed();
+});
+
+test("a sandbox that another worker has does not keep the directory from being brought up to date with the others", async () => {
+  const move = { id: "mv_2", from: workerId, peer: "gateway.g" };
+  const given = sandboxes.add({ ...recordOf("sb_2"), worker_id: workerId, status: "moving", move });
+  const kept = sandboxes.add({ ...recordOf("sb_3"), worker_id: workerId });
+  await Promise.all([given.recorded, kept.recorded]);
+  await sandboxes.announce(given.sandbox);
+  const entry = (id: string): Promise<SandboxEntry | undefined> => gateway.read(entryKey(workerId, id));
+  const held = (await entry("sb_2")) ?? assert.fail();
+  await gateway.put(entryKey(workerId, "sb_2"), { ...held, moved_to: "w3" });
+  await sandboxes.synchronise();
+  assert.equal((await entry("sb_2"))?.moved_to, "w3");
+  assert.equal((await entry("sb_3"))?.status, "running");
 });
