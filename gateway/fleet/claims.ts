@@ -31,6 +31,13 @@ export class Claims {
     return claim !== undefined && claim.forgotten_at_ms === undefined;
   }
 
+  /** Whether a worker has no claim, or was forgotten. Beyond doubt: what it had is given up then. @throws {SandgateError} `unavailable` */
+  async isGone(workerId: string): Promise<boolean> {
+    if (this.has(workerId)) return false;
+    await this.#mirror.certain();
+    return !this.has(workerId);
+  }
+
   /**
    * Marks a worker as forgotten, for ever: no process of its machine is admitted any more.
    *

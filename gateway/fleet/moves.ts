@@ -191,9 +191,9 @@ export class Moves {
     const call = { request_id: newId("request"), account_id, sandbox_id: id, move_id: move?.id ?? "" };
     if (!entry.handed_over) {
       // With its worker, the sandbox was given up.
-      if (!claims.has(to)) await sandboxes.change(entry, (now) => ({ ...now, handed_over: true }));
+      if (await claims.isGone(to)) await sandboxes.change(entry, (now) => ({ ...now, handed_over: true }));
       else if (workers.has(to)) await this.#confirm(from, workers.worker(to), call);
-    } else if (!claims.has(from)) await sandboxes.delete(entry);
+    } else if (await claims.isGone(from)) await sandboxes.delete(entry);
     else if (workers.has(from)) await workers.call(workers.worker(from), "release", call);
   }
 }

@@ -195,10 +195,11 @@ export class Bus {
     }
   }
 
+  /** What was said before still goes out, unless the connection breaks meanwhile. */
   async close(): Promise<void> {
     if (this.connection.isClosed()) return;
-    if (this.#connected) await this.connection.drain();
-    else await this.connection.close();
+    if (this.#connected) await this.connection.drain().catch((err) => this.#log.debug({ err }, "the connection broke while it was being closed"));
+    await this.connection.close();
   }
 
   async #watch(): Promise<void> {

@@ -120,7 +120,7 @@ export async function receive(context: WorkerContext, call: Request<"receive">, 
 }
 
 /** The target has the sandbox from now on. Can be repeated. @throws {SandgateError} `conflict`, `unavailable` */
-export async function confirm({ sandboxes, log }: WorkerContext, sandbox: LiveSandbox, moveId: string): Promise<void> {
+export async function confirm({ sandboxes, log }: Pick<WorkerContext, "sandboxes" | "log">, sandbox: LiveSandbox, moveId: string): Promise<void> {
   const { move, status, id } = sandbox.record;
   if (!move && status !== "creating") return;
   if (move?.id !== moveId || status !== "moving") throw new SandgateError("conflict", "the sandbox is not on its way here");

@@ -10,7 +10,7 @@ import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
-import { Departures, isLeaving } from "./departures.ts";
+import { Departures, GivenAway, isLeaving } from "./departures.ts";
 
 /** Something that runs in a sandbox and can be ended from outside. */
 export interface Activity {
@@ -160,13 +160,19 @@ export class Sandboxes {
    * Applies the event that acknowledges a sandbox, which is kept from then on whatever happens. The directory is updated before
    * the disk: a worker that cannot reach the directory has acknowledged nothing, and if it dies in between, it drops the sandbox.
    *
-   * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then.
+   * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then, and the sandbox is what it was: it can be tried again.
    */
   async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+    const { record: former } = sandbox;
     this.#become(sandbox, event, changes);
-    await this.#publish(sandbox.record);
-    sandbox.record = { ...sandbox.record, acknowledged: true };
-    await this.#store.putSandbox(sandbox.record);
+    try {
+      await this.#publish(sandbox.record);
+      sandbox.record = { ...sandbox.record, acknowledged: true };
+      await this.#store.putSandbox(sandbox.record);
+    } catch (error) {
+      sandbox.record = former;
+      throw error;
+    }
   }
 
   /** Records that the copy of a sandbox is there, of which nobody is told before it is confirmed. */
@@ -216,7 +222,8 @@ export class Sandboxes {
       ({ moved_to }) => moved_to !== undefined,
     );
     for (const sandbox of [...this.#live.values()]) {
-      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record);
+      // What another worker has leaves soon, and what comes after it in the list need not wait for that.
+      if (this.has(sandbox) && sandbox.record.acknowledged) await this.#publish(sandbox.record).catch(unlessGivenAway);
     }
   }
 
@@ -245,6 +252,10 @@ export class Sandboxes {
     this.departures.forget(record.id);
     return sandbox;
   }
+}
+
+function unlessGivenAway(error: unknown): void {
+  if (!(error instanceof GivenAway)) throw error;
 }
 
 /** The part of a record that is published to the directory. */

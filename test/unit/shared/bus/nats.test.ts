@@ -169,6 +169,19 @@ test("a connection made before the server is there waits for it", async () => {
   await until("the others are back", () => caller.connected && server.connected);
 });
 
+test("a connection that breaks while it is being closed is closed all the same", async () => {
+  const bus = await nats.connect();
+  bus.subscribe("anything", () => {});
+  await bus.connection.flush();
+  nats.server.signal("SIGSTOP");
+  const closed = bus.close();
+  await nats.server.kill9();
+  await closed;
+  assert.ok(bus.connection.isClosed());
+  await nats.server.start();
+  await until("the others are back", () => caller.connected && server.connected);
+});
+
 test("what is said or answered while the connection closes, or later, is lost and breaks nothing", async () => {
   const bus = await nats.connect();
   const answer = Promise.withResolvers<object>();
