@@ -29,13 +29,13 @@ test("after `rm -rf /*` the error of every call that needs a program names the c
   };
   for (const [name, { body }] of Object.entries(calls)) assert.match(JSON.stringify(body), /the sandbox has no \/bin\/sh/, name);
   assert.deepEqual([calls.download.status, calls.upload.status], [422, 422]);
+  const elsewhere = await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo here" });
+  assert.equal(elsewhere.status, 422);
+  assert.match(JSON.stringify(elsewhere.body), /working directory .* is not there any more/);
   // Small files need no program of the sandbox.
   expectError(await api.call("GET", `/v1/sandboxes/${id}/download?path=/etc/passwd`), "not_found", "File not found: /etc/passwd");
   assert.equal((await raw("/root/small", "text")).status, 200);
   assert.equal(await (await api.raw("GET", `/v1/sandboxes/${id}/download?path=/root/small`)).text(), "text");
-  const elsewhere = await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "echo here" });
-  assert.equal(elsewhere.status, 422);
-  assert.match(JSON.stringify(elsewhere.body), /working directory .* is not there any more/);
   assert.equal((await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
 });
 
