@@ -49,8 +49,11 @@ export class Server {
     let listener: number | undefined;
     try {
       rmSync(path, { force: true });
+      // Looked at before there is a socket: it may start one as soon as there is.
+      const willStart = this.#firstWillStart;
       listener = listenForMessages(path);
-      return (await this.#ofFirstProcess(listener)) ?? (await this.#returning(listener)) ?? (await this.#started(listener, start));
+      const first = willStart ? await this.#accepted(listener, { timeoutMs: returnMs, pollMs: acceptPollMs }) : undefined;
+      return first ?? (await this.#returning(listener)) ?? (await this.#started(listener, start));
     } catch {
       return undefined; // The sandbox is gone.
     } finally {
@@ -59,11 +62,10 @@ export class Server {
     }
   }
 
-  /** That which the sandbox's first process starts now, if it has not started one before. */
-  async #ofFirstProcess(listener: number): Promise<number | undefined> {
+  /** Whether the sandbox's first process starts a server when it finds the worker: it has not started one before. */
+  get #firstWillStart(): boolean {
     const { initPid } = this.container;
-    const willStart = commandLineOf(initPid)[0] === execServerPath && nameOf(initPid) === firstName;
-    return willStart ? this.#accepted(listener, { timeoutMs: returnMs, pollMs: acceptPollMs }) : undefined;
+    return commandLineOf(initPid)[0] === execServerPath && nameOf(initPid) === firstName;
   }
 
   /** That of an earlier process of this worker, if it is there. */
