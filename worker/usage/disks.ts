@@ -1,7 +1,7 @@
 /** The file systems that hold sandboxes: their free space, and which sandboxes must stop when there is too little. */
 import type { Config } from "../../shared/config.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { type DiskUse, type FreeSpace, freeSpace } from "../runtime/filesystem/disk.ts";
+import { type DiskUse, type FreeSpace, freeSpace, freeSpaceNow } from "../runtime/filesystem/disk.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { DiskFloor, shortageOf, type Writer } from "./disk-floor.ts";
 import { type Grow, VolumeGrowth } from "./volume-growth.ts";
@@ -66,9 +66,15 @@ export class Disks {
     return Math.min(...counting.map(({ free }) => free.bytes));
   }
 
-  /** Why `more` cannot be stored on this host, or undefined. */
+  /** Why `more` cannot be stored on this host, or undefined. Nothing is refused for what was only so at the last refresh. */
   shortage(more?: DiskUse): string | undefined {
-    return this.#all.map(({ free, floorBytes }) => shortageOf(free, floorBytes, more)).find(Boolean);
+    for (const disk of this.#all) {
+      if (!shortageOf(disk.free, disk.floorBytes, more)) continue;
+      disk.free = freeSpaceNow(disk.dir);
+      const shortage = shortageOf(disk.free, disk.floorBytes, more);
+      if (shortage) return shortage;
+    }
+    return undefined;
   }
 
   /** Whether the sandbox's disk was below its floor at the last check. */
