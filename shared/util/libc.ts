@@ -98,11 +98,9 @@ export function letWait(fd: number): void {
   check(fcntl(fd, setFileFlags, "int", 0), "F_SETFL");
 }
 
-/** Has a pipe hold more, on another thread: the kernel makes whoever asks wait for a program that writes. @returns whether it does */
-export function growPipe(fd: number, bytes: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    fcntlOfInteger.async(fd, setPipeSize, bytes, (error: unknown, result: number) => resolve(!error && result >= bytes));
-  });
+/** Has a pipe hold more if it may, on another thread: the kernel makes whoever asks wait for a program that writes. */
+export function growPipe(fd: number, bytes: number): Promise<void> {
+  return new Promise((resolve) => fcntlOfInteger.async(fd, setPipeSize, bytes, () => resolve()));
 }
 
 /**

@@ -203,15 +203,21 @@ async function longOutput(reader: PipeReader, writer: ChildProcess): Promise<str
 
 const waitsIn = ({ pid }: ChildProcess, where: RegExp): boolean => where.test(readFileSync(`/proc/${pid}/wchan`, "utf8"));
 
-const isRoot = process.getuid?.() === 0;
-
-test("a sandbox whose pipe is locked keeps nobody waiting but itself", { skip: !isRoot && "only root may hold up the kernel" }, async () => {
+/** Starts that writer as a sandbox's, with a reader of its pipe. */
+function startHoldingWriter() {
   const { readFd, writeFd } = openPipe();
   letWait(writeFd);
   const reader = new PipeReader(readFd, undefined, {});
   const writer = spawn("python3", ["-c", holdingWriter], { stdio: ["ignore", writeFd, "inherit"] });
   const exited = once(writer, "exit");
   closeSync(writeFd);
+  return { reader, readFd, writer, exited };
+}
+
+const isRoot = process.getuid?.() === 0;
+
+test("a sandbox whose pipe is locked keeps nobody waiting but itself", { skip: !isRoot && "only root may hold up the kernel" }, async () => {
+  const { reader, writer, exited } = startHoldingWriter();
   const text = await longOutput(reader, writer);
   const rest = textOf(reader);
   // Another sandbox is read, this process works, and even closing waits for the thread that has the descriptor.
@@ -232,12 +238,7 @@ test("a sandbox whose pipe is locked keeps nobody waiting but itself", { skip: !
 });
 
 test("a descriptor that another thread reads is closed after that", { skip: !isRoot && "only root may hold up the kernel" }, async () => {
-  const { readFd, writeFd } = openPipe();
-  letWait(writeFd);
-  const reader = new PipeReader(readFd, undefined, {});
-  const writer = spawn("python3", ["-c", holdingWriter], { stdio: ["ignore", writeFd, "inherit"] });
-  const exited = once(writer, "exit");
-  closeSync(writeFd);
+  const { reader, writer, exited, readFd } = startHoldingWriter();
   await longOutput(reader, writer);
   const next = reader.next();
   await sleep(20);
