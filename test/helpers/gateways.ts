@@ -58,13 +58,15 @@ export class TestGateway {
   /** Announces the gateway; with `deaf`, it answers nobody until `hear`. */
   join(options: { deaf?: boolean } = {}): void {
     if (options.deaf) this.#deaf = this.bus.connection.subscribe(callsTo("gateway", this.id), { callback: () => {} });
-    else this.hear();
+    else void this.hear();
     this.peers.start(() => ({ gateway: true }));
   }
 
-  hear(): void {
+  /** Resolves when the server knows. */
+  async hear(): Promise<void> {
     this.#deaf?.unsubscribe();
     servePeers(this.bus, this.#parts);
+    await this.bus.connection.flush();
   }
 
   /** Leaves like a gateway that is asked to stop. */

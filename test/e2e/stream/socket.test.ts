@@ -33,7 +33,9 @@ const linesOf = (count: number): string => `${Array.from({ length: count }, (_, 
 
 /** How many streams went each way. */
 async function ways(): Promise<{ socket: number; nats: number }> {
-  const metrics = parseMetrics(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text());
+  // A connection that is kept could be closed by the other side just when it is used again.
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers: { connection: "close" } });
+  const metrics = parseMetrics(await response.text());
   const count = (way: string): number => metrics.get("sandgate_streams_total")?.samples.find(({ labels }) => labels.way === way)?.value ?? Number.NaN;
   return { socket: count("socket"), nats: count("nats") };
 }

@@ -204,7 +204,7 @@ test("an owner that answers again hears of the shares that were let through mean
   await acquainted(gateways);
   const key = keyOf(gateways);
   for (const gateway of [next, other]) assert.equal(await takes(gateway, key, policyOf(30), 12), 10);
-  owner.hear();
+  await owner.hear();
   for (const { rates } of [next, other, owner]) {
     await until("what is left", async () => (await rates.level(key, policyOf(30))).remaining === 10);
   }

@@ -24,8 +24,9 @@ function workerWith(...records: Partial<SnapshotEntry>[]) {
   return { context, left: () => [...known.keys()] };
 }
 
-test("a snapshot stays while its gateway holds the place of the call, and goes when it does not, or is gone", async () => {
+test("a snapshot stays while its gateway holds the place of the call, and goes when it does not, or is gone", async (t) => {
   const gateway = await TestGateway.open(nats);
+  t.after(() => gateway.leave());
   gateway.join();
   const reservation = await gateway.reservations.reserveAll([newId("reservation"), newId("reservation")], "key_1", 10);
   const temporary = { peer: gateway.id, reservation_id: reservation.id };
@@ -39,19 +40,18 @@ test("a snapshot stays while its gateway holds the place of the call, and goes w
   await reservation.settle();
   await removeAbandoned(context);
   assert.deepEqual(left(), ["unfinished", "usual"]);
-  gateway.leave();
 });
 
-test("a snapshot stays when its gateway cannot be asked", async () => {
+test("a snapshot stays when its gateway cannot be asked", async (t) => {
   const gateway = await TestGateway.open(nats);
+  t.after(() => gateway.leave());
   gateway.join({ deaf: true });
   const { context, left } = workerWith({ id: "unsure", status: "ready", temporary: { peer: gateway.id, reservation_id: newId("reservation") } });
   await removeAbandoned(context);
   assert.deepEqual(left(), ["unsure"]);
-  gateway.hear();
+  await gateway.hear();
   await removeAbandoned(context);
   assert.deepEqual(left(), []);
-  gateway.leave();
 });
 
 test("what cannot be removed now is tried again later", async () => {
