@@ -4,6 +4,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { StringDecoder } from "node:string_decoder";
+import { asideBytesMax } from "../runtime/process/aside.ts";
 
 /** 1 for bytes that are escaped: control characters, quotation marks and backslashes. */
 const isEscaped = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x22, 0x23).fill(1, 0x5c, 0x5d);
@@ -11,7 +12,7 @@ const isEscaped = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x22, 0x23).fill(
 const escapeBytes = 6;
 
 /** Made once, because output is converted and sent at once; a longer chunk than usual gets memory of its own. */
-const scratch = Buffer.allocUnsafeSlow(escapeBytes * 64 * 1024 + 1024);
+const scratch = Buffer.allocUnsafeSlow(escapeBytes * asideBytesMax + 1024);
 
 /** Below it, to look at bytes one by one takes less. */
 const longBytes = 256;

@@ -96,7 +96,7 @@ export async function pump(stream: Stream, source: PipeReader, sink = asItIs): P
       await source.drop(bytes);
       continue;
     }
-    const piece = await source.next();
+    const piece = await source.next(stream.roomBytes);
     if (!piece) return;
     const turn = stream.turn();
     if (turn) await turn;
