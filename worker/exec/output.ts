@@ -72,7 +72,7 @@ export class Preview {
 }
 
 /** Where the bytes of a source go. */
-interface Sink {
+export interface Sink {
   /** Whether bytes that come next need to be looked at; else they are only counted. */
   isWanted(isClientGone: boolean): boolean;
   drop(bytes: number): void;
@@ -86,7 +86,7 @@ const asItIs: Sink = { isWanted: (isClientGone) => !isClientGone, drop: () => {}
  * Sends everything from a source, reading it only while there is room, and slowly what nobody gets, which is neither copied nor
  * decoded. If the stream breaks, the source is drained, so that its writer can end.
  */
-export async function pump(stream: Stream, source: PipeReader, sink = asItIs): Promise<void> {
+export async function pump(stream: Stream, source: PipeReader, sink: Sink = asItIs): Promise<void> {
   for (;;) {
     if (!stream.signal.aborted) await stream.room().catch(() => {});
     if (!sink.isWanted(stream.signal.aborted)) {
