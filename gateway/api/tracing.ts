@@ -1,11 +1,12 @@
 /** The span of a call, with the attributes that OpenTelemetry has for those of HTTP. */
-import { type Attributes, startServerSpan } from "../../shared/tracing/spans.ts";
+import { type Attributes, areSpansRecorded, startServerSpan } from "../../shared/tracing/spans.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"]);
 
 /** Records a call from now to its end, which for a stream is that of the stream, and for a WebSocket the upgrade. */
 export function recordCall(exchange: Exchange): void {
+  if (!areSpansRecorded()) return;
   const method = methods.has(exchange.method) ? exchange.method : undefined;
   const route = exchange.endpoint?.path.replaceAll(/:(\w+)/g, "{$1}");
   const span = startServerSpan([method ?? "HTTP", route].filter(Boolean).join(" "), exchange.trace, () => ({

@@ -172,13 +172,22 @@ export class Exchange extends Received {
   begin(status: number, contentType: string, headers?: Headers): void {
     this.status = status;
     this.body.discard();
-    const response = this.raw.writeStatus(statusLine(status)).writeHeader("x-request-id", this.requestId);
-    if (contentType) response.writeHeader("content-type", contentType);
-    // Responses are not cacheable unless their handler says otherwise.
-    if (headers?.["cache-control"] === undefined) response.writeHeader("cache-control", noStore);
-    if (this.rateLimit) response.writeHeader("ratelimit-policy", this.rateLimit.policy).writeHeader("ratelimit", this.rateLimit.state);
+    const response = status === 200 ? this.raw : this.raw.writeStatus(statusLine(status)); // 200 is what uWebSockets.js begins with.
+    response.writeHeader("x-request-id", this.requestId + this.#usualHeaders(contentType, headers));
     for (const name in this.commonHeaders) writeHeader(response, name, this.commonHeaders[name]);
     for (const name in headers) writeHeader(response, name, headers[name]);
+  }
+
+  /**
+   * The headers of every response, as they follow the value of the first: uWebSockets.js writes a value as it is, and a call for
+   * each header would cost more than all else in the head of a cheap answer. No value is of a client's making.
+   */
+  #usualHeaders(contentType: string, headers: Headers | undefined): string {
+    let lines = contentType && `\r\ncontent-type: ${contentType}`;
+    // Responses are not cacheable unless their handler says otherwise.
+    if (headers?.["cache-control"] === undefined) lines += `\r\ncache-control: ${noStore}`;
+    if (this.rateLimit) lines += `\r\nratelimit-policy: ${this.rateLimit.policy}\r\nratelimit: ${this.rateLimit.state}`;
+    return lines;
   }
 
   override finished(): void {

@@ -121,7 +121,7 @@ class Front {
 function appFor<R extends Endpoint>(options: ServerOptions<R>, seen: Seen, certificate?: CertificateFiles): TemplatedApp {
   const app = certificate ? SSLApp({ cert_file_name: certificate.certificate, key_file_name: certificate.key }) : App();
   const began = (exchange: Exchange): Exchange => {
-    seen.lastRequestAtMs = performance.now();
+    seen.lastRequestAtMs = exchange.startedAtMs;
     if (seen.isClosing) exchange.closeAfter();
     return exchange;
   };

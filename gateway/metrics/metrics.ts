@@ -114,15 +114,13 @@ export class Metrics {
   }
 
   #seriesOf(route: Endpoint | undefined, status: number): Series {
-    const ofRoute = this.#series.get(route) ?? new Map<number, Series>();
-    this.#series.set(route, ofRoute);
-    let series = ofRoute.get(status);
+    let series = this.#series.get(route)?.get(status);
     if (!series) {
       const path = route?.path ?? "other";
       const durations = this.#durations.get(path) ?? new Histogram();
       this.#durations.set(path, durations);
       series = { labels: { method: route?.method ?? "other", path, status: status ? String(status) : "aborted" }, durations, count: 0 };
-      ofRoute.set(status, series);
+      this.#series.set(route, (this.#series.get(route) ?? new Map<number, Series>()).set(status, series));
     }
     return series;
   }

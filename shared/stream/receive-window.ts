@@ -14,8 +14,8 @@ const provenTimes = 8;
 const fastMs = 250;
 const slowMs = 1_000;
 
-/** How far a sender may go beyond its credit: by a frame of each of those who write to the stream at the same time. */
-const beyondCreditBytes = 1024 * 1024;
+/** How far a sender may go beyond its credit: by a frame of each of the two who may write to a stream at the same time, which are 720 KiB at most. */
+const beyondCreditBytes = 2 * 1024 * 1024;
 
 /** What the windows of a process may have together beyond the least of each. */
 export class WindowBudget {

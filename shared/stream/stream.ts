@@ -81,6 +81,11 @@ export class Stream implements StreamEnd {
     this.#stop.signal.throwIfAborted();
   }
 
+  /** Bytes that the other end has room for now. */
+  get roomBytes(): number {
+    return this.#sent.roomBytes;
+  }
+
   /** When bytes that are there are to be sent: see `StreamHub.turn`. */
   turn(): Promise<void> | undefined {
     return this.#hub.turn(this.streamId);
@@ -95,7 +100,7 @@ export class Stream implements StreamEnd {
     this.#stop.signal.throwIfAborted();
   }
 
-  /** Sends bytes, in one or more parts, as one frame, regardless of the credit. Never throws. */
+  /** Sends bytes, in one or more parts whose memory may be used again at once, as one frame, regardless of the credit. Never throws. */
   push(...payload: Uint8Array[]): void {
     this.#send({}, ...payload);
   }

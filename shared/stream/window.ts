@@ -27,6 +27,10 @@ export class SendWindow {
     return this.#bytes;
   }
 
+  get roomBytes(): number {
+    return Math.max(0, this.#creditBytes - this.#bytes);
+  }
+
   /** Counts a frame. @returns its number */
   count(bytes: number): number {
     this.#bytes += bytes;
@@ -41,7 +45,7 @@ export class SendWindow {
 
   /** Resolves when there is room, or the stream is broken. */
   async room(isBroken: () => boolean): Promise<void> {
-    const hasRoom = (): boolean => isBroken() || this.#bytes < this.#creditBytes;
+    const hasRoom = (): boolean => isBroken() || this.roomBytes > 0;
     if (hasRoom()) return;
     const waiting = this.#room.until(hasRoom);
     await (this.#stall?.during(waiting) ?? waiting);

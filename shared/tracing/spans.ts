@@ -42,6 +42,9 @@ export function recordSpans(by: Recorder | undefined): void {
   recorder = by;
 }
 
+/** Whether spans are recorded. Where each call costs little, what would describe its span is not even put together. */
+export const areSpansRecorded = (): boolean => recorder !== undefined;
+
 /** Starts the span of a call that has come in. Undefined where nothing is recorded. */
 export function startServerSpan(
   name: string,

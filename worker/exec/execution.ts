@@ -92,7 +92,7 @@ export class Execution implements Activity {
     const { stream } = this.#parts;
     await pump(stream, pipe, output);
     const rest = output.flush();
-    if (rest) stream.push(rest);
+    if (rest) stream.push(...rest);
   }
 
   #outcome(command: RunningCommand, exitCode: number): ExecutionEnd {

@@ -2,7 +2,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
-import { JsonText } from "./json-text.ts";
+import { JsonText, type Parts } from "./json-text.ts";
 
 /** Bytes of each stream kept in the execution log. */
 const previewBytesMax = 4 * 1024;
@@ -36,8 +36,8 @@ export class OutputStream {
     this.preview.truncated = true;
   }
 
-  /** The NDJSON line for a chunk, or undefined when the chunk completes no character or lies beyond the limit. */
-  take(chunk: Buffer): Buffer | undefined {
+  /** The NDJSON line for a chunk, see `JsonText`; undefined when the chunk completes no character or lies beyond the limit. */
+  take(chunk: Buffer): Parts | undefined {
     const kept = chunk.subarray(0, Math.max(0, this.#keepBytes - this.bytes));
     this.bytes += chunk.length;
     this.preview.add(chunk);
@@ -45,7 +45,7 @@ export class OutputStream {
   }
 
   /** The line for trailing bytes that form no whole character. A character cut by our own limit does not count as broken. */
-  flush(): Buffer | undefined {
+  flush(): Parts | undefined {
     return this.truncated ? undefined : this.#text.end();
   }
 }
@@ -72,21 +72,21 @@ export class Preview {
 }
 
 /** Where the bytes of a source go. */
-interface Sink {
+export interface Sink {
   /** Whether bytes that come next need to be looked at; else they are only counted. */
   isWanted(isClientGone: boolean): boolean;
   drop(bytes: number): void;
-  /** The payload for a piece; undefined for none. */
-  take(piece: Buffer): Buffer | undefined;
+  /** The payload for a piece, to be sent at once; undefined for none. */
+  take(piece: Buffer): Parts | undefined;
 }
 
-const asItIs: Sink = { isWanted: (isClientGone) => !isClientGone, drop: () => {}, take: (piece) => piece };
+const asItIs: Sink = { isWanted: (isClientGone) => !isClientGone, drop: () => {}, take: (piece) => [piece] };
 
 /**
  * Sends everything from a source, reading it only while there is room, and slowly what nobody gets, which is neither copied nor
  * decoded. If the stream breaks, the source is drained, so that its writer can end.
  */
-export async function pump(stream: Stream, source: PipeReader, sink = asItIs): Promise<void> {
+export async function pump(stream: Stream, source: PipeReader, sink: Sink = asItIs): Promise<void> {
   for (;;) {
     if (!stream.signal.aborted) await stream.room().catch(() => {});
     if (!sink.isWanted(stream.signal.aborted)) {
@@ -96,12 +96,12 @@ export async function pump(stream: Stream, source: PipeReader, sink = asItIs): P
       await source.drop(bytes);
       continue;
     }
-    const piece = await source.next();
+    const piece = await source.next(stream.roomBytes);
     if (!piece) return;
-    const payload = sink.take(piece);
-    const turn = payload && stream.turn();
+    const turn = stream.turn();
     if (turn) await turn;
-    if (payload && !stream.signal.aborted) stream.push(payload);
+    const payload = sink.take(piece);
+    if (payload && !stream.signal.aborted) stream.push(...payload);
     else await source.drop(piece.length);
   }
 }

@@ -3,14 +3,15 @@
 import { stoppedBy } from "../../shared/abort.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
-import { pump } from "../exec/output.ts";
+import type { Parts } from "../exec/json-text.ts";
+import { pump, type Sink } from "../exec/output.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
 
-// The file is opened once. Its size is that of the opened file, and exactly that many bytes are sent. Files that the kernel
-// generates on reading (proc, sysfs, cgroups, message queues) report no size or a wrong one.
+// The file is opened once. Its size is that of the opened file, and exactly that many bytes are sent, which is seen to here: `head -c`
+// would, but in pieces of 8 KiB. Files that the kernel generates on reading (proc, sysfs, cgroups, message queues) report no size or a wrong one.
 const sendFile = `
 [ -e "$1" ] || exit 44
 [ -d "$1" ] && exit 21
@@ -24,7 +25,7 @@ case $(stat -L -f -c %t /proc/self/fd/0 2>/dev/null) in 9fa0 | 62656572 | 27e0eb
 esac
 size=$(stat -L -c %s /proc/self/fd/0) || exit 1
 echo "size $size" >&2
-exec head -c "$size"
+exec cat
 `;
 
 const sendTar = `
@@ -65,7 +66,7 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   }
   return {
     size: size === undefined ? undefined : Number(size),
-    send: (stream) => sendAll(tool, stream, path).finally(() => tool.close()),
+    send: (stream) => sendAll(tool, stream, path, size === undefined ? undefined : new Counted(Number(size), tool)).finally(() => tool.close()),
   };
 }
 
@@ -84,9 +85,44 @@ async function sendSmall(content: Buffer, stream: Stream): Promise<object> {
   return {};
 }
 
-async function sendAll(tool: RunningCommand, stream: Stream, path: string): Promise<object> {
-  const run = () => Promise.all([tool.exited, textOf(tool.stderr), pump(stream, tool.stdout)]);
+/** So many bytes of a file that may have more by now: then its program is ended. */
+class Counted implements Sink {
+  readonly #tool: RunningCommand;
+  #left: number;
+  #isEnded = false;
+
+  constructor(bytes: number, tool: RunningCommand) {
+    this.#left = bytes;
+    this.#tool = tool;
+  }
+
+  /** Whether there is more than was to be sent, so that the exit code says nothing. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  isWanted(isClientGone: boolean): boolean {
+    return !isClientGone && this.#left > 0;
+  }
+
+  drop(): void {
+    if (this.#isEnded || this.#left > 0) return;
+    this.#isEnded = true;
+    void this.#tool.kill();
+  }
+
+  take(piece: Buffer): Parts {
+    const part = piece.subarray(0, this.#left);
+    this.#left -= part.length;
+    if (part.length < piece.length) this.drop();
+    return [part];
+  }
+}
+
+async function sendAll(tool: RunningCommand, stream: Stream, path: string, counted: Counted | undefined): Promise<object> {
+  const run = () => Promise.all([tool.exited, textOf(tool.stderr), pump(stream, tool.stdout, counted)]);
   const [exitCode, stderr] = await stream.whileOpen(() => void tool.kill(), run);
+  if (counted?.isEnded) return {};
   // tar exits with 1 when a file changed while being read, which is no reason to withhold the archive.
   if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
   return {};

@@ -71,8 +71,8 @@ test("a download whose client reads nothing waits, and ends with it", async () =
   await run("head -c 64M /dev/urandom > /root/large");
   const wire = await request("GET", "/download?path=/root/large");
   wire.pause();
-  await runs("head");
-  assert.ok((await processes(api, id)).includes("head"), "the whole file was read though nobody took it");
+  await runs("cat");
+  assert.ok((await processes(api, id)).includes("cat"), "the whole file was read though nobody took it");
   wire.cut();
   await untilNothingIsLeft(api, id);
 });
@@ -113,7 +113,7 @@ test("a file that grows or shrinks while it is read never comes as a wrong whole
   await growing.body?.cancel();
   const wire = await request("GET", "/download?path=/root/growing");
   wire.pause();
-  await runs("head");
+  await runs("cat");
   await run(": > /root/growing");
   wire.resume();
   await wire.closed();

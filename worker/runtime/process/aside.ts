@@ -9,8 +9,13 @@ import { growPipe } from "../../../shared/util/libc.ts";
 import { Semaphore } from "../../../shared/util/mutex.ts";
 import { backoffMs, pause } from "../../../shared/waiting.ts";
 
-/** The most bytes of one read. */
+/** The most bytes of one read, unless whoever reads has room for more. */
 export const chunkBytesMax = 64 * 1024;
+/**
+ * The most then: what passes through in larger pieces costs less in every process on its way. Escaped, it still fits into a frame, and
+ * with what a frame adds it stays below 128 KiB, from where on the C library has the kernel map the memory of each piece anew.
+ */
+export const asideBytesMax = 120 * 1024;
 /** Of the four that Node.js has, so that files and records have one as well. */
 const threadsMax = 3;
 const threads = new Semaphore(threadsMax);
@@ -48,19 +53,18 @@ const grownBytes = 256 * 1024;
 const grownMax = 64;
 let grown = 0;
 
-/** Where threads read to; those that read nothing give theirs back. */
-const landings = Array.from({ length: threadsMax }, () => Buffer.allocUnsafeSlow(chunkBytesMax));
+/** Where threads read to. */
+const landings = Array.from({ length: threadsMax }, () => Buffer.allocUnsafeSlow(asideBytesMax));
 
-async function take(fd: number): Promise<Buffer | "empty" | "end"> {
-  const landing = landings.pop() ?? Buffer.allocUnsafeSlow(chunkBytesMax);
+async function take(fd: number, mostBytes: number): Promise<Buffer | "empty" | "end"> {
+  const landing = landings.pop() as (typeof landings)[number];
+  const most = Math.min(Math.max(mostBytes, chunkBytesMax), landing.length);
   const length = await new Promise<number | undefined>((resolve) => {
-    read(fd, landing, 0, landing.length, null, (error, bytes) => resolve(error ? undefined : bytes));
+    read(fd, landing, 0, most, null, (error, bytes) => resolve(error ? undefined : bytes));
   });
-  const isFull = length !== undefined && length > chunkBytesMax / 2;
-  if (!isFull) landings.push(landing);
-  if (length === undefined) return "empty";
-  if (length === 0) return "end";
-  return isFull ? landing.subarray(0, length) : Buffer.from(landing.subarray(0, length));
+  const found = length ? Buffer.from(landing.subarray(0, length)) : undefined;
+  landings.push(landing);
+  return found ?? (length === 0 ? "end" : "empty");
 }
 
 /** Resolves when the owner may have so many bytes more read for nothing. @throws the reason of the signal */
@@ -87,12 +91,13 @@ export class AsideReader {
    * The next bytes; undefined if there are none for a while, or if there will be none.
    *
    * @param hasExited whether the program has, so that nothing is waited for
+   * @param roomBytes what whoever asks has room for
    */
-  async next(hasExited: () => boolean): Promise<Buffer | "end" | undefined> {
+  async next(hasExited: () => boolean, roomBytes: number): Promise<Buffer | "end" | undefined> {
     const endMs = performance.now() + quietMs;
     for (let empty = 0; ; empty++) {
       const isLast = hasExited() || performance.now() >= endMs;
-      const found = await this.#read();
+      const found = await this.#read(roomBytes);
       if (this.#isClosing) return undefined;
       if (found !== "empty") return found;
       if (isLast) return undefined;
@@ -110,7 +115,7 @@ export class AsideReader {
     else release();
   }
 
-  async #read(): Promise<Buffer | "empty" | "end"> {
+  async #read(roomBytes: number): Promise<Buffer | "empty" | "end"> {
     if (this.#isClosing) return "end";
     this.#isReading = true;
     const grow = !this.#isGrown && grown < grownMax;
@@ -121,7 +126,7 @@ export class AsideReader {
     const found = await lanesOf(this.#owner).reads.run(() =>
       threads.run(async () => {
         if (grow) await growPipe(this.#fd, grownBytes);
-        return take(this.#fd);
+        return take(this.#fd, roomBytes);
       }),
     );
     this.#isReading = false;

@@ -113,11 +113,11 @@ export class PipeReader {
     if (open) this.#opened(open);
   }
 
-  /** The next bytes, or undefined at the end. */
-  async next(): Promise<Buffer | undefined> {
+  /** The next bytes, or undefined at the end. @param roomBytes what there is room for, which may be had at once of a long output */
+  async next(roomBytes = chunkBytesMax): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;
-      const chunk = this.#kept() ?? (this.#isLong ? await this.#aside?.next(() => this.#leftoverBytes !== undefined) : this.#there());
+      const chunk = this.#kept() ?? (this.#isLong ? await this.#aside?.next(() => this.#leftoverBytes !== undefined, roomBytes) : this.#there());
       if (chunk === "end") this.#release();
       else if (chunk) return this.#given(chunk);
       if (this.#isClosed || this.#leftoverBytes !== undefined) return undefined;

@@ -40,3 +40,10 @@ test("ids sort by the time they were made", async () => {
 test("short forms of ids made together differ", () => {
   assert.equal(new Set(Array.from({ length: 1_000 }, () => shortOf(newId("sandbox")))).size, 1_000);
 });
+
+test("an id begins with the time it was made, in ten letters of base 32", () => {
+  const letters = "0123456789abcdefghjkmnpqrstvwxyz";
+  const before = Date.now();
+  const time = [...newId("sandbox").slice("sb_".length).slice(0, 10)].reduce((ms, letter) => 32 * ms + letters.indexOf(letter), 0);
+  assert.ok(time >= before && time <= Date.now());
+});

@@ -2,14 +2,16 @@
 import assert from "node:assert/strict";
 import { StringDecoder } from "node:string_decoder";
 import { test } from "node:test";
-import { JsonText } from "../../../../worker/exec/json-text.ts";
+import { JsonText, type Parts } from "../../../../worker/exec/json-text.ts";
 import { seededRandom } from "../../../helpers/random.ts";
 
 function linesOf(pieces: readonly Buffer[]): { made: string[]; wanted: string[] } {
   const text = new JsonText("stdout");
   const decoder = new StringDecoder("utf8");
   const line = (decoded: string): string[] => (decoded ? [`${JSON.stringify({ stdout: decoded })}\n`] : []);
-  const made = [...pieces.map((piece) => text.take(piece)), text.end()].flatMap((bytes) => (bytes ? [bytes.toString()] : []));
+  // At once: the memory of the parts is used again.
+  const whole = (parts: Parts | undefined): string[] => (parts ? [Buffer.concat(parts).toString()] : []);
+  const made = [...pieces.flatMap((piece) => whole(text.take(piece))), ...whole(text.end())];
   return { made, wanted: [...pieces.flatMap((piece) => line(decoder.write(piece))), ...line(decoder.end())] };
 }
 
@@ -49,4 +51,16 @@ test("whatever comes, however it is cut", () => {
 
 test("long pieces, also where every byte becomes six", () => {
   assertSame([Buffer.alloc(200_000, 1), Buffer.alloc(65_536, "x"), Buffer.from("€".repeat(30_000)).subarray(0, 65_536)]);
+});
+
+test("a byte that is escaped, anywhere in a long piece, wherever that begins in memory", () => {
+  for (const byte of [0x00, 0x09, 0x0a, 0x1f, 0x22, 0x5c, 0x20, 0x21, 0x5b, 0x7f]) {
+    for (let at = 0; at < 300; at++) {
+      const memory = Buffer.alloc(304, "x");
+      const piece = memory.subarray(at % 4, (at % 4) + 300);
+      piece[at] = byte;
+      assertSame([piece]);
+    }
+  }
+  assertSame([Buffer.from("é".repeat(200)), Buffer.from("€€".repeat(100)), Buffer.from(`${"😀".repeat(100)}\n`)]);
 });

@@ -1,12 +1,14 @@
 /** Output as lines for the client: decoding and caps. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Parts } from "../../../../worker/exec/json-text.ts";
 import { OutputStream } from "../../../../worker/exec/output.ts";
 
 /** What the client reads when the bytes arrive in these pieces. */
 function textOf(pieces: readonly Buffer[], keepBytes = Number.POSITIVE_INFINITY): { text: string; stream: OutputStream } {
   const stream = new OutputStream("stdout", keepBytes);
-  const lines = [...pieces.map((piece) => stream.take(piece)), stream.flush()].flatMap((line) => (line ? [line.toString()] : []));
+  const lineOf = (parts: Parts | undefined): string[] => (parts ? [Buffer.concat(parts).toString()] : []);
+  const lines = [...pieces.flatMap((piece) => lineOf(stream.take(piece))), ...lineOf(stream.flush())];
   for (const line of lines) assert.match(line, /^\{"stdout":"[^\n]*"\}\n$/);
   return { text: lines.map((line) => (JSON.parse(line) as { stdout: string }).stdout).join(""), stream };
 }

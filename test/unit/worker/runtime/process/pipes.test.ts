@@ -130,6 +130,29 @@ test("what a sandbox writes fast comes whole and in order, with what it wrote la
   await until("the pipe is closed", () => isClosed(readFd));
 });
 
+test("long output comes in pieces of 64 KiB, and in larger ones where there is room for them", async () => {
+  const { readFd, writeFd } = openPipe();
+  const reader = new PipeReader(readFd, undefined, {});
+  for (let chunk = 0; chunk < 4; chunk++) {
+    writeSync(writeFd, "x");
+    await reader.next();
+  }
+  const usual = 64 * 1024;
+  const pieces: Buffer[] = [];
+  const sizes: (number | undefined)[] = [];
+  const held = Buffer.alloc(3.5 * usual, "abcdefg");
+  assert.equal(writeSync(writeFd, held), held.length);
+  closeSync(writeFd);
+  for (const roomBytes of [undefined, 1, 1024 * usual, usual]) {
+    const piece = await reader.next(roomBytes);
+    sizes.push(piece?.length);
+    if (piece) pieces.push(piece);
+  }
+  assert.deepEqual(sizes, [usual, usual, held.length - 2 * usual, undefined]);
+  assert.ok(Buffer.concat(pieces).equals(held));
+  reader.close();
+});
+
 test("the pipes of long output hold more, but only so many of them, until others are closed", async () => {
   const usual = 64 * 1024;
   const pipes = await Promise.all(
