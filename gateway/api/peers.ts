@@ -19,7 +19,7 @@ export function servePeers(bus: Bus, { ownership, rates, reservations, idempoten
     takeover: ({ key }) => ownership.handOver(key),
     adopt: (request) => ownership.adopt(request),
     usage: ({ account_id }) => ({ minutes: [...activity.minutesOf(account_id)] }),
-    settleMove: (request) => moves.settle(request),
+    settleMove: (request, worker) => moves.settle(request, worker),
     redeem: ({ hash }) => tokens.answer(hash),
   });
 }

@@ -117,6 +117,12 @@ export class EntryMirror<T extends Entry> {
     return this.#mirror.readVersion(entryKey(worker_id, id));
   }
 
+  /** Whether there is no such entry of that worker. Beyond doubt, as nobody makes it again. @throws {SandgateError} `unavailable` */
+  async isMissing({ worker_id, id }: Entry): Promise<boolean> {
+    await this.#mirror.certain();
+    return this.#mirror.get(entryKey(worker_id, id)) === undefined;
+  }
+
   /** @returns whether it was replaced; else somebody has changed it since */
   async replace({ worker_id, id }: Entry, entry: T, revision: number): Promise<boolean> {
     return (await this.#mirror.replace(entryKey(worker_id, id), entry, revision)) !== undefined;

@@ -89,7 +89,7 @@ export class Moves {
     try {
       target = await this.#receivedBy(move, targets);
       if (await this.#decide(move, target)) return target;
-      throw new SandgateError("unavailable", "the worker of the sandbox has taken it back; try again");
+      throw takenBack();
     } catch (error) {
       const { workers, log } = this.#parts;
       const { kept } = await workers.call(move.source, "takeBack", move.call).catch((err: unknown) => {
@@ -103,11 +103,12 @@ export class Moves {
     }
   }
 
-  async #receivedBy({ call, held }: Move, targets: readonly WorkerRef[]): Promise<WorkerRef> {
+  async #receivedBy({ call, source, held }: Move, targets: readonly WorkerRef[]): Promise<WorkerRef> {
     const { workers, peer, log } = this.#parts;
     const { sandbox, snapshot, env_vars } = held;
     let failure: unknown;
     for (const target of targets.slice(0, targetsMax)) {
+      await this.#address(call, source, target);
       try {
         await workers.call(target, "receive", { ...call, peer, sandbox, snapshot, env_vars });
         return target;
@@ -117,6 +118,13 @@ export class Moves {
       }
     }
     throw failure;
+  }
+
+  /** Notes who is asked, so that no other worker can have the move given up. @throws {SandgateError} `unavailable`: the source has taken it back */
+  async #address({ move_id, sandbox_id }: Move["call"], source: WorkerRef, target: WorkerRef): Promise<void> {
+    const addressed = (entry: SandboxEntry): SandboxEntry => (isHeld(entry, move_id) ? { ...entry, move: { ...entry.move, to: target.id } } : entry);
+    const entry = await this.#parts.sandboxes.change({ worker_id: source.id, id: sandbox_id }, addressed);
+    if (entry?.move?.to !== target.id) throw takenBack();
   }
 
   /** @returns whether the target has it from now on. When it throws, that is not known */
@@ -154,15 +162,26 @@ export class Moves {
       .catch((err) => log.warn({ err, sandbox: call.sandbox_id }, "what a move has left in the object store is removed later"));
   }
 
-  /** Tells a worker with a copy whose the sandbox is. If that was open, it is decided now: the source's. */
-  async settle({ sandbox_id, move_id, from, to }: Request<"settleMove">): Promise<Reply<"settleMove">> {
+  /**
+   * Tells a worker with a copy whether the sandbox is its own. If that was open, it is decided now: it is not.
+   *
+   * @throws {SandgateError} `unavailable` while it is on its way to another worker, or when nothing can be stored
+   */
+  async settle({ sandbox_id, move_id, from }: Request<"settleMove">, worker: string): Promise<Reply<"settleMove">> {
     const { sandboxes } = this.#parts;
     const key = { worker_id: from, id: sandbox_id };
     for (;;) {
       const found = await sandboxes.version(key);
-      if (!found || !isHeld(found.value, move_id)) return { is_moved: found?.value.moved_to === to && found.value.move?.id === move_id };
-      const given_up = { ...found.value, move: { ...found.value.move, given_up: true as const } };
-      if (await sandboxes.replace(key, given_up, found.revision)) return { is_moved: false };
+      if (!found) {
+        if (await sandboxes.isMissing(key)) return { is_moved: false };
+        throw new SandgateError("unavailable", "the news of the sandbox differ; try again");
+      }
+      const { value: entry, revision } = found;
+      if (entry.moved_to === worker && entry.move?.id === move_id) return { is_moved: true };
+      if (isOpen(entry) && entry.move?.to !== worker) throw new SandgateError("unavailable", "the sandbox is on its way to another worker");
+      // A server that leads no more may have answered. Only what replaces the entry that was read shows that it is still so.
+      const settled = isHeld(entry, move_id) ? { ...entry, move: { ...entry.move, given_up: true as const } } : entry;
+      if (await sandboxes.replace(key, settled, revision)) return { is_moved: false };
     }
   }
 
@@ -212,6 +231,11 @@ function ownOf({ id }: WorkerRef, { sandbox_id, account_id }: Move["call"], held
 
 const isNoImage = (layerId: string): boolean => imageOfLayer(layerId) === undefined;
 
+const takenBack = (): SandgateError => new SandgateError("unavailable", "the worker of the sandbox has taken it back; try again");
+
+/** Whether a sandbox is on its way, and another worker may still get it. */
+const isOpen = ({ status, move, moved_to }: SandboxEntry): boolean => status === "moving" && moved_to === undefined && !move?.given_up;
+
 /** Whether a sandbox is still held for a move. */
 const isHeld = (entry: SandboxEntry, moveId: string): entry is SandboxEntry & { readonly move: NonNullable<SandboxEntry["move"]> } =>
-  entry.status === "moving" && entry.move?.id === moveId && entry.moved_to === undefined && !entry.move.given_up;
+  isOpen(entry) && entry.move?.id === moveId;

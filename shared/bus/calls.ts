@@ -6,8 +6,11 @@ import {
   type Answerer,
   type Asked,
   type AskedVerb,
+  type AskerOf,
   answererOf,
   contract,
+  isNamed,
+  type NamedVerb,
   type Reply,
   type Request,
   type TimedVerb,
@@ -17,7 +20,7 @@ import {
 } from "./contract/contract.ts";
 import { messageChecker } from "./messages.ts";
 import type { Bus } from "./nats.ts";
-import { callSubject } from "./subjects.ts";
+import { callSubject, lastToken, namedCallSubject } from "./subjects.ts";
 
 const replyChecks = new Map<Verb, Check<unknown>>();
 
@@ -33,14 +36,23 @@ function replyCheck<V extends AskedVerb>(verb: V): Check<Reply<V>> {
  *
  * @throws {SandgateError} the answerer's own error, or `unavailable` when there is no answer in time.
  */
-export function ask<V extends TimedVerb>(bus: Bus, verb: V, name: string, request: Asked<V>): Promise<Reply<V>> {
+export function ask<V extends Exclude<TimedVerb, NamedVerb>>(bus: Bus, verb: V, name: string, request: Asked<V>): Promise<Reply<V>> {
   return askWithin(bus, verb, name, request, contract[verb].timeoutMs);
 }
 
 /** As `ask`, with a time of the call's own. */
-export async function askWithin<V extends AskedVerb>(bus: Bus, verb: V, name: string, request: Asked<V>, timeoutMs: number): Promise<Reply<V>> {
+export function askWithin<V extends Exclude<AskedVerb, NamedVerb>>(bus: Bus, verb: V, name: string, request: Asked<V>, timeoutMs: number): Promise<Reply<V>> {
+  return askOn(bus, verb, callSubject(verb, name), request, timeoutMs);
+}
+
+/** As `ask`, by a worker that says who it is. */
+export function askAs<V extends NamedVerb>(bus: Bus, workerId: string, verb: V, name: string, request: Asked<V>): Promise<Reply<V>> {
+  return askOn(bus, verb, namedCallSubject(verb, name, workerId), request, contract[verb].timeoutMs);
+}
+
+function askOn<V extends AskedVerb>(bus: Bus, verb: V, subject: string, request: Asked<V>, timeoutMs: number): Promise<Reply<V>> {
   const span = startSpan("client", spanName(verb), () => attributesOf(verb, request));
-  return inSpan(span, async () => replyCheck(verb)(await bus.call(callSubject(verb, name), request, timeoutMs)));
+  return inSpan(span, async () => replyCheck(verb)(await bus.call(subject, request, timeoutMs)));
 }
 
 /** Says what nobody answers. Never throws. */
@@ -49,14 +61,16 @@ export function tell<V extends Exclude<Verb, AskedVerb>>(bus: Bus, verb: V, name
 }
 
 /** A function for every verb of an answerer. */
-export type Answers<A extends Answerer> = { readonly [V in VerbOf<A>]: (request: Request<V>) => Reply<V> | Promise<Reply<V>> };
+export type Answers<A extends Answerer> = { readonly [V in VerbOf<A>]: (request: Request<V>, asker: AskerOf<V>) => Reply<V> | Promise<Reply<V>> };
 
 /** Starts to answer what is asked of an answerer of this name. */
 export function answer<A extends Answerer>(bus: Bus, answerer: A, name: string, answers: Answers<A>): void {
   for (const verb of verbsOf(answerer)) {
     const check = messageChecker(contract[verb].request, `the request to ${verb}`);
-    const handle = answers[verb] as (request: unknown) => unknown;
-    bus.serve(callSubject(verb, name), (body) => handleCall(verb, check(body), handle));
+    const handle = answers[verb] as (request: unknown, asker?: string) => unknown;
+    if (isNamed(verb)) {
+      bus.serve(namedCallSubject(verb, name, "*"), (body, subject) => handleCall(verb, check(body), (request) => handle(request, lastToken(subject))));
+    } else bus.serve(callSubject(verb, name), (body) => handleCall(verb, check(body), handle));
   }
 }
 

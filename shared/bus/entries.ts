@@ -17,7 +17,9 @@ const SandboxMove = Type.Object({
   peer: Peer,
   /** What the object store keeps for it meanwhile, under that worker's name. */
   layers: Type.Optional(Type.Array(LayerId)),
-  /** Nobody may decide any more that another worker has it. */
+  /** The worker that is asked to take it: no other one can have the move given up. Written by that gateway into the entry. */
+  to: Type.Optional(Id),
+  /** Nobody may decide any more that another worker has it. Written by a gateway into the entry. */
   given_up: Type.Optional(Type.Literal(true)),
 });
 export type SandboxMove = Static<typeof SandboxMove>;

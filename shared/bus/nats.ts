@@ -173,7 +173,7 @@ export class Bus {
   }
 
   /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
-  serve(subject: string, handler: (body: unknown) => Promise<unknown>): void {
+  serve(subject: string, handler: (body: unknown, subject: string) => Promise<unknown>): void {
     this.subscribe(subject, async (message) => {
       const reply = await inTrace(traceOf(message), () => this.#replyTo(message, handler));
       // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
@@ -182,9 +182,9 @@ export class Bus {
   }
 
   /** The handler's answer, or its error; an answer that is too large is an error as well. */
-  async #replyTo(message: Msg, handler: (body: unknown) => Promise<unknown>): Promise<Uint8Array> {
+  async #replyTo(message: Msg, handler: (body: unknown, subject: string) => Promise<unknown>): Promise<Uint8Array> {
     try {
-      const data = (await handler(decodeJson(message.data))) ?? {};
+      const data = (await handler(decodeJson(message.data), message.subject)) ?? {};
       const reply = encodeJson({ ok: true, data } satisfies Reply);
       this.refuseTooLarge("the answer", reply);
       return reply;

@@ -8,7 +8,7 @@
  * - for storage, an account of its own. Each subject of the storage that the worker may use is imported into it, and a reply
  *   can go nowhere but back into that account, where nobody else is.
  */
-import { contract, type Verb, verbsOf } from "./contract/contract.ts";
+import { contract, isNamed, type Verb, verbsOf } from "./contract/contract.ts";
 import type { Declared } from "./contract/declared.ts";
 import {
   type Bucket,
@@ -20,6 +20,7 @@ import {
   entryBuckets,
   entryKey,
   layerSubjects,
+  namedCallSubject,
   peers,
   processOfWorker,
   storeCalls,
@@ -62,7 +63,7 @@ export function workerPermissions(id: string) {
       allow: [
         subjects.presence(peers.worker(id, "*")),
         subjects.stream(peers.gateway("*"), "*"),
-        ...askedByWorkers.map((verb) => callSubject(verb, peers.gateway("*"))),
+        ...askedByWorkers.map((verb) => (isNamed(verb) ? namedCallSubject(verb, peers.gateway("*"), id) : callSubject(verb, peers.gateway("*")))),
       ],
     },
     subscribe: {

@@ -1,5 +1,5 @@
 /** Every NATS subject and bucket name. No other file spells one. */
-import { type Answerer, answererOf, type Verb } from "./contract/contract.ts";
+import { type Answerer, answererOf, type NamedVerb, type Verb } from "./contract/contract.ts";
 
 /** The name in the certificate of an owned server, which has no host name. */
 export const serverName = "sandgate-nats";
@@ -27,6 +27,8 @@ const callSubjects: Readonly<Record<Answerer, (name: string, verb: Verb | "*") =
 export const processOfWorker = (peer: string): string => peer.slice(peer.indexOf(".") + 1);
 
 export const callSubject = (verb: Verb, name: string): string => callSubjects[answererOf(verb)](name, verb);
+/** The same for a verb that workers ask by name. @param workerId who asks, or a pattern */
+export const namedCallSubject = (verb: NamedVerb, name: string, workerId: string): string => `${callSubject(verb, name)}.${workerId}`;
 /** All calls to one worker or gateway. */
 export const callsTo = (answerer: "worker" | "gateway", name: string): string => callSubjects[answerer](name, "*");
 

@@ -9,7 +9,7 @@ import { attempt } from "../../shared/util/attempt.ts";
 import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
 import { parseMounts } from "../../shared/util/mounts.ts";
 import { idFiles, idRangesOf } from "../../systemd/base/subordinate-ids.ts";
-import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
+import { commandLineOf, environmentOf, parentOf, processIds, userOf } from "../../worker/runtime/process/proc.ts";
 import { Store } from "../../worker/store/store.ts";
 import { connectBus } from "../helpers/bus.ts";
 import { hostState } from "../helpers/host-state.ts";
@@ -94,26 +94,29 @@ export async function assertNoRecords(stack: Stack): Promise<void> {
   }
 }
 
-/** By the users of the parts and the ids of sandboxes, without arguments that change. */
-function processesOf({ instance: { account, accounts } }: Stack): string[] {
+/** By the users of the parts and the ids of sandboxes, without arguments that change. Other installations have the same users. */
+function processesOf(stack: Stack): string[] {
+  const { account, accounts } = stack.instance;
   const users = new Set(Object.values(accounts).map(({ uid }) => uid));
   const ranges = idRangesOf(account, idFiles.user);
   const isOurs = (uid: number): boolean => users.has(uid) || ranges.some(({ first, count }) => uid >= first && uid < first + count);
-  const found = processIds().filter((pid) => isOurs(userOf(pid)));
+  const found = processIds().filter((pid) => isOurs(userOf(pid) ?? -1) && isOf(stack, pid));
   // Podman's service comes when it is needed, and goes by itself.
   return found.map((pid) => describe(commandLineOf(pid))).filter((line) => line !== "" && !line.startsWith("podman system service"));
 }
 
+/** Whether a process, or one that it comes from, names what only this installation has: its folder, or one of its workers. */
+function isOf({ dataDir, workers }: Stack, pid: number): boolean {
+  const names = [dataDir, ...workers.map(({ spec }) => spec.env.SANDGATE_WORKER_ID ?? dataDir)];
+  for (let each: number | undefined = pid; each !== undefined && each > 1 && each !== process.pid; each = parentOf(each)) {
+    const told = [...commandLineOf(each), ...environmentOf(each), attempt(() => readFileSync(`/proc/${each}/cgroup`, "utf8"))].join("\n");
+    if (names.some((name) => told.includes(name))) return true;
+  }
+  return false;
+}
+
 const describe = ([program = "", ...args]: readonly string[]): string =>
   [basename(program), ...args.filter((word) => /^[a-z/.-]{1,40}$/.test(word)).slice(0, 3)].join(" ").trim();
-
-function userOf(pid: number): number {
-  try {
-    return Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-  } catch {
-    return -1;
-  }
-}
 
 /** Without those of the records, which stay. */
 function filesOf({ instance }: Stack, { spec: { env } }: TestProcess): string[] {

@@ -42,8 +42,8 @@ export class Departures {
   async publish(entry: SandboxEntry): Promise<void> {
     const stored = await this.#directory.change(entry.id, ({ moved_to, move }) => {
       if (moved_to !== undefined) throw new GivenAway();
-      // What a gateway has decided of the same move stays.
-      return entry.move && move?.id === entry.move.id && move.given_up ? { ...entry, move: { ...entry.move, given_up: true } } : entry;
+      // What gateways have written of the same move stays.
+      return entry.move && move?.id === entry.move.id ? { ...entry, move: { ...move, ...entry.move } } : entry;
     });
     if (stored === undefined) await this.#directory.put(entry.id, entry);
   }

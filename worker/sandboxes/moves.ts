@@ -3,7 +3,7 @@
  * source counts until a gateway has written into its entry that another worker has it, and that of the target from then on. So
  * each side asks, or writes, there before it goes on with a copy or removes it.
  */
-import { ask } from "../../shared/bus/calls.ts";
+import { askAs } from "../../shared/bus/calls.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SandboxMove, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
@@ -148,7 +148,7 @@ async function settleArrival(context: WorkerContext, sandbox: LiveSandbox, { id:
   const { id: sandbox_id } = sandbox.record;
   const gateway = [...peers.present()].find((one) => one.gateway);
   if (!gateway) throw errors.stopping("gateway");
-  const { is_moved } = await ask(bus, "settleMove", gateway.peer, { sandbox_id, move_id, from, to: workerId });
+  const { is_moved } = await askAs(bus, workerId, "settleMove", gateway.peer, { sandbox_id, move_id, from });
   if (is_moved) return confirm(context, sandbox, move_id);
   await lifecycle.delete(sandbox);
   log.warn({ event: "sandbox_not_received", sandbox: sandbox_id, move: move_id }, "the copy of a sandbox that was not moved is removed");

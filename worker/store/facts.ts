@@ -36,8 +36,10 @@ export class Facts {
     this.#written.set(id, text);
   }
 
-  of(id: string): SandboxFacts {
-    return attempt(() => JSON.parse(readFileSync(this.#fileOf(id), "utf8")) as SandboxFacts) ?? { env_vars: {} };
+  /** Undefined where the file is damaged; without a file there are none. */
+  of(id: string): SandboxFacts | undefined {
+    const text = attempt(() => readFileSync(this.#fileOf(id), "utf8"));
+    return text === undefined ? { env_vars: {} } : attempt(() => JSON.parse(text) as SandboxFacts);
   }
 
   remove(id: string): void {

@@ -18,8 +18,9 @@ export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts
   for (const entry of await all(sandboxes)) {
     if (entry.moved_to !== undefined) continue; // Another worker has it.
     const facts = store.factsOf(entry.id);
+    if (!facts) log.error({ event: "facts_broken", sandbox: entry.id }, "a sandbox has lost its environment variables, and what it is started again from");
     // A sandbox still being created may have been acknowledged.
-    await store.putSandbox({ ...entry, ...facts, acknowledged: true });
+    await store.putSandbox({ ...entry, ...(facts ?? { env_vars: {} }), acknowledged: true });
     found.sandboxes++;
   }
   for (const entry of await all(snapshots)) {

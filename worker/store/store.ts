@@ -77,8 +77,8 @@ export class Store {
     await this.#removeSamples(id, Number.MAX_SAFE_INTEGER);
   }
 
-  /** What the worker still knows about a sandbox whose record is lost, beyond its directory entry. */
-  factsOf(id: string): SandboxFacts {
+  /** What the worker still knows about a sandbox whose record is lost, beyond its directory entry; undefined if that is damaged as well. */
+  factsOf(id: string): SandboxFacts | undefined {
     return this.#facts.of(id);
   }
 

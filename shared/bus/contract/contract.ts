@@ -34,6 +34,11 @@ export type AskedVerb = { [V in Verb]: Contract[V] extends { reply: TSchema } ? 
 /** Verbs whose answer is always waited for as long. */
 export type TimedVerb = { [V in AskedVerb]: Contract[V] extends { timeoutMs: number } ? V : never }[AskedVerb];
 
+/** Verbs that workers alone ask, and say who they are. */
+export type NamedVerb = { [V in TimedVerb]: Contract[V] extends { byWorkers: "by name" } ? V : never }[TimedVerb];
+/** The worker that asks, where it says so. */
+export type AskerOf<V extends Verb> = V extends NamedVerb ? string : undefined;
+
 /** What the answerer of a verb is given. */
 export type Request<V extends Verb> = Static<Contract[V]["request"]>;
 /** What it answers; whatever where nobody waits for that. */
@@ -43,6 +48,8 @@ export type Asked<V extends Verb> = Loose<Request<V>>;
 type Loose<T> = { readonly [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 export const verbsOf = <A extends Answerer>(answerer: A): VerbOf<A>[] => Object.keys(answered[answerer]) as VerbOf<A>[];
+
+export const isNamed = (verb: Verb): verb is NamedVerb => (contract as Declared)[verb]?.byWorkers === "by name";
 
 const answerers = new Map((Object.keys(answered) as Answerer[]).flatMap((answerer) => verbsOf(answerer).map((verb) => [verb as Verb, answerer])));
 export const answererOf = (verb: Verb): Answerer => answerers.get(verb) as Answerer;

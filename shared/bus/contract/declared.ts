@@ -20,8 +20,8 @@ interface Call {
     /** What is said on it beside bytes. */
     readonly notice?: TSchema;
   };
-  /** Workers may ask as well; else only gateways do. */
-  readonly byWorkers?: true;
+  /** Workers may ask as well; else only gateways do. `by name`: only workers, on a subject that ends in the id of who asks, which the server makes sure of. */
+  readonly byWorkers?: true | "by name";
 }
 
 /** Calls by their verbs. */

@@ -87,12 +87,12 @@ const peerCalls = {
 
 /** Answered by any gateway. */
 const anyCalls = {
-  /** Whose a sandbox is, asked by a worker with a copy of it. If that is not decided, it is from now on: the source's. */
+  /** Whether a sandbox is the worker's that asks, which has a copy of it. If that is not decided, it is from now on: it is the source's. */
   settleMove: {
-    request: Type.Object({ sandbox_id: Id, move_id: Id, from: Id, to: Id }),
+    request: Type.Object({ sandbox_id: Id, move_id: Id, from: Id }),
     reply: Type.Object({ is_moved: Type.Boolean() }),
     timeoutMs: 10_000,
-    byWorkers: true,
+    byWorkers: "by name",
   },
 } satisfies Declared;
 

@@ -17,6 +17,7 @@ import {
   entryBuckets,
   entryKey,
   layerSubjects,
+  namedCallSubject,
   peers,
   storePrefix,
   subjects,
@@ -204,13 +205,37 @@ test("answers for others what a gateway has asked them", async () => {
 });
 
 /** What workers ask gateways: by ids that are random, and known only to whom it concerns. */
-const forWorkers: readonly string[] = ["held", "settleMove"];
+const forWorkers: readonly string[] = ["held"];
 
 test("asks gateways for what they ask each other, and hears it", async () => {
   for (const verb of verbsOf("gateway")) {
     const subject = callSubject(verb, peers.gateway("walls"));
     assert.deepEqual(await hostile.overhears(callSubject(verb, peers.gateway("*")), tell(subject)), [], verb);
     if (!forWorkers.includes(verb)) assert.deepEqual(await arrives(subject, () => saysAnyhow(subject, "{}")), [], verb);
+  }
+});
+
+test("has a move of another worker's sandbox to a third one given up, in its own name or in theirs", async () => {
+  const watch = new PeerWatch(gateway, peers.gateway("walls-asker"), quiet);
+  const { peer } = await until("a gateway", () => [...watch.present()].find((one) => one.gateway));
+  const [stream, subject] = [bucketStream(buckets.sandboxes), bucketSubject(buckets.sandboxes, entryKey(other, "sb_walls"))];
+  const move = { id: "move_walls", from: other, peer, to: "third-worker" };
+  const sandbox = { id: "sb_walls", name: "walls", account_id: "acct_walls", key_id: "key_walls", worker_id: other, status: "moving", created_at_ms: 1 };
+  const entry = JSON.stringify({ ...sandbox, cpu: 1, memory: 512, storage: 5, network: "none", isolation: "standard", image: "default", move });
+  await jsm.jetstream().publish(subject, entry);
+  const asked = JSON.stringify({ sandbox_id: "sb_walls", move_id: move.id, from: other });
+  const asking = (id: string): string => namedCallSubject("settleMove", peer, id);
+  try {
+    // The control: it is heard in its own name, and refused.
+    const answer = await hostile.calls.connection.request(asking(hostile.id), asked, { timeout: 10_000 });
+    assert.match(answer.string(), /"unavailable".*on its way to another worker/);
+    for (const id of [move.to, other, "*", ">"]) assert.deepEqual(await arrives(asking(id), () => saysAnyhow(asking(id), asked)), [], id);
+    for (const id of [move.to, other]) assert.deepEqual(await learnsAnyhow(asking(id), asked), [], id);
+    const toNobody = (id: string): string => namedCallSubject("settleMove", peers.gateway("walls"), id);
+    assert.deepEqual(await hostile.overhears(toNobody("*"), tell(toNobody(other))), []);
+    assert.equal(await lastOf(stream, subject), entry);
+  } finally {
+    await unplant(stream, subject);
   }
 });
 

@@ -26,9 +26,10 @@ const snapshots = new SnapshotDirectory(await EntryMirror.watch(bus, buckets.sna
 const moves = new Moves({ sandboxes, snapshots, workers: new Dispatcher(bus, peers, claims, loadConfig({})), claims, peer: peers.peer, log: quiet });
 
 const size = { cpu: 1, memory: 512, storage: 5, network: "none", image: "default" } as const;
-const move = { id: "mv_1", from: "w1", peer: "gateway.g" };
+const move = { id: "mv_1", from: "w1", peer: "gateway.g", to: "w2" };
 const held: SandboxEntry = { id: "sb_1", name: "n", account_id: "a", key_id: "k", worker_id: "w1", status: "moving", created_at_ms: 1, ...size, move };
-const asked = { sandbox_id: "sb_1", move_id: "mv_1", from: "w1", to: "w2" };
+const asked = { sandbox_id: "sb_1", move_id: "mv_1", from: "w1" };
+const open = { code: "unavailable", message: /on its way to another worker/ };
 
 /** Stores the entry, and tells the revision at which it is. */
 async function stored(entry: SandboxEntry): Promise<number> {
@@ -37,25 +38,39 @@ async function stored(entry: SandboxEntry): Promise<number> {
 }
 
 test("a worker that asks first makes the decision impossible, also for a gateway that stood still meanwhile", async () => {
-  assert.deepEqual(await moves.settle(asked), { is_moved: false }, "nothing is known of it");
+  assert.deepEqual(await moves.settle(asked, "w2"), { is_moved: false }, "nothing is known of it");
   await (await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry))).put(entryKey("w1", "sb_1"), held);
   const revision = await stored(held);
-  assert.deepEqual(await moves.settle(asked), { is_moved: false });
+  assert.deepEqual(await moves.settle(asked, "w2"), { is_moved: false });
   assert.equal(await sandboxes.replace(held, { ...held, moved_to: "w2" }, revision), false);
   assert.equal((await sandboxes.version(held))?.value.move?.given_up, true);
-  assert.deepEqual(await moves.settle(asked), { is_moved: false }, "as often as it asks");
+  assert.deepEqual(await moves.settle(asked, "w2"), { is_moved: false }, "as often as it asks");
 });
 
 test("what was decided stays so, for the worker that has it and for all others", async () => {
   const revision = await stored(held);
   assert.equal(await sandboxes.replace(held, { ...held, moved_to: "w2" }, revision), true);
-  assert.deepEqual(await moves.settle(asked), { is_moved: true });
-  for (const other of [{ to: "w3" }, { move_id: "mv_2" }]) assert.deepEqual(await moves.settle({ ...asked, ...other }), { is_moved: false });
+  assert.deepEqual(await moves.settle(asked, "w2"), { is_moved: true });
+  assert.deepEqual(await moves.settle(asked, "w3"), { is_moved: false });
+  assert.deepEqual(await moves.settle({ ...asked, move_id: "mv_2" }, "w2"), { is_moved: false });
   assert.equal((await sandboxes.version(held))?.value.moved_to, "w2");
 });
 
-test("a question about another move changes nothing", async () => {
-  const revision = await stored(held);
-  assert.deepEqual(await moves.settle({ ...asked, move_id: "mv_0" }), { is_moved: false });
-  assert.equal((await sandboxes.version(held))?.revision, revision);
+test("a worker that is not asked to take a sandbox cannot have its move given up", async () => {
+  const { to: _to, ...early } = move;
+  for (const entry of [held, { ...held, move: early }]) {
+    const revision = await stored(entry);
+    await assert.rejects(moves.settle(asked, "w3"), open);
+    await assert.rejects(moves.settle({ ...asked, move_id: "mv_0" }, "w3"), open);
+    assert.equal((await sandboxes.version(held))?.revision, revision);
+  }
+});
+
+test("that a sandbox is not on its way any more is told when a write has shown it", async () => {
+  const { move: _move, ...back } = held;
+  const revision = await stored({ ...back, status: "running" });
+  assert.deepEqual(await moves.settle(asked, "w2"), { is_moved: false });
+  const now = await sandboxes.version(held);
+  assert.ok(now && now.revision > revision);
+  assert.equal(now.value.status, "running");
 });

@@ -12,6 +12,7 @@ import {
   entryBuckets,
   entryKey,
   layerSubjects,
+  namedCallSubject,
   peers,
   subjects,
 } from "../../../../shared/bus/subjects.ts";
@@ -43,7 +44,10 @@ test("a worker hears every call to itself and none to another", () => {
 
 test("of the calls between gateways a worker may ask whether something is waited for and whose a sandbox is, and hears none", () => {
   const asked = verbsOf("gateway").filter((verb) => may(publish.allow, callSubject(verb, peers.gateway("g"))));
-  assert.deepEqual(asked.toSorted(), ["held", "settleMove"]);
+  assert.deepEqual(asked, ["held"]);
+  const saysItIs = (id: string): boolean => may(publish.allow, namedCallSubject("settleMove", peers.gateway("g"), id));
+  assert.ok(saysItIs("w1"));
+  for (const other of ["w2", "w", "w11", "*", ">"]) assert.ok(!saysItIs(other), other);
   for (const verb of verbsOf("gateway")) assert.ok(!may(subscribe.allow, callSubject(verb, peers.gateway("g"))), verb);
 });
 

@@ -87,5 +87,5 @@ test("facts that found no room leave no file behind", async () => {
   assert.deepEqual(readdirSync(dir), ["sb_first.json"]);
   await files.empty();
   await facts.put(large);
-  assert.deepEqual(facts.of("sb_large").env_vars, large.env_vars);
+  assert.deepEqual(facts.of("sb_large")?.env_vars, large.env_vars);
 });

@@ -46,7 +46,7 @@ test("truncated records are moved aside, and count as lost until a start complet
     const { store, isLost } = await open();
     assert.deepEqual([isLost, store.sandboxes().length, aside().length], [true, 0, asideCount]);
     // What only this worker knew has survived.
-    assert.deepEqual(store.factsOf("sb_7").env_vars, recordOf("sb_7").env_vars);
+    assert.deepEqual(store.factsOf("sb_7")?.env_vars, recordOf("sb_7").env_vars);
     await store.close();
   }
   const last = await open();
@@ -62,5 +62,15 @@ test("a file that is not LMDB's is moved aside", async () => {
   writeFileSync(file, "no records at all");
   const { store, isLost } = await open();
   assert.deepEqual([isLost, aside().length, existsSync(file)], [true, 1, true]);
+  await store.close();
+});
+
+test("facts that are cut short are told from those that a sandbox has not", async () => {
+  await withRecords();
+  const file = join(dir, "lmdb.facts/sb_7.json");
+  truncateSync(file, Math.floor(statSync(file).size / 2));
+  const { store } = await open();
+  assert.equal(store.factsOf("sb_7"), undefined);
+  assert.deepEqual(store.factsOf("sb_none"), { env_vars: {} });
   await store.close();
 });
