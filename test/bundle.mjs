@@ -50,7 +50,7 @@ await build({
 await stop();
 
 const { runTests } = await tsImport("./run.ts", import.meta.url);
-await runTests(folder, sources, values.durations);
+await runTests(folder, sources, { areNoted: values.durations, areNamed: wanted.length > 0 });
 
 function numberOf(option) {
   const { [option]: text } = values;
