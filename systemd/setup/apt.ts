@@ -44,18 +44,21 @@ export async function aptInstall(administrator: Administrator, packages: readonl
     const argv = ["apt-get", ...patience, "install", "-y", "--no-install-recommends", ...packages];
     await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
   };
-  try {
-    await install().catch(async (error: unknown) => {
-      if (!(error instanceof CommandError)) throw error;
-      if (error.output.includes("dpkg --configure -a")) await administrator.run("finish an interrupted installation", ["dpkg", "--configure", "-a"]);
-      else await aptUpdate(administrator, progress);
-      await install();
-    });
-  } catch (error) {
+  const again = async (error: unknown): Promise<void> => {
+    if (!(error instanceof CommandError)) throw error;
+    if (error.output.includes("dpkg --configure -a")) await administrator.run("finish an interrupted installation", ["dpkg", "--configure", "-a"]);
+    else await aptUpdate(administrator, progress);
+    await install();
+  };
+  await install().catch(again).catch(failure(packages));
+}
+
+const failure =
+  (packages: readonly string[]) =>
+  (error: unknown): never => {
     if (!(error instanceof CommandError)) throw error;
     throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
-  }
-}
+  };
 
 const installFromScript = `set -e
 dir=$(mktemp -d)
@@ -76,6 +79,7 @@ in_archive install -y --no-install-recommends "$@"`;
  * Installs packages from archives that need not be this machine's sources, and do not become them.
  *
  * @param archives the preferred one, then others for what its packages need
+ * @throws {StartFailure} if apt cannot install them, with apt's message
  */
 export async function aptInstallFrom(
   administrator: Administrator,
@@ -84,7 +88,7 @@ export async function aptInstallFrom(
   progress: Progress,
 ): Promise<void> {
   const argv = ["sh", "-c", installFromScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite, ...packages];
-  await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
+  await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) }).catch(failure(packages));
 }
 
 function tellPackage(line: string, progress: Progress): void {

@@ -76,13 +76,17 @@ test("npm start is refused while services run on the same data", async () => {
 });
 
 test("the helper keeps storage limits, and is started again when it was killed", async () => {
-  const { exit_code } = await services.client.call<{ exit_code: number }>(`/v1/sandboxes/${id}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
-  assert.notEqual(exit_code, 0);
-  await services.client.output(id, "rm -f /root/large");
+  const fits = async (sandbox: string): Promise<boolean> => {
+    // Nearly all is taken without being written.
+    await services.client.output(sandbox, "fallocate -l 900M /root/taken");
+    const command = "head -c 200M /dev/zero > /root/more";
+    const { exit_code } = await services.client.call<{ exit_code: number }>(`/v1/sandboxes/${sandbox}/execute`, { command });
+    return (await services.client.output(sandbox, "stat -c %s /root/taken; rm -f /root/taken /root/more")) === `${900 * 1024 ** 2}\n` && exit_code === 0;
+  };
+  assert.equal(await fits(id), false);
   await machine.run("systemctl", "kill", "--signal=KILL", "sandgate-helper@*.service");
   const other = await services.create();
-  const over = await services.client.call<{ exit_code: number }>(`/v1/sandboxes/${other}/execute`, { command: "head -c 1200M /dev/zero > /root/large" });
-  assert.notEqual(over.exit_code, 0);
+  assert.equal(await fits(other), false);
   assert.match(await services.client.output(other, "cat /proc/self/uid_map"), /^\s+0\s+\d+\s+65536\n$/);
 });
 
