@@ -5,8 +5,8 @@ import { CommandError, run } from "../../systemd/base/run.ts";
 import { searchPath } from "../../systemd/base/search-path.mjs";
 import { preparedExecServer } from "../helpers/prepare.ts";
 
-/** Where programs of the machine find a checkout to install. */
-export const programDir = "/opt/sandgate";
+/** Where programs of the machine find a checkout to install. Its name is none of what a removal takes away. */
+export const programDir = "/opt/checkout";
 /** The folder with Podman's configuration, the record of the default image, and the exec server. */
 export const podmanDir = "/var/lib/sandgate/podman";
 

@@ -179,10 +179,9 @@ test("sandboxes together cannot take the machine, and what serves them has a sli
 test("a removal keeps settings and data; a purge leaves nothing", async () => {
   await services.install("--remove");
   assert.equal(await machine.shell("ps -eo user= | grep -c '^sandgate' || true"), "0");
+  await assert.rejects(services.install("--remove"), /not installed as services/);
   await services.install();
   await services.isKept(id);
-  await services.install("--remove");
-  await assert.rejects(services.install("--remove"), /not installed as services/);
   await services.install("--remove", "--purge");
   const left =
     "ls -d /var/lib/sandgate /etc/sandgate /usr/lib/sandgate /run/sandgate /etc/*.d/*sandgate* /run/systemd/system.control/user-*.slice.d /usr/local/bin/sandgate* /etc/systemd/system/sandgate* 2> /dev/null || true";
