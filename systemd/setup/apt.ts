@@ -13,11 +13,17 @@ const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
 const impatience = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10"];
 const downloadMsMax = 60_000;
 
-/** Unpacks packages into a folder without installing them, or what they depend on. */
-export async function aptUnpack(packages: readonly string[], folder: string): Promise<void> {
+/**
+ * Unpacks packages into a folder without installing them, or what they depend on.
+ *
+ * @param archives where they are, if not in this machine's sources
+ */
+export async function aptUnpack(packages: readonly string[], folder: string, archives: readonly Archive[] = []): Promise<void> {
   // apt downloads as a user of its own where it can.
   await chmod(folder, 0o755);
-  await run(["apt-get", ...impatience, "download", ...packages], { cwd: folder, timeoutMs: downloadMsMax });
+  const [first, ...rest] = archives;
+  const download = ["download", ...packages];
+  await run(first ? inArchives([first, ...rest], download) : ["apt-get", ...impatience, ...download], { cwd: folder, timeoutMs: downloadMsMax });
   for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
 }
 
@@ -60,7 +66,7 @@ const failure =
     throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
   };
 
-const installFromScript = `set -e
+const archivesScript = `set -e
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
@@ -73,7 +79,13 @@ in_archive() {
     -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Default-Release="$suite" "$@"
 }
 in_archive update
-in_archive install -y --no-install-recommends "$@"`;
+in_archive "$@"`;
+
+/** apt-get with these archives in place of this machine's sources, which they do not become. */
+const inArchives = (archives: readonly [Archive, ...Archive[]], command: readonly string[]): string[] => [
+  ...["sh", "-c", archivesScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite],
+  ...command,
+];
 
 /**
  * Installs packages from archives that need not be this machine's sources, and do not become them.
@@ -87,7 +99,7 @@ export async function aptInstallFrom(
   packages: readonly string[],
   progress: Progress,
 ): Promise<void> {
-  const argv = ["sh", "-c", installFromScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite, ...packages];
+  const argv = inArchives(archives, ["install", "-y", "--no-install-recommends", ...packages]);
   await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) }).catch(failure(packages));
 }
 
