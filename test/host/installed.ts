@@ -48,7 +48,7 @@ export abstract class InstalledMachine {
   async install(options: readonly string[], settings: readonly string[] = [], program = join(programDir, "systemd/install")): Promise<string> {
     const command = [program, ...options];
     // There is no archive of packages to build the default image from; what comes before it, the image needs.
-    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.message.includes("mmdebstrap");
+    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.output.includes("could not install mmdebstrap");
     const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
     if (first !== undefined) return first;
     await this.provideImage();
