@@ -1,6 +1,6 @@
 /**
  * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
- * and starts the run. Arguments are parts of file names; without any, all run but those on machines of their own and those
+ * and starts the run. Arguments are parts of file names; without any, all run but most of those on machines of their own and those
  * that cause faults for minutes. For the latter are `--seed` and `--rounds`. `--durations` notes how long files took, by which
  * later runs order them.
  */
@@ -17,8 +17,9 @@ import { appDir, external, requireBanner } from "../shared/programs.mjs";
 const options = { seed: { type: "string" }, rounds: { type: "string" }, durations: { type: "boolean", default: false } };
 const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options });
 process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
+const usual = /^test\/(unit|e2e|host\/services)\b/;
 const sources = globSync("test/{unit,e2e,host,vm,faults}/**/*.test.ts")
-  .filter((file) => (wanted.length === 0 ? !/^test\/(host|vm|faults)\//.test(file) : wanted.some((part) => file.includes(part))))
+  .filter((file) => (wanted.length === 0 ? usual.test(file) : wanted.some((part) => file.includes(part))))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 
@@ -50,7 +51,7 @@ await build({
 await stop();
 
 const { runTests } = await tsImport("./run.ts", import.meta.url);
-await runTests(folder, sources, values.durations);
+await runTests(folder, sources, { areNoted: values.durations, areNamed: wanted.length > 0 });
 
 function numberOf(option) {
   const { [option]: text } = values;

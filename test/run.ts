@@ -17,6 +17,8 @@ import { prepareTests } from "./helpers/prepare.ts";
 import { sharedStackEnvironment } from "./helpers/shared.ts";
 import { type Stack, startStack } from "./helpers/stack.ts";
 import { toolchainsImage } from "./helpers/toolchains.ts";
+import { whyNotBootable } from "./host/bootable.ts";
+import { baseSystem } from "./host/machine.ts";
 
 /** Files that start their own installations take long; a few run in parallel. More of them take as long on two cores. */
 const filesAtOnce = 4;
@@ -32,20 +34,28 @@ const durations = new Map<string, number>();
 const attacks = new Attacks();
 const interrupted = new AbortController();
 
-/**
- * Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process.
- *
- * @param areNoted whether to write down how long they take, for the order of later runs
- */
-export async function runTests(bundles: string, files: readonly string[], areNoted: boolean): Promise<never> {
+/** How test files are run. */
+interface Options {
+  /** Whether to write down how long they take, for the order of later runs. */
+  readonly areNoted: boolean;
+  /** Whether they were named, so that none may be left out because this machine cannot run it. */
+  readonly areNamed: boolean;
+}
+
+/** Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process. */
+export async function runTests(bundles: string, wanted: readonly string[], { areNoted, areNamed }: Options): Promise<never> {
   const terminal = new Terminal(process.stdout);
   await prepareTests(terminal);
+  const hindrance = wanted.some(isOfMachine) ? await whyNotBootable() : undefined;
+  if (hindrance && areNamed) throw new Error(`no machines can be booted here: ${hindrance}`);
+  const files = wanted.filter((file) => !hindrance || !isOfMachine(file));
   const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   try {
     if (stack) Object.assign(process.env, sharedStackEnvironment(stack));
     const failed = await runAll(bundles, files, stack);
     tellSlowest();
+    if (hindrance) terminal.warn(`No machines were booted: ${hindrance}. Left out: ${wanted.filter(isOfMachine).join(", ")}`);
     if (areNoted) noteDurations(durations);
     const table = attacks.table();
     if (table) console.log(`\n${table}`);
@@ -67,7 +77,8 @@ async function runAll(bundles: string, files: readonly string[], stack: Stack | 
   const unitTests = runFiles(bundles, spread(unit, noted), unitFilesAtOnce, unitReport);
   // Built once for this machine, which takes minutes, and uses little more than one CPU.
   const image = stack && files.some((file) => file.includes("/toolchains")) ? toolchainsImage(stack.instance) : undefined;
-  const [greedyFailed] = await Promise.all([runFiles(bundles, greedy, 1, process.stdout), image]);
+  const machines = files.some(isOfMachine) ? baseSystem("trixie") : undefined;
+  const [greedyFailed] = await Promise.all([runFiles(bundles, greedy, 1, process.stdout), image, machines]);
   const failed = [greedyFailed, await runFiles(bundles, spread(others, noted), filesAtOnce, process.stdout)];
   unitReport.pipe(process.stdout, { end: false });
   failed.push(await unitTests);
@@ -85,6 +96,8 @@ function tellSlowest(): void {
 function isGreedy(file: string): boolean {
   return causesFaults(file) || file.includes("/limits/resources") || file.includes("/walls/cpu");
 }
+
+const isOfMachine = (file: string): boolean => file.startsWith("test/host/");
 
 const causesFaults = (file: string): boolean => file.startsWith("test/faults/");
 

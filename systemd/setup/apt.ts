@@ -13,11 +13,17 @@ const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2"];
 const impatience = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::https::Timeout=10"];
 const downloadMsMax = 60_000;
 
-/** Unpacks packages into a folder without installing them, or what they depend on. */
-export async function aptUnpack(packages: readonly string[], folder: string): Promise<void> {
+/**
+ * Unpacks packages into a folder without installing them, or what they depend on.
+ *
+ * @param archives where they are, if not in this machine's sources
+ */
+export async function aptUnpack(packages: readonly string[], folder: string, archives: readonly Archive[] = []): Promise<void> {
   // apt downloads as a user of its own where it can.
   await chmod(folder, 0o755);
-  await run(["apt-get", ...impatience, "download", ...packages], { cwd: folder, timeoutMs: downloadMsMax });
+  const [first, ...rest] = archives;
+  const download = ["download", ...packages];
+  await run(first ? inArchives([first, ...rest], download) : ["apt-get", ...impatience, ...download], { cwd: folder, timeoutMs: downloadMsMax });
   for (const file of (await readdir(folder)).filter((name) => name.endsWith(".deb"))) await run(["dpkg-deb", "--extract", join(folder, file), folder]);
 }
 
@@ -44,20 +50,23 @@ export async function aptInstall(administrator: Administrator, packages: readonl
     const argv = ["apt-get", ...patience, "install", "-y", "--no-install-recommends", ...packages];
     await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
   };
-  try {
-    await install().catch(async (error: unknown) => {
-      if (!(error instanceof CommandError)) throw error;
-      if (error.output.includes("dpkg --configure -a")) await administrator.run("finish an interrupted installation", ["dpkg", "--configure", "-a"]);
-      else await aptUpdate(administrator, progress);
-      await install();
-    });
-  } catch (error) {
+  const again = async (error: unknown): Promise<void> => {
     if (!(error instanceof CommandError)) throw error;
-    throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
-  }
+    if (error.output.includes("dpkg --configure -a")) await administrator.run("finish an interrupted installation", ["dpkg", "--configure", "-a"]);
+    else await aptUpdate(administrator, progress);
+    await install();
+  };
+  await install().catch(again).catch(failure(packages));
 }
 
-const installFromScript = `set -e
+const failure =
+  (packages: readonly string[]) =>
+  (error: unknown): never => {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StartFailure(`apt could not install ${packages.join(", ")}:\n${error.message}`);
+  };
+
+const archivesScript = `set -e
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
@@ -70,12 +79,19 @@ in_archive() {
     -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Default-Release="$suite" "$@"
 }
 in_archive update
-in_archive install -y --no-install-recommends "$@"`;
+in_archive "$@"`;
+
+/** apt-get with these archives in place of this machine's sources, which they do not become. */
+const inArchives = (archives: readonly [Archive, ...Archive[]], command: readonly string[]): string[] => [
+  ...["sh", "-c", archivesScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite],
+  ...command,
+];
 
 /**
  * Installs packages from archives that need not be this machine's sources, and do not become them.
  *
  * @param archives the preferred one, then others for what its packages need
+ * @throws {StartFailure} if apt cannot install them, with apt's message
  */
 export async function aptInstallFrom(
   administrator: Administrator,
@@ -83,8 +99,8 @@ export async function aptInstallFrom(
   packages: readonly string[],
   progress: Progress,
 ): Promise<void> {
-  const argv = ["sh", "-c", installFromScript, "sh", archives.map(sourceLine).join("\n"), archives[0].suite, ...packages];
-  await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) });
+  const argv = inArchives(archives, ["install", "-y", "--no-install-recommends", ...packages]);
+  await administrator.run(`install ${packages.join(", ")}`, argv, { onLine: (line) => tellPackage(line, progress) }).catch(failure(packages));
 }
 
 function tellPackage(line: string, progress: Progress): void {

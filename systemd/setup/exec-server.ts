@@ -15,6 +15,7 @@ import type { Terminal } from "../base/terminal.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Administrator } from "./administrator.ts";
 import { aptUnpack, aptUpdate, hasCandidates } from "./apt.ts";
+import { type Archive, furtherArchives } from "./apt-sources.ts";
 
 const sourceDir = join(appDir, "worker/runtime/exec-server");
 const sources = ["server.c", "files.c", "files.h"].map((name) => join(sourceDir, name));
@@ -40,7 +41,8 @@ export async function execServer({ paths, account }: Instance, administrator: Ad
     await terminal.task("Building the exec server", "its program", async (progress) => {
       if (!(await hasCandidates(packages))) await aptUpdate(administrator, progress);
       progress.say("compiling");
-      await replaceFile(path, await compiled(), { mode: 0o755, uid: process.getuid?.() ?? 0, gid: account.gid });
+      const archives = (await hasCandidates(packages)) ? [] : await furtherArchives();
+      await replaceFile(path, await compiled(archives), { mode: 0o755, uid: process.getuid?.() ?? 0, gid: account.gid });
     });
     return path;
   } catch (error) {
@@ -49,10 +51,10 @@ export async function execServer({ paths, account }: Instance, administrator: Ad
   }
 }
 
-async function compiled(): Promise<Buffer> {
+async function compiled(archives: readonly Archive[]): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "sandgate-build-"));
   try {
-    await aptUnpack(packages, folder);
+    await aptUnpack(packages, folder, archives);
     const [compiler, musl] = [join(folder, `usr/lib/${multiarch}-gnu/tcc`), join(folder, `usr/lib/${multiarch}-musl`)];
     const program = join(folder, "exec-server");
     const headers = [join(folder, `usr/include/${multiarch}-musl`), join(compiler, "include")].map((dir) => `-I${dir}`);

@@ -20,12 +20,12 @@ export function noteDurations(measured: ReadonlyMap<string, number>): void {
 }
 
 /**
- * Files with a browser and those with installations of their own, which take most, at even distances, so that few run beside each
+ * Files with a browser and those with installations or machines of their own, which take most, at even distances, so that few run beside each
  * other; of each kind the longest first, so that none of them still runs alone at the end.
  */
 export function spread(paths: readonly string[], durations: Durations): string[] {
   const browsers = paths.filter((path) => path.includes("e2e/dashboard/"));
-  const installations = paths.filter((path) => !browsers.includes(path) && /\b(startStack|CrashRig)\b/.test(readFileSync(join(appDir, path), "utf8")));
+  const installations = paths.filter((path) => !browsers.includes(path) && /\b(startStack|CrashRig|Machine)\b/.test(readFileSync(join(appDir, path), "utf8")));
   const others = paths.filter((path) => !browsers.includes(path) && !installations.includes(path));
   const secondsOf = (path: string): number => durations[path] ?? 0;
   const placed = [browsers, installations, others]

@@ -1,6 +1,7 @@
 # The first process of a test's machine becomes its systemd. Takes BASE, the root file system that machines share; DIR, the folder
-# of this machine with upper, work, root, var and volume in it; NAME; and CONTROLLERS of cgroup v1 that it gets beside cgroup v2,
-# those of each hierarchy together. Runs as process 1 in namespaces of its own.
+# of this machine with upper, work, root, var and volume in it; PROGRAM, a checkout, which the machine has in PLACE to change as it
+# likes; NAME; and CONTROLLERS of cgroup v1 that it gets beside cgroup v2, those of each hierarchy together. Runs as process 1 in
+# namespaces of its own.
 set -e
 hostname "$NAME"
 root=$DIR/root
@@ -8,6 +9,8 @@ mount -t overlay overlay -o lowerdir="$BASE",upperdir="$DIR/upper",workdir="$DIR
 # Podman keeps no storage on an overlay.
 mount --bind "$DIR/var" "$root/var"
 mkdir -p "$root/srv/volume" && mount --bind "$DIR/volume" "$root/srv/volume"
+mkdir -p "$root$PLACE"
+mount -t overlay overlay -o lowerdir="$PROGRAM",upperdir="$DIR/program",workdir="$DIR/program.work" "$root$PLACE"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"

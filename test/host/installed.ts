@@ -5,8 +5,8 @@ import { CommandError, run } from "../../systemd/base/run.ts";
 import { searchPath } from "../../systemd/base/search-path.mjs";
 import { preparedExecServer } from "../helpers/prepare.ts";
 
-/** Where programs of the machine find a checkout to install. */
-export const programDir = "/opt/sandgate";
+/** Where programs of the machine find a checkout to install. Its name is none of what a removal takes away. */
+export const programDir = "/opt/checkout";
 /** The folder with Podman's configuration, the record of the default image, and the exec server. */
 export const podmanDir = "/var/lib/sandgate/podman";
 
@@ -48,7 +48,7 @@ export abstract class InstalledMachine {
   async install(options: readonly string[], settings: readonly string[] = [], program = join(programDir, "systemd/install")): Promise<string> {
     const command = [program, ...options];
     // There is no archive of packages to build the default image from; what comes before it, the image needs.
-    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.message.includes("mmdebstrap");
+    const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.output.includes("could not install mmdebstrap");
     const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
     if (first !== undefined) return first;
     await this.provideImage();

@@ -18,6 +18,7 @@ import { LentControllers } from "./controllers.ts";
 import { builtOnce, makeDebian, type Suite, servicePackages } from "./debian.ts";
 import { removeGroups } from "./groups.ts";
 import { asWorker, cleanly, InstalledMachine, podmanDir, programDir } from "./installed.ts";
+import { groupsMount, inNamespaces } from "./namespaces.ts";
 import type { Place } from "./network.ts";
 
 const common = [...servicePackages, "procps", "sudo"];
@@ -60,20 +61,15 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
   static async start(name: string, place?: Place, suite: Suite = "trixie", controllers?: "lent"): Promise<Machine> {
     const base = await baseSystem(suite);
     const dir = mkdtempSync(join(tmpdir(), `machine-${name}-`));
-    const mount = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).find(({ type }) => type === "cgroup2");
-    if (!mount) throw new Error("this machine has no cgroup v2");
+    const groups = groupsMount();
+    if (groups === undefined) throw new Error("this machine has no cgroup v2");
     const unique = `test-${process.pid}-${name}`;
     const lent = controllers === "lent" ? LentControllers.lend(unique) : undefined;
-    const machine = new Machine(name, base, dir, join(mount.point, `sandgate-${unique}`), place, lent);
+    const machine = new Machine(name, base, dir, join(groups, `sandgate-${unique}`), place, lent);
     try {
-      for (const folder of ["upper", "work", "root", "volume"]) mkdirSync(join(dir, folder));
+      for (const folder of ["upper", "work", "root", "volume", "program", "program.work"]) mkdirSync(join(dir, folder));
       cpSync(join(base, "var"), join(dir, "var"), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
       await machine.#makeVolume();
-      const target = join(dir, "upper", programDir);
-      mkdirSync(target, { recursive: true });
-      for (const part of ["package.json", "package-lock.json", "tsconfig.json", "build", "node_modules", "gateway", "shared", "systemd", "worker"]) {
-        await run(["cp", "-a", "--reflink=auto", join(appDir, part), target]);
-      }
       await machine.boot();
       return machine;
     } catch (error) {
@@ -95,12 +91,12 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
     mkdirSync(this.#group, { recursive: true });
     this.#controllers?.make();
     const log = openSync(join(this.#dir, "console.log"), "a");
-    const namespaces = ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--uts", "--ipc", "--net", "--propagation=private"];
     const groups = [this.#group, ...(this.#controllers?.groups ?? [])];
     const enter = ["sh", "-euc", 'for group in $CGROUPS; do echo 0 > "$group/cgroup.procs"; done; exec "$@"', "sh"];
-    const [file = "", ...args] = [...enter, ...namespaces, "sh", join(appDir, "test/host/boot.sh")];
+    const [file = "", ...args] = [...enter, ...inNamespaces, "sh", join(appDir, "test/host/boot.sh")];
     const controllers = this.#controllers?.mounted ?? "";
-    const env = { PATH: searchPath, BASE: this.#base, DIR: this.#dir, NAME: this.name, CGROUPS: groups.join(" "), CONTROLLERS: controllers };
+    const place = { BASE: this.#base, DIR: this.#dir, PROGRAM: appDir, PLACE: programDir };
+    const env = { PATH: searchPath, ...place, NAME: this.name, CGROUPS: groups.join(" "), CONTROLLERS: controllers };
     this.#systemd = spawn(file, args, { env, stdio: ["ignore", log, log], detached: true });
     this.#init = await until(`${this.name} has a process 1`, () => this.#findInit(), bootTimeoutMs);
     await this.#place?.network.plugIn(this.#init, this.#place.number);
@@ -165,8 +161,8 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
   }
 }
 
-/** The root file system of all machines with a version of Debian. */
-const baseSystem = (suite: Suite): Promise<string> =>
+/** The root file system of all machines with a version of Debian. It is built once on this machine, which takes a minute. */
+export const baseSystem = (suite: Suite): Promise<string> =>
   builtOnce(`machines-${suite}`, packagesOf(suite), async (partial) => {
     await makeDebian(partial, packagesOf(suite), suite);
     // There are no modules to load.

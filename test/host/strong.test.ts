@@ -95,9 +95,15 @@ test("a restore of its snapshot has its files and is strong as well", async () =
   await client.delete(`/v1/snapshots/${snapshot.id}`);
 });
 
+/** The worker, what watches and connects containers, and what holds the namespace: the sandbox's processes have one of their own, and stay. */
+const endNamespace = `
+  space=$(readlink "/proc/$(cat /run/user/*/sg-*/libpod/tmp/pause.pid)/ns/user")
+  for process in /proc/[0-9]*; do [ "$(readlink $process/ns/user)" != "$space" ] || kill -9 "\${process#/proc/}" 2> /dev/null || true; done`;
+
 for (const [what, damage] of Object.entries({
   "a worker that was killed": `kill -9 "$(systemctl show --property=MainPID --value ${service})"`,
   "a stop of all services": "systemctl stop sandgate.target; systemctl start sandgate.target",
+  "the end of all that is in Podman's user namespace, without which nobody may look into the sandbox": endNamespace,
   "the end of its kernel": "pkill -9 -x runsc-sandbox || pkill -9 -f '^runsc-sandbox'",
 })) {
   test(`after ${what}, it answers with its files`, async () => {

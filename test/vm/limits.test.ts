@@ -230,12 +230,15 @@ async function offerStrong(): Promise<void> {
   assert.fail(await machine.shell("journalctl -t sandgate-worker -o cat | grep -o '\"strong_isolation\"[^}]*'"));
 }
 
-test("a strong sandbox has the limits that were asked for, and goes on when its worker is killed", async () => {
+test("a strong sandbox has ids of its own and the limits that were asked for, and goes on when its worker is killed", async () => {
   await offerStrong();
   const memory = 256;
   const id = await create({ isolation: "strong", resources: { memory } });
   assert.match(await client.output(id, "dmesg"), /Starting gVisor/);
   const group = await strongGroup(id);
+  // Its processes are nobody's, and yet in the group: its account's service manager has moved those of other users.
+  const users = await machine.shell(`ps -o uid=,args= -p "$(paste -sd , ${group}/cgroup.procs)" | sed -n 's/^ *\\([0-9]*\\) runsc-.*/\\1/p' | sort -u`);
+  assert.ok(Number(users) > 65_536, users);
   // gVisor takes more processes than its sandbox knows of.
   assert.deepEqual(await asked({ id, group }), expected(memory, 1, 3 * processesMax));
   assert.equal(

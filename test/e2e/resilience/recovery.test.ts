@@ -66,6 +66,27 @@ test("a sandbox has ids of its own from its next start on, or those of the worke
   assert.equal(await rootOf(), own);
 });
 
+test("strong sandboxes with ids of their own and with the worker's leave no network behind", async () => {
+  const { stack } = await startOne();
+  const api = new Api(stack);
+  const { spec } = stack.worker;
+  const shared = new TestProcess({ ...spec, env: { ...spec.env, SANDGATE_USER_IDS: "shared" } });
+  const create = (): Promise<string> => api.create({ isolation: "strong", resources: { memory: 256 } });
+  /** Those that mounts of the worker's namespace keep. */
+  const networks = ({ pid }: TestProcess): string[] => readFileSync(`/proc/${pid}/mountinfo`, "utf8").match(/net:\[\d+\]/g) ?? [];
+  const own = await create();
+  assert.equal(networks(stack.worker).length, 1);
+  // Killed, it leaves the sandbox running, with its ids.
+  await stack.worker.kill9();
+  await shared.start();
+  const other = await until("the next worker serves", create);
+  assert.equal(new Set(networks(shared)).size, 2);
+  for (const id of [own, other]) await api.delete(id);
+  assert.deepEqual(networks(shared), []);
+  await shared.stop();
+  await stack.worker.start();
+});
+
 /** An installation with one sandbox, which stops with its worker. */
 async function startOne(): Promise<{ stack: Stack; runs: () => Promise<boolean> }> {
   const store = await fixture(OwnStore.make());

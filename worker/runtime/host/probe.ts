@@ -5,6 +5,7 @@ import type { Config } from "../../../shared/config.ts";
 import { ControlGroups } from "../container/control-groups.ts";
 import { Scopes } from "../container/scopes.ts";
 import { writeSeccompProfile } from "../container/seccomp.ts";
+import { mountNetworksFolder } from "../network/folder.ts";
 import { cgroupVersion, delegatedControllers } from "./cgroups.ts";
 import { describe } from "./checks.ts";
 import { type Host, HostUnfit } from "./host.ts";
@@ -47,6 +48,8 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const podmanRunDir = dirname(config.runtimeDir);
   const scopes = groups ? undefined : await Scopes.open();
   const strong = await probeStrong(config, initBinary, scopes !== undefined || (groups !== undefined && limits.memory && limits.cpu && limits.pids));
+  // The networks of others are not Podman's.
+  if (strong.works) mountNetworksFolder(podmanRunDir);
   const host = {
     runtime,
     podmanRunDir,

@@ -1,0 +1,91 @@
+/** What operators do with services in use: restarts under load, certificates, backups. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { appDir } from "../../shared/programs.mjs";
+import { fixture } from "../helpers/fixture.ts";
+import { until } from "../helpers/until.ts";
+import { Machine } from "./machine.ts";
+import { Services } from "./services.ts";
+
+const machine = await fixture(Machine.start("operation"));
+const services = new Services(machine);
+/** Enough for several restarts. */
+const calls = 100_000;
+
+await machine.install([], [services.volume]);
+const id = await services.createBusy();
+
+test("gateways that are restarted one after the other lose no call", async (context) => {
+  await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");
+  const key = (await machine.key()).trim();
+  let isOver = false;
+  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load/gets.ts"), `${services.url}/v1/sandboxes/list`, key, String(calls)];
+  const loaded = machine.onItsNetwork(...load).finally(() => {
+    isOver = true;
+  });
+  let restarts = 0;
+  for (; !isOver; restarts++) await machine.run("systemctl", "restart", `sandgate-gateway@${1 + (restarts % 2)}.service`);
+  assert.deepEqual(JSON.parse(await loaded), { 200: calls });
+  context.diagnostic(`${restarts} restarts`);
+  assert.ok(restarts >= 2, `${restarts} restarts`);
+  await machine.run("systemctl", "stop", "sandgate-gateway@2.service");
+});
+
+test("a certificate whose key only root can read serves HTTPS, and a new one is taken up while the gateway goes on", async () => {
+  const issue = (name: string): Promise<string> =>
+    machine.shell(`mkdir -p -m 0700 /root/tls.new; cd /root/tls.new
+      openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=${name} -addext subjectAltName=DNS:${name} -days 2 -keyout key.pem -out cert.pem 2> /dev/null
+      chmod 0600 key.pem cert.pem; mkdir -p -m 0700 /root/tls; mv cert.pem /root/tls; sleep 2; mv key.pem /root/tls`);
+  const served = (): Promise<string> => machine.shell("openssl s_client -connect 127.0.0.1:8080 < /dev/null 2> /dev/null | openssl x509 -noout -subject");
+  await issue("first.example");
+  await machine.shell(
+    "cp /etc/sandgate/sandgate.env /root/without-tls; (echo SANDGATE_TLS_CERTIFICATE=/root/tls/cert.pem; echo SANDGATE_TLS_KEY=/root/tls/key.pem) >> /etc/sandgate/sandgate.env",
+  );
+  await machine.run("systemctl", "restart", "sandgate-setup.service");
+  await until("HTTPS is served", async () => /first\.example/.test(await served()), 30_000);
+  const pid = await services.property("sandgate-gateway@1.service", "MainPID");
+  for (const name of ["second.example", "third.example"]) {
+    await issue(name);
+    await until(`${name} is served`, async () => (await served()).includes(name), 30_000);
+  }
+  assert.equal(await services.property("sandgate-gateway@1.service", "MainPID"), pid);
+  await assert.rejects(
+    machine.run("setpriv", "--reuid=sandgate", "--regid=sandgate", "--clear-groups", "cat", "/run/sandgate/tls/key.pem"),
+    /Permission denied/,
+  );
+  await machine.run("rm", "/root/tls/key.pem");
+  await assert.rejects(machine.run("systemctl", "restart", "sandgate-setup.service"));
+  assert.match(
+    await machine.run("journalctl", "-t", "sandgate-setup", "-o", "cat", "-n", "5"),
+    /SANDGATE_TLS_CERTIFICATE and SANDGATE_TLS_KEY cannot be used: .*key\.pem/,
+  );
+  await machine.shell(
+    "mv /root/without-tls /etc/sandgate/sandgate.env; systemctl reset-failed sandgate-setup.service; systemctl start sandgate-setup.service sandgate.target",
+  );
+  await services.isKept(id);
+});
+
+test("a backup made while it runs is restored when all but the files of sandboxes is lost", async () => {
+  const admin = (...args: string[]): Promise<string> => machine.run("sandgate-admin", ...args);
+  const key = await machine.run("cat", "/var/lib/sandgate/api-key");
+  await machine.shell(`mkdir -m 0700 /root/elsewhere; cp /var/lib/sandgate/api-key /root/elsewhere/key; install -m 0644 /var/lib/sandgate/secrets/nats.crt /etc/sandgate/shown.crt
+    echo SANDGATE_BOOTSTRAP_API_KEY_FILE=/root/elsewhere/key >> /etc/sandgate/sandgate.env`);
+  await admin("backup", "/root/backup");
+  await assert.rejects(admin("restore", "/root/backup"), /Stop everything first/);
+  await machine.shell('systemctl stop sandgate.target sandgate-setup.service; systemctl stop "user@$(id -u sandgate).service"');
+  await assert.rejects(admin("restore", "/root/backup"), /There is an installation already: \/var\/lib\/sandgate, \/etc\/sandgate/);
+  // Where there is no archive of packages, a start cannot make the image again.
+  await machine.shell(
+    "cd /var/lib/sandgate && mkdir /var/lib/kept && mv containers podman home /var/lib/kept && cd / && rm -r /var/lib/sandgate /etc/sandgate /root/elsewhere",
+  );
+  assert.match(await admin("restore", "/root/backup"), /is as it was at .*systemctl start/s);
+  await machine.shell("cd /var/lib/sandgate && rm -rf containers podman home && mv /var/lib/kept/* . && rmdir /var/lib/kept");
+  await machine.run("systemctl", "start", "sandgate-setup.service", "sandgate.target");
+  assert.deepEqual([await machine.run("cat", "/var/lib/sandgate/api-key"), await machine.run("cat", "/root/elsewhere/key")], [key, key]);
+  const owners = await machine.run("stat", "--format=%a %U:%G %n", "/root/elsewhere/key", "/etc/sandgate/shown.crt", "/etc/sandgate/sandgate.env");
+  assert.equal(owners, "600 root:root /root/elsewhere/key\n644 root:root /etc/sandgate/shown.crt\n600 root:root /etc/sandgate/sandgate.env");
+  assert.match(await machine.run("cat", "/etc/sandgate/sandgate.env"), new RegExp(services.volume));
+  await services.isKept(id);
+  assert.equal(await machine.shell("ls -d /var/lib/sandgate?* /etc/sandgate?* 2> /dev/null || true"), "");
+});
