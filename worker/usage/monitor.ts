@@ -6,7 +6,7 @@ import type { Container } from "../runtime/container/container.ts";
 import { endAll } from "../runtime/container/strong.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
-import { killAll, pidNamespaceOf, processesByNamespace } from "../runtime/process/proc.ts";
+import { killAll, pidNamespaceOf } from "../runtime/process/proc.ts";
 import type { Storages } from "../runtime/storage/storages.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
@@ -17,6 +17,7 @@ import { LayerSizes } from "./layer-sizes.ts";
 import { Leftovers } from "./leftovers.ts";
 import { excessOf, promisedBytes } from "./limits.ts";
 import { readCounters } from "./measure.ts";
+import { Spaces } from "./spaces.ts";
 import { noUse, Track, Tracks, type Usage } from "./track.ts";
 
 const MiB = 1024 ** 2;
@@ -107,7 +108,7 @@ export class UsageMonitor {
   current(sandbox: LiveSandbox): Usage {
     if (!sandbox.container) return noUse;
     const track = this.#tracks.of(sandbox.container);
-    if (track.usage === noUse) this.#lookAt(sandbox, processesByNamespace(), false);
+    if (track.usage === noUse) this.#lookAt(sandbox, new Spaces(), false);
     return track.usage;
   }
 
@@ -129,7 +130,7 @@ export class UsageMonitor {
   /** Takes a thorough look at the sandbox now. */
   async measureHoldings(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
-    const members = container && this.#membersOf(container, processesByNamespace());
+    const members = container && this.#membersOf(container, new Spaces());
     if (members && container.isolation === "standard" && !this.#isFlooded(members)) await this.#leftovers.look(sandbox, container, members, true);
   }
 
@@ -158,7 +159,7 @@ export class UsageMonitor {
     };
     if (memory.sharedBytes > this.#shared + sharedNoiseBytes) this.#leftovers.noteSharedGrowth();
     this.#shared = memory.sharedBytes;
-    const spaces = this.#spaces();
+    const spaces = new Spaces();
     const sampling = Date.now() - this.#sampledAtMs >= sampleMs;
     if (sampling) this.#sampledAtMs = Date.now();
     // One sandbox that cannot be read must not leave the others unwatched.
@@ -168,19 +169,14 @@ export class UsageMonitor {
     }
   }
 
-  /** The processes of this host by pid namespace; none when there is no sandbox that could have any. */
-  #spaces(): ReadonlyMap<string, number[]> {
-    return [...this.#sandboxes.all()].some(({ container }) => container) ? processesByNamespace() : new Map();
-  }
-
   /** The first process of a sandbox, and what its commands have started. */
-  #membersOf(container: Container, spaces: ReadonlyMap<string, number[]>): number[] {
-    const members = spaces.get(container.pidNamespace) ?? [];
+  #membersOf(container: Container, spaces: Spaces): readonly number[] {
+    const members = spaces.membersOf(container);
     const server = members.length > 1 ? this.#serverIn(container) : undefined;
     return server === undefined ? members : members.filter((pid) => pid !== server);
   }
 
-  #lookAt(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>, sampling: boolean): void {
+  #lookAt(sandbox: LiveSandbox, spaces: Spaces, sampling: boolean): void {
     const { container, record } = sandbox;
     if (!container) return;
     if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
@@ -221,7 +217,7 @@ export class UsageMonitor {
     }
   }
 
-  #writerOf(sandbox: LiveSandbox, spaces: ReadonlyMap<string, number[]>): Writer {
+  #writerOf(sandbox: LiveSandbox, spaces: Spaces): Writer {
     const { container } = sandbox;
     const { diskMeasuredAtMs, lookedAtMs } = container ? this.#tracks.of(container) : new Track();
     const isActive = container !== undefined && isAnyActive(sandbox, container, this.#membersOf(container, spaces));

@@ -10,10 +10,12 @@ import type { Account } from "../../../../../systemd/base/instance.ts";
 import { Terminal } from "../../../../../systemd/base/terminal.ts";
 import { createAdministrator } from "../../../../../systemd/setup/administrator.ts";
 import { offerControlGroups, removeControlGroups } from "../../../../../systemd/setup/control-groups.ts";
+import type { Container } from "../../../../../worker/runtime/container/container.ts";
 import { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
 import type { SandboxGroup } from "../../../../../worker/runtime/container/groups.ts";
 import { pidNamespaceOf } from "../../../../../worker/runtime/process/proc.ts";
 import { startProgram } from "../../../../../worker/runtime/process/program.ts";
+import { Spaces } from "../../../../../worker/usage/spaces.ts";
 import { atEnd } from "../../../../helpers/fixture.ts";
 import { until } from "../../../../helpers/until.ts";
 
@@ -76,6 +78,25 @@ test("memory counts without the cache of files on disk, and with files in memory
   await group.reclaim();
   assert.ok((group.usage().memoryBytes ?? 0) < 4 * 1024 ** 2);
 });
+
+test("the processes of a group are what lives in the sandbox, and not its network", options, async () => {
+  const [container, network] = [await first(), await first()];
+  const group = (await groups?.join("six", { ...container, networkPids: [network.initPid] }, limits)) ?? assert.fail();
+  assert.deepEqual(group.processes(), [container.initPid]);
+  const program = startProgram(["/bin/sleep", "1000"], { sandbox: { group } });
+  const pid = (await program.pid) ?? assert.fail();
+  await until("it runs in the group", () => group.processes()?.includes(pid) === true);
+  assert.deepEqual(new Set(group.processes()), new Set([container.initPid, pid]));
+  program.kill();
+  await program.exited;
+  assert.deepEqual(group.processes(), [container.initPid]);
+  assert.deepEqual(new Spaces().membersOf(containerWith(group, container)), [container.initPid]);
+  assert.deepEqual(new Spaces().membersOf(containerWith(undefined, { ...container, pidNamespace: "none" })), []);
+});
+
+/** What is asked of a container to find its processes. */
+const containerWith = (group: SandboxGroup | undefined, { initPid, pidNamespace }: Pick<Container, "initPid" | "pidNamespace">): Container =>
+  ({ isolation: "standard", initPid, doorPid: initPid, pidNamespace, group }) as Container;
 
 test("a frozen group stands still, and a worker that is started anew thaws it", options, async () => {
   const container = await first();
