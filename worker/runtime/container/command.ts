@@ -64,6 +64,8 @@ export interface Output {
 export interface Interactive extends Started {
   readonly outputs: readonly Output[];
   readonly input: InputWriter;
+  /** The process id, in the sandbox, of the keeper that has its terminal and with it goes on in copies; undefined if none does. */
+  readonly keeper?: number | undefined;
   /** Without effect on a command without a terminal. */
   resize(size: Size): void;
   /** Signals the foreground processes of the terminal, or those of the command. */

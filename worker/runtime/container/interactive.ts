@@ -1,7 +1,11 @@
-/** The standard streams of an interactive command: a terminal, or three pipes. */
+/** The standard streams of an interactive command: a terminal, which its keeper or the worker has, or three pipes. */
+import { closeSync, writeSync } from "node:fs";
 import { channels } from "../../../shared/stream/session/protocol.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { openPipe } from "../../../shared/util/libc.ts";
+import { sizeLine } from "../exec-server/message.ts";
 import { InputWriter } from "../process/input.ts";
-import { openStreams } from "../process/pipes.ts";
+import { openStreams, PipeReader } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
 import type { Interactive, InteractiveSpec, Size } from "./command.ts";
 import type { Container } from "./container.ts";
@@ -15,6 +19,33 @@ const endOfFile = Uint8Array.of(0x04);
 interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close"> {
   readonly theirs: Descriptors;
   readonly terminal: CommandTerminal | undefined;
+}
+
+/**
+ * Pipes to a terminal that the command's keeper has: `stderr` of what is for the keeper leads sizes to it.
+ *
+ * @param onTaken receives the number of input bytes that the keeper took, or never will.
+ */
+export function toKeeper(onTaken: (bytes: number) => void): Omit<NewStreams, "terminal"> {
+  const [output, typed, sizes] = [openPipe(), openPipe(), openPipe()];
+  const reader = new PipeReader(output.readFd);
+  const input = new InputWriter({ fd: typed.writeFd, endOfFile }, onTaken);
+  let isOpen = true;
+  return {
+    theirs: { stdin: typed.readFd, stdout: output.writeFd, stderr: sizes.readFd },
+    outputs: [{ channel: channels.stdout, reader }],
+    input,
+    // A keeper that has taken none of thousands takes none any more.
+    resize: (size) => void (isOpen && attempt(() => writeSync(sizes.writeFd, sizeLine(size)))),
+    close: () => {
+      if (!isOpen) return;
+      isOpen = false;
+      input.close();
+      reader.close();
+      closeSync(typed.writeFd);
+      closeSync(sizes.writeFd);
+    },
+  };
 }
 
 /** @param onTaken receives the number of input bytes that the command took, or never will. */

@@ -1,11 +1,13 @@
 /** What the worker and the exec server of a sandbox say to each other; `server.c` has the other side. */
 
+import type { Size } from "../container/command.ts";
+
 /** The most that the server takes in one message. */
 const messageBytesMax = 65_536;
 
 /** A command as the server gets it. */
 export interface ServedCommand {
-  /** The path of its terminal in the sandbox; undefined for one with pipes. */
+  /** The path of its terminal in the sandbox, or what `ownTerminal` says; undefined for one with pipes. */
   readonly terminal: string | undefined;
   readonly process: { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] };
 }
@@ -13,6 +15,21 @@ export interface ServedCommand {
 /** The message that starts a command; undefined when the command is too large for one. */
 export const messageOf = ({ terminal = "", process: { cwd, args, env } }: ServedCommand): Buffer | undefined =>
   fieldsOf([terminal, cwd, String(args.length), ...args, ...env]);
+
+/** A terminal of this size, which the command's keeper opens and has. Servers of earlier versions take it for a mistake. */
+export const ownTerminal = ({ rows, cols }: Size): string => `${rows} ${cols}`;
+
+/** Whether a terminal is one that the worker has opened: then nothing but the keeper's reports leads to the worker. */
+export const isWorkers = (terminal: string | undefined): boolean => terminal?.startsWith("/") === true;
+
+/** What the keeper of a terminal gets on its pipe for sizes. */
+export const sizeLine = (size: Size): string => `${ownTerminal(size)}\n`;
+
+/** The message that hands other descriptors to the keeper of a terminal. */
+export const handOverMessage = (keeper: number): Buffer => Buffer.from(`@${keeper}`);
+
+/** What a keeper says of a message that it does not understand: its server is of an earlier version. */
+export const mistakenStage = "m";
 
 /**
  * The message for what the server does itself, as `files.c` has it; undefined when that is too large for one. Its arguments are
