@@ -224,7 +224,7 @@ export function makeSandboxes(
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const networks = new Networks({ ...ground, sandboxes });
+  const networks = new Networks({ ...ground, sandboxes, memory: files.memory });
   const sessions = new Sessions({ config, hub, store, log, counters });
   const onCopied = (sandbox: LiveSandbox, container: Container, image: number): void =>
     sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.goOn(container, keeper, terminal, onTaken));

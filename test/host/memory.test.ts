@@ -282,6 +282,16 @@ async function toTheEnd(id: string): Promise<Seen> {
   return attend(id, { type: "attach", session_id: session?.session_id, since: 0 }, { see: "n300\r\n" }, { end: true });
 }
 
+test("a copy gets its network again when the program that carries it was killed", async () => {
+  const copy = await restore((await snapshot(source)).id);
+  const devices = (id: string): Promise<string> => client.output(id, "cat /proc/net/dev /proc/net/route");
+  assert.match(await devices(copy), /tap0/);
+  await machine.shell("for pid in $(pgrep slirp4netns); do kill -KILL $pid; while [ -d /proc/$pid ]; do sleep 0.05; done; done");
+  for (const id of [copy, source]) await until("the network is back", async () => /tap0:.*^tap0\s+00000000/ms.test(await devices(id)), 60_000);
+  assert.equal((await ask(copy)).whole, true);
+  await remove(copy);
+});
+
 test("commands of calls and sessions through pipes go on in the source; in a copy they end when they write", async () => {
   const counting = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done";
   const running = client.output(source, counting);

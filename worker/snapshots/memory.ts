@@ -40,6 +40,9 @@ export interface MemoryImages {
    */
   start(image: number, spec: ContainerSpec, files: ContainerFiles): Promise<string>;
 
+  /** Gives a copy the network that its container has been given again. @throws {Error} */
+  connect(copy: Container): Promise<void>;
+
   /** The sessions that an image includes. */
   sessionsIn(image: number): readonly CarriedSession[];
 
@@ -68,6 +71,7 @@ export function noMemoryImages(why: string): MemoryImages {
     standstill: () => ({ during: async () => fail() }),
     startRefusal: () => why,
     start: async () => fail(),
+    connect: async () => fail(),
     sessionsIn: () => [],
     collect: async () => {},
   };

@@ -130,6 +130,10 @@ export class ProcessImages implements MemoryImages {
     return containerId;
   }
 
+  connect({ doorPid, initPid }: Container): Promise<void> {
+    return this.#parts.helper.connectCopy(doorPid, initPid);
+  }
+
   sessionsIn(image: number): readonly CarriedSession[] {
     // Images that an earlier version has had made include none.
     return attempt(() => checked(JSON.parse(readFileSync(this.#noteOf(image), "utf8")))) ?? [];
