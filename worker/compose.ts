@@ -48,6 +48,7 @@ import { LayerArchive } from "./snapshots/archive.ts";
 import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { type MemoryImages, memoryInUse, noMemoryImages } from "./snapshots/memory.ts";
+import { tellCopied } from "./snapshots/notice.ts";
 import { ProcessImages, whyNot } from "./snapshots/processes.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
@@ -226,8 +227,10 @@ export function makeSandboxes(
   const counters = new Counters();
   const networks = new Networks({ ...ground, sandboxes, memory: files.memory });
   const sessions = new Sessions({ config, hub, store, log, counters });
-  const onCopied = (sandbox: LiveSandbox, container: Container, image: number): void =>
+  const onCopied = (sandbox: LiveSandbox, container: Container, image: number): void => {
+    tellCopied(container, sandbox.record.env_vars);
     sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.goOn(container, keeper, terminal, onTaken));
+  };
   const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks, onCopied });
   const usage = new UsageMonitor({
     ...ground,

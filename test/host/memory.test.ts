@@ -282,6 +282,27 @@ async function toTheEnd(id: string): Promise<Seen> {
   return attend(id, { type: "attach", session_id: session?.session_id, since: 0 }, { see: "n300\r\n" }, { end: true });
 }
 
+test("every sandbox of a fork goes on from now, and programs that ask for it learn by a signal that they are copies", async () => {
+  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", { resources: { storage: 1 }, env_vars: { SANDGATE_CLONED: "SIGUSR2" } });
+  assert.equal(error, undefined, JSON.stringify(error));
+  await client.output(
+    id,
+    inBackground(`sh -c 'trap "echo told >> /root/told" USR2; n=0; while :; do n=$((n + 1)); echo $n >> /root/counts; sleep 0.05; done'`),
+  );
+  await client.output(id, inBackground("sleep 1000"));
+  await until("it counts", async () => (await counts(id)).length > 10);
+  const { data } = await client.call<{ data: readonly { sandbox?: Sandbox; error?: object }[] }>(`/v1/sandboxes/${id}/fork`, { count: 3, memory: "require" });
+  const copies = data.map(({ sandbox, error: failure }) => sandbox?.id ?? assert.fail(JSON.stringify(failure)));
+  assert.equal(copies.length, 3);
+  for (const copy of copies) {
+    assert.equal(await until("it is told", () => client.output(copy, "cat /root/told")), "told\n");
+    assert.match(await client.output(copy, "ps axo args"), /^sleep 1000$/m);
+    assertNoJump(await counts(copy));
+  }
+  assert.equal(await client.output(id, "ls /root | grep -c told || true"), "0\n");
+  await remove(id, ...copies);
+});
+
 test("a copy gets its network again when the program that carries it was killed", async () => {
   const copy = await restore((await snapshot(source)).id);
   const devices = (id: string): Promise<string> => client.output(id, "cat /proc/net/dev /proc/net/route");
