@@ -21,3 +21,12 @@ export const CarriedSession = Type.Object({
   output: Type.String(),
 });
 export type CarriedSession = Static<typeof CarriedSession>;
+
+/** What taking an image of memory needs of the sessions in it. */
+export interface SessionsForImage {
+  /** Holds their terminals still. @returns why no image can be taken now, as a sentence without its full stop; undefined if one can */
+  hold(): Promise<string | undefined>;
+  /** Those that the image includes. Asked for while nothing runs. */
+  carried(): readonly CarriedSession[];
+  letGo(): void;
+}

@@ -75,13 +75,25 @@ export class Session implements Activity {
 
   /** Whether this worker has one side of its terminal, so that no image of memory can include it. */
   get isTied(): boolean {
-    return this.#size !== undefined && this.#command !== undefined && this.#command.keeper === undefined;
+    return this.#size !== undefined && this.#command !== undefined && this.#command.inside === undefined;
+  }
+
+  /** Holds its terminal still, if it has one. @returns why it cannot go on in a copy as it is now; undefined if it can */
+  async hold(): Promise<string | undefined> {
+    if (this.ended || !this.#command?.inside) return undefined;
+    const unread = await this.#command.inside.hold();
+    if (unread === undefined) return this.ended ? undefined : "a terminal does not hold still";
+    return unread > 0 ? "a program in a terminal has not read yet what was typed" : undefined;
+  }
+
+  letGo(): void {
+    this.#command?.inside?.goOn();
   }
 
   /** What a copy needs to go on with it; undefined if it cannot. */
   carried(): CarriedSession | undefined {
     const { session_id, command, working_dir } = this.call;
-    const keeper = this.#command?.keeper;
+    const keeper = this.#command?.inside?.keeper;
     if (keeper === undefined || !this.#size || this.#state !== "running") return undefined;
     const { detachMs: detach_ms } = this.#settings;
     const timeout_ms = this.#clocks.leftMs;

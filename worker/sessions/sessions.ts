@@ -12,7 +12,7 @@ import { boundedCommand, type End, entryOf } from "../log/entry.ts";
 import type { Interactive } from "../runtime/container/command.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
-import type { CarriedSession } from "./carried.ts";
+import type { CarriedSession, SessionsForImage } from "./carried.ts";
 import { failedEnd } from "./end.ts";
 import { Session, type SessionCall } from "./session.ts";
 
@@ -64,9 +64,14 @@ export class Sessions {
     return session;
   }
 
-  /** The sessions of a sandbox that go on in copies of its memory as it is now. */
-  carriedBy(sandbox: LiveSandbox): CarriedSession[] {
-    return [...this.#kept.values()].flatMap((kept) => (kept.sandbox === sandbox ? (kept.session.carried() ?? []) : []));
+  /** The sessions of a sandbox, for an image of its memory. */
+  forImage(sandbox: LiveSandbox): SessionsForImage {
+    const all = (): Session[] => [...this.#kept.values()].flatMap((kept) => (kept.sandbox === sandbox ? kept.session : []));
+    return {
+      hold: async () => (await Promise.all(all().map((session) => session.hold()))).find((reason) => reason !== undefined),
+      carried: () => all().flatMap((session) => session.carried() ?? []),
+      letGo: () => all().forEach((session) => session.letGo()),
+    };
   }
 
   /**

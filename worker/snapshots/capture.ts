@@ -67,7 +67,7 @@ async function shareFiles(
 }
 
 const standstillOf = ({ oci, memory, sessions }: WorkerContext, sandbox: LiveSandbox, { memoryImage }: Wanted): Standstill =>
-  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage, () => sessions.carriedBy(sandbox));
+  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage, sessions.forImage(sandbox));
 
 /** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
 const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);

@@ -9,7 +9,7 @@ import type { Container } from "../runtime/container/container.ts";
 import type { Standstill } from "../runtime/container/snapshot-driver.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { LiveSandbox, Sandboxes } from "../sandboxes/registry.ts";
-import type { CarriedSession } from "../sessions/carried.ts";
+import type { CarriedSession, SessionsForImage } from "../sessions/carried.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Snapshots } from "./registry.ts";
 
@@ -23,9 +23,9 @@ export interface MemoryImages {
    * It takes all or nothing: when `during` fails, there is no image, and the sandbox runs on. It throws `MemoryFailed` where a
    * snapshot of files alone may still succeed.
    *
-   * @param sessions those that the image includes, asked for while nothing runs
+   * @param sessions those of the sandbox
    */
-  standstill(image: number, sessions: () => readonly CarriedSession[]): Standstill;
+  standstill(image: number, sessions: SessionsForImage): Standstill;
 
   /** Why a sandbox cannot be started from an image; undefined if it can. */
   startRefusal(image: number): string | undefined;

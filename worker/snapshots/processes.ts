@@ -26,7 +26,7 @@ import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import { CarriedSession } from "../sessions/carried.ts";
+import { CarriedSession, type SessionsForImage } from "../sessions/carried.ts";
 import { MemoryFailed, type MemoryImages } from "./memory.ts";
 
 const checked = checker(Type.Array(CarriedSession));
@@ -65,14 +65,24 @@ export class ProcessImages implements MemoryImages {
     return bavail * bsize - this.#parts.floorBytes < memoryBytes ? "the worker's disk has no room for it" : undefined;
   }
 
-  standstill(image: number, sessions: () => readonly CarriedSession[]): Standstill {
-    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#take(image, container, sessions, action)) };
+  standstill(image: number, sessions: SessionsForImage): Standstill {
+    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#holding(image, container, sessions, action)) };
+  }
+
+  async #holding(image: number, container: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+    try {
+      const why = await sessions.hold();
+      if (why !== undefined) throw new MemoryFailed(why);
+      return await this.#take(image, container, sessions, action);
+    } finally {
+      sessions.letGo();
+    }
   }
 
   async #take(
     image: number,
     { initPid }: Container,
-    sessions: () => readonly CarriedSession[],
+    sessions: SessionsForImage,
     action: () => Promise<void>,
   ): Promise<{ readonly pauseMs: number }> {
     const { helper } = this.#parts;
@@ -88,7 +98,7 @@ export class ProcessImages implements MemoryImages {
       faultPoint("snapshot.dumped");
       await action();
       // By now, all that they have written has been read, unless their clients have no room for it.
-      carried = sessions();
+      carried = sessions.carried();
     } catch (error) {
       await helper.resumeMemory(image).catch(() => {}); // It runs on in any case.
       await this.#remove(image);

@@ -17,8 +17,6 @@ const serverTimeoutMs = 10_000;
 export interface Begun extends Pick<Started, "started" | "exited"> {
   /** The host's process id of its subreaper; undefined when it is gone, or not there yet. */
   readonly reaper: () => Promise<number | undefined>;
-  /** Its process id in the sandbox, if that is the exec server's. */
-  readonly pid?: number;
   /** Undefined where `reaper` is enough for that. */
   readonly strong?: Pick<Started, "kill"> & { signal(name: NodeJS.Signals): Promise<void> };
 }

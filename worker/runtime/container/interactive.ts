@@ -3,7 +3,7 @@ import { closeSync, writeSync } from "node:fs";
 import { channels } from "../../../shared/stream/session/protocol.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { openPipe } from "../../../shared/util/libc.ts";
-import { sizeLine } from "../exec-server/message.ts";
+import { words } from "../exec-server/message.ts";
 import { InputWriter } from "../process/input.ts";
 import { openStreams, PipeReader } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
@@ -22,28 +22,30 @@ interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | 
 }
 
 /**
- * Pipes to a terminal that the command's keeper has: `stderr` of what is for the keeper leads sizes to it.
+ * Pipes to a terminal that the command's keeper has: `stderr` of what is for the keeper leads words to it.
  *
  * @param onTaken receives the number of input bytes that the keeper took, or never will.
  */
-export function toKeeper(onTaken: (bytes: number) => void): Omit<NewStreams, "terminal"> {
-  const [output, typed, sizes] = [openPipe(), openPipe(), openPipe()];
+export function toKeeper(onTaken: (bytes: number) => void): Omit<NewStreams, "terminal"> & { readonly say: (words: string) => void } {
+  const [output, typed, said] = [openPipe(), openPipe(), openPipe()];
   const reader = new PipeReader(output.readFd);
   const input = new InputWriter({ fd: typed.writeFd, endOfFile }, onTaken);
   let isOpen = true;
+  // A keeper that has taken none of hundreds takes none any more.
+  const say = (text: string): void => void (isOpen && attempt(() => writeSync(said.writeFd, text)));
   return {
-    theirs: { stdin: typed.readFd, stdout: output.writeFd, stderr: sizes.readFd },
+    say,
+    theirs: { stdin: typed.readFd, stdout: output.writeFd, stderr: said.readFd },
     outputs: [{ channel: channels.stdout, reader }],
     input,
-    // A keeper that has taken none of thousands takes none any more.
-    resize: (size) => void (isOpen && attempt(() => writeSync(sizes.writeFd, sizeLine(size)))),
+    resize: (size) => say(words.size(size)),
     close: () => {
       if (!isOpen) return;
       isOpen = false;
       input.close();
       reader.close();
       closeSync(typed.writeFd);
-      closeSync(sizes.writeFd);
+      closeSync(said.writeFd);
     },
   };
 }

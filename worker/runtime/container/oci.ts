@@ -6,7 +6,8 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
-import { ownTerminal } from "../exec-server/message.ts";
+import type { Kept } from "../exec-server/keeper.ts";
+import { ownTerminal, words } from "../exec-server/message.ts";
 import { isIdleServer } from "../exec-server/server.ts";
 import { ExecServers, fitsServer, NotUnderstood } from "../exec-server/servers.ts";
 import { readSmall, type SmallFile, type WorkedOn, writeSmall } from "../exec-server/small-files.ts";
@@ -17,7 +18,7 @@ import { killTree } from "../process/proc.ts";
 import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import { type Begun, RuntimeStarter } from "./by-runtime.ts";
-import type { CommandSpec, Interactive, InteractiveSpec, Output, ProcessSpec, RunningCommand, Size, Started } from "./command.ts";
+import type { CommandSpec, InsideTerminal, Interactive, InteractiveSpec, Output, ProcessSpec, RunningCommand, Size, Started } from "./command.ts";
 import { type Container, endUnreachable, findContainer, type Inspected, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
 import type { Copies } from "./copies.ts";
 import { execServerPath } from "./first-process.ts";
@@ -30,6 +31,8 @@ import { killCommands } from "./strong.ts";
 /** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const killPauseMs = 20;
+/** How long a keeper may take to hold a terminal still. */
+const holdMs = 2_000;
 
 export class OciRuntime {
   readonly standstills = new Standstills();
@@ -124,12 +127,15 @@ export class OciRuntime {
 
   /** In a terminal that the command's keeper has; undefined where the exec server of the container does not start it so. */
   async #inOwnTerminal(container: Container, spec: ProcessSpec, size: Size, onTaken: (bytes: number) => void): Promise<Interactive | undefined> {
-    const { theirs, ...streams } = toKeeper(onTaken);
+    const { theirs, say, ...streams } = toKeeper(onTaken);
     const ranOutOfMemory = outOfMemoryWatch(container);
     try {
       const begun = await this.#byServer(container, spec, ownTerminal(size), theirs);
       if (!begun) closeStreams(theirs);
-      if (begun && (await isUnderstood(begun))) return { ...this.#controlled(begun, streams.outputs), ...streams, keeper: begun.pid, ranOutOfMemory };
+      if (begun && (await isUnderstood(begun))) {
+        const inside = insideOf(begun.pid, begun.held, say);
+        return { ...this.#controlled(begun, streams.outputs), ...streams, inside, ranOutOfMemory };
+      }
     } catch (error) {
       streams.close();
       throw error;
@@ -144,7 +150,7 @@ export class OciRuntime {
    * @param keeper its process id in the container, as of the command in the source
    */
   goOn(container: Container, keeper: number, size: Size, onTaken: (bytes: number) => void): Interactive {
-    const { theirs, ...streams } = toKeeper(onTaken);
+    const { theirs, say, ...streams } = toKeeper(onTaken);
     const ranOutOfMemory = outOfMemoryWatch(container);
     const taken = this.#whileMoving(container, () => this.#servers.handOver(container, keeper, theirs)).finally(() => closeStreams(theirs));
     const kept = taken.then((found) => found ?? Promise.reject(notRunning("the terminal is not in the copy")));
@@ -152,7 +158,8 @@ export class OciRuntime {
     for (const promise of [started, exited]) promise.catch(() => {}); // Not everybody waits for it.
     streams.resize(size);
     const begun = { started, exited, reaper: async () => this.#servers.keeperOf(container, keeper) };
-    return { ...this.#controlled(begun, streams.outputs), ...streams, keeper, ranOutOfMemory };
+    const inside = insideOf(keeper, async () => (await kept).held(), say);
+    return { ...this.#controlled(begun, streams.outputs), ...streams, inside, ranOutOfMemory };
   }
 
   async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
@@ -186,7 +193,7 @@ export class OciRuntime {
   }
 
   /** Undefined when the container has no server, or none that takes the command. */
-  async #byServer(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Begun | undefined> {
+  async #byServer(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<(Begun & Kept) | undefined> {
     const kept = await this.#servers.start(container, spec, terminal, theirs);
     if (!kept && isCopy(container)) {
       closeStreams(theirs);
@@ -227,6 +234,16 @@ export class OciRuntime {
     } while (!(await within(ended, killPauseMs)));
   }
 }
+
+const insideOf = (keeper: number, held: () => Promise<number | undefined>, say: (text: string) => void): InsideTerminal => ({
+  keeper,
+  hold: () => {
+    const answer = held();
+    say(words.hold);
+    return within(answer, holdMs);
+  },
+  goOn: () => say(words.goOn),
+});
 
 /** Whether the kernel has killed a process of the container since this call because it was out of memory. */
 function outOfMemoryWatch({ group }: Container): () => boolean {

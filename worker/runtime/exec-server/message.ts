@@ -22,8 +22,8 @@ export const ownTerminal = ({ rows, cols }: Size): string => `${rows} ${cols}`;
 /** Whether a terminal is one that the worker has opened: then nothing but the keeper's reports leads to the worker. */
 export const isWorkers = (terminal: string | undefined): boolean => terminal?.startsWith("/") === true;
 
-/** What the keeper of a terminal gets on its pipe for sizes. */
-export const sizeLine = (size: Size): string => `${ownTerminal(size)}\n`;
+/** What the keeper of a terminal is told: the terminal's size, to hold it still, which it answers, or to go on. */
+export const words = { size: (size: Size): string => `${ownTerminal(size)}\n`, hold: "H\n", goOn: "G\n" } as const;
 
 /** The message that hands other descriptors to the keeper of a terminal. */
 export const handOverMessage = (keeper: number): Buffer => Buffer.from(`@${keeper}`);
@@ -48,6 +48,8 @@ export type Report =
   /** The command is its own. `pid` is the keeper's, as the sandbox numbers processes. */
   | { readonly event: "kept"; readonly pid: number }
   | { readonly event: "started" }
+  /** The terminal stands still. @property unread bytes that were typed, and that no program has read */
+  | { readonly event: "held"; readonly unread: number }
   | { readonly event: "failed"; readonly stage: string; readonly errno: number }
   /** @property status as returned by wait(2) */
   | { readonly event: "ended"; readonly status: number };
@@ -58,6 +60,7 @@ export function reportOf(line: string): Report | undefined {
   const isNumber = (text: string): boolean => /^\d{1,10}$/.test(text);
   if (word === "S" && !one) return { event: "started" };
   if (word === "K" && isNumber(one)) return { event: "kept", pid: Number(one) };
+  if (word === "H" && isNumber(one)) return { event: "held", unread: Number(one) };
   if (word === "X" && isNumber(one)) return { event: "ended", status: Number(one) };
   if (word === "F" && /^[a-z]$/.test(one) && isNumber(other)) return { event: "failed", stage: one, errno: Number(other) };
   return undefined;

@@ -9,7 +9,7 @@
  * that the command gets:
  *
  *   the last one     a pipe on which the command's keeper reports, see below
- *   three before it  standard input, output and error; input, output and the terminal's sizes if the keeper has the command's
+ *   three before it  standard input, output and error; input, output and words to the keeper if that has the command's
  *                    terminal, see terminal.c; absent if the worker has it
  *
  * The text of a message is made of fields that end with NUL: the terminal or nothing, the working directory, the number of
@@ -22,7 +22,7 @@
  * Each command has a keeper, a copy of this process that inherits the command's orphans, so that all of it can be found and
  * ended. A keeper reports with lines: "K PID" first, once the command is its own, "S" when the command runs, "X STATUS" when it
  * has ended, with the status of wait(2). Instead of "S" and "X", "F STAGE ERRNO" says why it does not run. Where a command ends at
- * once, "S" and "X" are one report, which wakes the worker once.
+ * once, "S" and "X" are one report, which wakes the worker once. "H BYTES" answers the word to hold a terminal still.
  *
  * A command may run as the same user as this process, but cannot trace it or look into it, for it is not dumpable. If the server
  * is lost all the same, keepers go on by themselves, and the worker starts another.

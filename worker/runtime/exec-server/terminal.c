@@ -2,6 +2,9 @@
  * Terminals whose both sides are in the sandbox: a command has one, and its keeper the other, which carries bytes between it and
  * the worker's pipes. So a copy of the sandbox has a whole terminal, and only the pipes lead out of it. In a copy nobody is at
  * their other ends: its keepers hold what they have, and go on when they are handed pipes to the worker of the copy.
+ *
+ * CRIU would write what the kernel holds of a terminal back to it, by which lines end twice and what was typed is echoed again. So
+ * before an image is taken, the worker has the terminal hold still: its programs wait when they write, and nothing is typed.
  */
 #define _GNU_SOURCE
 #include "terminal.h"
@@ -13,14 +16,15 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 #ifndef TIOCGPTPEER
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-enum { INPUT_BYTES = 4096, OUTPUT_BYTES = 65536, SIZES_BYTES = 256 };
-/* The most that is read of a terminal once its command has ended: as much as the kernel may hold of what that wrote. */
+enum { INPUT_BYTES = 4096, OUTPUT_BYTES = 65536, WORDS_BYTES = 4096 };
+/* As much as the kernel may hold of what was written to a terminal. */
 enum { LAST_BYTES = 2 * OUTPUT_BYTES };
 
 struct buffer {
@@ -28,7 +32,7 @@ struct buffer {
   int from, to, most;
 };
 
-static char input_bytes[INPUT_BYTES], output_bytes[OUTPUT_BYTES];
+static char input_bytes[INPUT_BYTES], output_bytes[OUTPUT_BYTES + LAST_BYTES];
 
 static int is_empty(const struct buffer *buffer) {
   return buffer->from == buffer->to;
@@ -43,6 +47,7 @@ static void drop(int *descriptor) {
 static int fill(struct buffer *buffer, int from, int most) {
   if (is_empty(buffer)) buffer->from = buffer->to = 0;
   int room = buffer->most - buffer->to;
+  if (room <= 0) return 0;
   int length = read(from, buffer->bytes + buffer->to, room < most ? room : most);
   if (length > 0) buffer->to += length;
   return length > 0 ? length : length < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
@@ -63,15 +68,40 @@ static void resize(int terminal, const char *size) {
   ioctl(terminal, TIOCSWINSZ, &window);
 }
 
-/* Takes the last one of the sizes that have been sent, each a line. */
-static void take_size(struct terminal *terminal) {
-  char sizes[SIZES_BYTES + 1];
-  int length = read(terminal->leads[SIZES], sizes, SIZES_BYTES);
-  if (length == 0) drop(&terminal->leads[SIZES]);
-  if (length <= 1) return;
-  sizes[length - 1] = 0;
-  const char *last = strrchr(sizes, '\n');
-  resize(terminal->master, last ? last + 1 : sizes);
+/* Whether programs of the terminal can write. */
+static void let_write(struct terminal *terminal, int may) {
+  tcflow(terminal->slave, may ? TCOON : TCOOFF);
+}
+
+/* Holds still, and reports how much of what was typed the programs have not read. */
+static void hold(struct terminal *terminal, struct buffer *output) {
+  let_write(terminal, 0);
+  output->most = OUTPUT_BYTES + LAST_BYTES;
+  while (output->to < output->most && fill(output, terminal->master, LAST_BYTES) > 0);
+  int unread = 0;
+  ioctl(terminal->slave, FIONREAD, &unread);
+  dprintf(terminal->leads[REPORTS], "H %d\n", unread);
+}
+
+static void go_on(struct terminal *terminal, struct buffer *output) {
+  let_write(terminal, 1);
+  output->most = OUTPUT_BYTES;
+}
+
+/* Does what the worker says, each in a line: a size, or "H" to hold still, or "G" to go on. Returns whether to hold still now. */
+static int take_words(struct terminal *terminal, struct buffer *output, int is_held) {
+  char words[WORDS_BYTES + 1];
+  int length = read(terminal->leads[WORDS], words, WORDS_BYTES);
+  if (length == 0) drop(&terminal->leads[WORDS]);
+  if (length <= 0) return is_held;
+  words[length] = 0;
+  for (char *rest, *word = strtok_r(words, "\n", &rest); word; word = strtok_r(NULL, "\n", &rest)) {
+    if (*word == 'H') hold(terminal, output);
+    else if (*word == 'G') go_on(terminal, output);
+    else resize(terminal->master, word);
+    is_held = *word == 'H' || (is_held && *word != 'G');
+  }
+  return is_held;
 }
 
 static void never_wait(const int *leads) {
@@ -113,7 +143,7 @@ int open_terminal(struct terminal *terminal, const char *size) {
 int carry(struct terminal *terminal, int signals, int (*has_ended)(pid_t command, int signal, int *status), pid_t command, int *status,
           void (*report_again)(int to)) {
   struct buffer input = {.bytes = input_bytes, .most = INPUT_BYTES}, output = {.bytes = output_bytes, .most = OUTPUT_BYTES};
-  int *leads = terminal->leads, is_over = 0, last = LAST_BYTES;
+  int *leads = terminal->leads, is_over = 0, is_held = 0, last = LAST_BYTES;
   for (;;) {
     if (is_empty(&output)) output.from = output.to = 0;
     /* Nothing more comes when a read finds nothing. */
@@ -127,9 +157,9 @@ int carry(struct terminal *terminal, int signals, int (*has_ended)(pid_t command
     struct pollfd polled[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = terminal->server, .events = POLLIN},
-        {.fd = leads[SIZES], .events = POLLIN},
-        {.fd = is_empty(&input) ? leads[INPUT] : -1, .events = POLLIN},
-        {.fd = terminal->master, .events = (has_room ? POLLIN : 0) | (is_empty(&input) ? 0 : POLLOUT)},
+        {.fd = leads[WORDS], .events = POLLIN},
+        {.fd = is_empty(&input) && !is_held ? leads[INPUT] : -1, .events = POLLIN},
+        {.fd = terminal->master, .events = (has_room ? POLLIN : 0) | (is_empty(&input) || is_held ? 0 : POLLOUT)},
         {.fd = leads[OUTPUT], .events = is_empty(&output) ? 0 : POLLOUT},
     };
     if (poll(polled, sizeof polled / sizeof *polled, -1) < 0) continue;
@@ -137,11 +167,13 @@ int carry(struct terminal *terminal, int signals, int (*has_ended)(pid_t command
     if (polled[0].revents && read(signals, &told, sizeof told) == sizeof told && !is_over) is_over = has_ended(command, told.ssi_signo, status);
     if (polled[1].revents && take_leads(terminal)) {
       report_again(leads[REPORTS]);
+      go_on(terminal, &output);
+      is_held = 0;
       continue;
     }
-    if (polled[2].revents) take_size(terminal);
+    if (polled[2].revents) is_held = take_words(terminal, &output, is_held);
     if (polled[3].revents && fill(&input, leads[INPUT], INPUT_BYTES) < 0) drop(&leads[INPUT]);
-    if (!empty(&input, terminal->master)) input.from = input.to;
+    if (!is_held && !empty(&input, terminal->master)) input.from = input.to;
     while (polled[4].revents & POLLIN && has_room && output.to < output.most && fill(&output, terminal->master, OUTPUT_BYTES) > 0);
     if (leads[OUTPUT] >= 0 && (polled[5].revents & (POLLERR | POLLHUP) || !empty(&output, leads[OUTPUT]))) drop(&leads[OUTPUT]);
   }

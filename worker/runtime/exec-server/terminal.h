@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 /* What leads from a keeper of a terminal to the worker: as many descriptors as other commands have, and the pipe for reports. */
-enum { INPUT, OUTPUT, SIZES, REPORTS, LEADS };
+enum { INPUT, OUTPUT, WORDS, REPORTS, LEADS };
 
 struct terminal {
   int master, slave;
