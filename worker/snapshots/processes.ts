@@ -79,12 +79,7 @@ export class ProcessImages implements MemoryImages {
     }
   }
 
-  async #take(
-    image: number,
-    { initPid }: Container,
-    sessions: SessionsForImage,
-    action: () => Promise<void>,
-  ): Promise<{ readonly pauseMs: number }> {
+  async #take(image: number, { initPid }: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
     const { helper } = this.#parts;
     writeFileSync(this.#noteOf(image), "");
     const startedAtMs = performance.now();
