@@ -43,6 +43,11 @@ export const verbs = {
    * ids, files, name and control group. The value is the process id of the first copy.
    */
   "memory.restore": { image, process },
+  /**
+   * Gives a running copy the network that its container has been given again: that of the copy was lost. `process` is the first of the
+   * container, as in the restore, and `copy` that of the copy.
+   */
+  "memory.connect": { process, copy: process },
   /** Removes an image, if there is one. */
   "memory.remove": { image },
 } as const satisfies Record<string, Record<string, Range>>;

@@ -21,7 +21,7 @@ import { Counters } from "./counters.ts";
 import type { Home } from "./identity.ts";
 import { Images } from "./images/images.ts";
 import type { LogLimits } from "./log/execution-log.ts";
-import { runtimeOf } from "./runtime/container/container.ts";
+import { type Container, runtimeOf } from "./runtime/container/container.ts";
 import { Copies } from "./runtime/container/copies.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
 import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
@@ -41,13 +41,14 @@ import { roomFor } from "./sandboxes/demand.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { Networks } from "./sandboxes/networks.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
-import { Sandboxes } from "./sandboxes/registry.ts";
+import { type LiveSandbox, Sandboxes } from "./sandboxes/registry.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
 import { Increments } from "./snapshots/increments.ts";
 import { imagesNeeded, Layers, layerUsers } from "./snapshots/layers.ts";
 import { type MemoryImages, memoryInUse, noMemoryImages } from "./snapshots/memory.ts";
+import { tellCopied } from "./snapshots/notice.ts";
 import { ProcessImages, whyNot } from "./snapshots/processes.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
@@ -224,8 +225,13 @@ export function makeSandboxes(
   const { config, log } = ground;
   const { store, sandboxes, disks } = records;
   const counters = new Counters();
-  const networks = new Networks({ ...ground, sandboxes });
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks });
+  const networks = new Networks({ ...ground, sandboxes, memory: files.memory });
+  const sessions = new Sessions({ config, hub, store, log, counters });
+  const onCopied = (sandbox: LiveSandbox, container: Container, image: number): void => {
+    tellCopied(container, sandbox.record.env_vars);
+    sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.goOn(container, keeper, terminal, onTaken));
+  };
+  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks, onCopied });
   const usage = new UsageMonitor({
     ...ground,
     ...stored,
@@ -254,5 +260,5 @@ export function makeSandboxes(
     isStill: (image, id) => files.images.isStill(image, id),
   });
   files.images.letGoBy(() => pool.releaseImages());
-  return { counters, lifecycle, usage, pool, sessions: new Sessions({ config, hub, store, log, counters }) };
+  return { counters, lifecycle, usage, pool, sessions };
 }

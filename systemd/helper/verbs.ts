@@ -62,6 +62,7 @@ export const verbs: Verbs = {
   "memory.dump": async ({ memory }, { image, process }) => void (await memory.dump(image, process)),
   "memory.resume": ({ memory }, { image }) => memory.resume(image),
   "memory.restore": ({ memory }, { image, process }) => memory.restore(image, process),
+  "memory.connect": async ({ memory }, { process, copy }) => void (await memory.connect(process, copy)),
   "memory.remove": async ({ memory }, { image }) => void (await memory.remove(image)),
 };
 

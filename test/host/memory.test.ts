@@ -3,16 +3,21 @@
  * copied while it runs on, and every copy goes on from the same instant.
  */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
+import { appDir } from "../../shared/programs.mjs";
+import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
 import { bridgeCriu } from "./criu.ts";
+import { programDir } from "./installed.ts";
 import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("memory"));
 const client = new Client((...argv) => machine.run(...argv), "http://127.0.0.1:8080", machine.key);
 const service = "sandgate-worker.service";
+const sessionProgram = await machine.give(join(appDir, "test/host/session.mjs"));
 const faultFile = "/run/sandgate-fault";
 
 /** Counts, listens, holds 100 MB that it knows the checksum of, and is in the middle of a transaction. */
@@ -195,11 +200,135 @@ test("what cannot be kept is said, and files are taken instead", async () => {
   await remove(idle);
 });
 
-test("a command that runs during the snapshot goes on in the source, and its output leads nowhere in the copy", async () => {
-  const running = client.output(source, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done");
-  await until("it runs", async () => (await client.output(source, "ps ax")).includes("sleep 0.5"));
+interface Seen {
+  readonly output: string;
+  readonly exit?: { readonly exit_code: number };
+}
+
+/** A client of a session. @param steps as `session.mjs` has them */
+async function attend(id: string, first: object, ...steps: readonly object[]): Promise<Seen> {
+  const { token } = await client.call<{ token: string }>(`/v1/sandboxes/${id}/session-token`, {});
+  const url = `ws://127.0.0.1:8080/v1/sandboxes/${id}/session?token=${token}`;
+  const said = await machine.run(
+    ...[`${programDir}/node_modules/.bin/node`, sessionProgram, url, subprotocol, JSON.stringify(first)],
+    ...steps.map((step) => JSON.stringify(step)),
+  );
+  return JSON.parse(said) as Seen;
+}
+
+const sessionsOf = async (id: string): Promise<readonly { session_id: string; command: string | null; tty: boolean; status: string }[]> =>
+  (await client.call<{ data: readonly { session_id: string; command: string | null; tty: boolean; status: string }[] }>(`/v1/sandboxes/${id}/sessions`)).data;
+
+const inTerminal = { type: "start", tty: true, cols: 91, rows: 33, detach_timeout: 600 };
+
+test("a shell in a terminal goes on in every copy with its jobs, and its session can be attached to there", async () => {
+  const typed = { type: "kept=yes; cd /tmp; sleep 1000 &\r" };
+  await attend(source, inTerminal, { see: "# " }, typed, { see: "# " }, { type: "echo before''-it\r" }, { see: "before-it" });
+  const [former] = await sessionsOf(source);
+  const snapshotId = (await snapshot(source)).id;
+  for (const exitCode of [7, 8]) {
+    const copy = await restore(snapshotId);
+    const [session, ...others] = await sessionsOf(copy);
+    assert.deepEqual([session?.command, session?.tty, session?.status, others.length], [null, true, "running", 0]);
+    assert.notEqual(session?.session_id, former?.session_id);
+    const { output, exit } = await attend(
+      copy,
+      { type: "attach", session_id: session?.session_id, since: 0 },
+      { see: "before-it" },
+      { type: "echo $kept $PWD $(stty size) $(jobs | wc -l) $(tty)\r" },
+      { see: "yes /tmp 33 91 1 /dev/pts/" },
+      { say: { type: "resize", cols: 120, rows: 40 } },
+      { type: "stty size\r" },
+      { see: "40 120" },
+      { type: "sleep 500\r" },
+      { type: "\u0003" },
+      { type: `echo ended''-it; exit ${exitCode}\r` },
+      { see: "ended-it" },
+      { end: true },
+    );
+    assert.equal(exit?.exit_code, exitCode, output);
+    // It is a sandbox like any other.
+    const again = await attend(copy, inTerminal, { see: "# " }, { type: "echo new''-one; exit 4\r" }, { see: "new-one" }, { end: true });
+    assert.equal(again.exit?.exit_code, 4);
+    await remove(copy);
+  }
+  const { exit } = await attend(
+    source,
+    { type: "attach", session_id: former?.session_id },
+    { type: "echo $kept $(jobs | wc -l)\r" },
+    { see: "yes 1" },
+    { type: "kill %1; exit 3\r" },
+    { end: true },
+  );
+  assert.equal(exit?.exit_code, 3);
+});
+
+test("a terminal that is written to during the snapshot loses nothing, in the source or in a copy of a copy", async () => {
+  const command = "for i in $(seq 1 300); do echo n$i; sleep 0.05; done; exit 5";
+  const all = Array.from({ length: 300 }, (_, index) => `n${index + 1}\r\n`).join("");
+  const watched = attend(source, { ...inTerminal, command }, { see: "n20\r\n" }, { see: "n300\r\n" }, { end: true });
+  await until("it writes", async () => (await client.output(source, "ps ax")).includes("seq 1 300"), 30_000);
   const copy = await restore((await snapshot(source)).id);
-  assert.equal(await running, "1\n2\n3\n4\n5\n6\n");
+  const second = await restore((await snapshot(copy)).id);
+  for (const [id, seen] of [[source, await watched], ...(await Promise.all([copy, second].map(async (id) => [id, await toTheEnd(id)] as const)))] as const) {
+    assert.equal(seen.output, all, id);
+    assert.equal(seen.exit?.exit_code, 5);
+  }
+  await remove(copy, second);
+});
+
+async function toTheEnd(id: string): Promise<Seen> {
+  const [session] = await sessionsOf(id);
+  return attend(id, { type: "attach", session_id: session?.session_id, since: 0 }, { see: "n300\r\n" }, { end: true });
+}
+
+test("every sandbox of a fork goes on from now, and programs that ask for it learn by a signal that they are copies", async () => {
+  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", { resources: { storage: 1 }, env_vars: { SANDGATE_CLONED: "SIGUSR2" } });
+  assert.equal(error, undefined, JSON.stringify(error));
+  await client.output(
+    id,
+    inBackground(`sh -c 'trap "echo told >> /root/told" USR2; n=0; while :; do n=$((n + 1)); echo $n >> /root/counts; sleep 0.05; done'`),
+  );
+  await client.output(id, inBackground("sleep 1000"));
+  await until("it counts", async () => (await counts(id)).length > 10);
+  const { data } = await client.call<{ data: readonly { sandbox?: Sandbox; error?: object }[] }>(`/v1/sandboxes/${id}/fork`, { count: 3, memory: "require" });
+  const copies = data.map(({ sandbox, error: failure }) => sandbox?.id ?? assert.fail(JSON.stringify(failure)));
+  assert.equal(copies.length, 3);
+  for (const copy of copies) {
+    assert.equal(await until("it is told", () => client.output(copy, "cat /root/told")), "told\n");
+    assert.match(await client.output(copy, "ps axo args"), /^sleep 1000$/m);
+    assertNoJump(await counts(copy));
+  }
+  assert.equal(await client.output(id, "ls /root | grep -c told || true"), "0\n");
+  await remove(id, ...copies);
+});
+
+test("a copy gets its network again when the program that carries it was killed", async () => {
+  const copy = await restore((await snapshot(source)).id);
+  const devices = (id: string): Promise<string> => client.output(id, "cat /proc/net/dev /proc/net/route");
+  assert.match(await devices(copy), /tap0/);
+  await machine.shell("for pid in $(pgrep slirp4netns); do kill -KILL $pid; while [ -d /proc/$pid ]; do sleep 0.05; done; done");
+  for (const id of [copy, source]) await until("the network is back", async () => /tap0:.*^tap0\s+00000000/ms.test(await devices(id)), 60_000);
+  assert.equal((await ask(copy)).whole, true);
+  await remove(copy);
+});
+
+test("commands of calls and sessions through pipes go on in the source; in a copy they end when they write", async () => {
+  const counting = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done";
+  const running = client.output(source, counting);
+  const piped = attend(source, { type: "start", tty: false, command: `${counting} # piped` }, { see: "8\n" }, { end: true });
+  const silent = client.output(source, "sleep 12; true");
+  const processes = (id: string): Promise<string> => client.output(id, "ps axo args");
+  await until("they run", async () => {
+    const all = await processes(source);
+    return ["sleep 12", "# piped", "sleep 0.5"].every((text) => all.includes(text));
+  });
+  const copy = await restore((await snapshot(source)).id);
+  assert.equal(await running, "1\n2\n3\n4\n5\n6\n7\n8\n");
+  assert.equal((await piped).output, "1\n2\n3\n4\n5\n6\n7\n8\n");
+  await until("they end in the copy", async () => !/for i in/.test(await processes(copy)), 30_000);
+  assert.deepEqual(await sessionsOf(copy), []);
+  await silent;
   assert.equal((await ask(copy)).whole, true);
   await remove(copy);
 });

@@ -28,7 +28,7 @@ export async function sessionStart(context: WorkerContext, call: Request<"sessio
   try {
     // A client that has seen anything of a session finds it in the log, whatever happens to this process.
     const noted = context.sessions.note(session);
-    const command = await inSlot(context.sessions.starts, () => step("command.start", () => startCommand(context, sandbox, session)));
+    const command = await inSlot(context.sessions.starts, () => step("command.start", () => startCommand(context, sandbox, session, call.env)));
     recordRun(command);
     await noted;
     session.run(command, first);
@@ -56,8 +56,8 @@ export async function sessions(context: WorkerContext, call: Request<"sessions">
   return { sessions: context.sessions.ofSandbox(call.sandbox_id) };
 }
 
-async function startCommand(context: WorkerContext, sandbox: RunningSandbox, session: Session): Promise<Interactive> {
-  const { command, terminal, env, working_dir } = session.call;
+async function startCommand(context: WorkerContext, sandbox: RunningSandbox, session: Session, env: Request<"sessionStart">["env"]): Promise<Interactive> {
+  const { command, terminal, working_dir } = session.call;
   context.counters.sessions++;
   sandbox.diskStale = true;
   const spec = {

@@ -89,6 +89,7 @@ export class SandboxLifecycle {
   readonly #networks: Networks;
   readonly #copies: Copies;
   readonly #memory: MemoryImages;
+  readonly #onCopied: (sandbox: LiveSandbox, container: Container, image: number) => void;
 
   constructor(parts: {
     sandboxes: Sandboxes;
@@ -106,6 +107,8 @@ export class SandboxLifecycle {
     networks: Networks;
     copies: Copies;
     memory: MemoryImages;
+    /** Called when a sandbox has started with the processes of an image, and before anybody is told. */
+    onCopied: (sandbox: LiveSandbox, container: Container, image: number) => void;
     collectLayers: () => Promise<void>;
   }) {
     this.#sandboxes = parts.sandboxes;
@@ -123,6 +126,7 @@ export class SandboxLifecycle {
     this.#networks = parts.networks;
     this.#copies = parts.copies;
     this.#memory = parts.memory;
+    this.#onCopied = parts.onCopied;
     this.#slots = new Semaphore(parts.config.createsAtOnce);
     this.#removals = new Semaphore(Math.ceil(parts.config.createsAtOnce * removalsShare));
     this.#processesMax = parts.config.sandboxPidsMax;
@@ -134,6 +138,7 @@ export class SandboxLifecycle {
     const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
     const { container, root, restored } = await this.#launchFrom(spec, record.memory_from);
     sandbox.container = container;
+    if (record.memory_from && isCopy(container)) this.#onCopied(sandbox, container, record.memory_from.image);
     const changes = { container_id: container.id, root, ...restored };
     if (record.move) return this.#sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);

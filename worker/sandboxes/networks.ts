@@ -9,6 +9,8 @@ import { isAttached } from "../runtime/network/network.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
+import { killNow } from "../runtime/process/program.ts";
+import type { MemoryImages } from "../snapshots/memory.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 
 const retryMs = 10_000;
@@ -19,6 +21,8 @@ interface Parts {
   readonly host: Host;
   readonly sandboxes: Sandboxes;
   readonly log: Logger;
+  /** Nobody but the privileged helper can give a copy a network. */
+  readonly memory: Pick<MemoryImages, "connect">;
 }
 
 export class Networks {
@@ -38,8 +42,9 @@ export class Networks {
   /** Attaches the network of a started container, unless it has one. @throws {SandgateError} `internal_error` */
   async provide(container: Container, spec: Networked): Promise<void> {
     if (!this.#lacks(container, spec)) return;
-    const { pid, up } = await attachNetwork({ pid: container.initPid, bundle: container.bundle });
+    const { pid, up } = await attachNetwork({ pid: container.doorPid, bundle: container.bundle });
     await up;
+    if (isCopy(container)) await this.#parts.memory.connect(container).catch((error: unknown) => abandon(pid, error));
     giveWay(pid);
     container.networkPids = [pid];
   }
@@ -65,10 +70,15 @@ export class Networks {
     });
   }
 
-  /** Nobody but the privileged helper can give a copy another network. */
   #lacks(container: Container, spec: Networked): boolean {
-    return isAttached(this.#parts.host, spec) && !isCopy(container) && !container.networkPids.some(carriesNetwork);
+    return isAttached(this.#parts.host, spec) && !container.networkPids.some(carriesNetwork);
   }
+}
+
+/** What nobody uses would keep the next from being attached. */
+function abandon(pid: number, error: unknown): never {
+  killNow(pid);
+  throw error;
 }
 
 const networkedOf = (record: LiveSandbox["record"]): Networked => ({ network: record.network, isolation: isolationOf(record) });

@@ -17,8 +17,8 @@ export interface Activity {
   readonly kind: "execution" | "transfer" | "session";
   /** The prefix of file names that exist only while this runs. */
   readonly temporaryName?: string;
-  /** Whether this worker holds one end of a terminal of the sandbox for it. */
-  readonly hasTerminal?: boolean;
+  /** Whether this worker has one side of a terminal of the sandbox for it, so that no image of memory can include it. */
+  readonly isTied?: boolean;
   /** Ends it and passes the reason to its client. */
   abort(reason: SandgateError): void;
   /** Kills its processes as a limit would: the command appears killed, and the reason is part of its result. */

@@ -50,6 +50,17 @@ export class Audience {
     return this.#ring.end;
   }
 
+  /** The end of the output, at most so many bytes. */
+  latest(bytesMax: number): Buffer {
+    const parts: Buffer[] = [];
+    for (let offset = Math.max(this.start, this.end - bytesMax); offset < this.end; ) {
+      const { bytes } = this.#ring.read(offset, this.end - offset);
+      parts.push(Buffer.from(bytes));
+      offset += bytes.length;
+    }
+    return Buffer.concat(parts);
+  }
+
   add(attachment: Attachment): void {
     this.#attachments.add(attachment);
   }

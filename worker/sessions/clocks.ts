@@ -21,6 +21,7 @@ export class SessionClocks {
   readonly #session: Listener;
   readonly #idle: StallClock;
   #timeout: NodeJS.Timeout | undefined;
+  #startedAtMs = 0;
   #detached: NodeJS.Timeout | undefined;
 
   constructor(times: Times, session: Listener) {
@@ -30,8 +31,15 @@ export class SessionClocks {
     this.#idle = new StallClock(idleMs, () => session.stop({ kind: "limit", reason: `there was no input and no output for ${idleMs / 1_000} s` }));
   }
 
+  /** What is left of the time that the command may take; undefined if that has no limit. */
+  get leftMs(): number | undefined {
+    const { timeoutMs } = this.#times;
+    return timeoutMs === undefined ? undefined : Math.max(1, Math.ceil(this.#startedAtMs + timeoutMs - performance.now()));
+  }
+
   /** The command has started. */
   start(): void {
+    this.#startedAtMs = performance.now();
     const { idleMs, timeoutMs } = this.#times;
     if (idleMs > 0) this.#idle.start();
     if (timeoutMs === undefined) return;

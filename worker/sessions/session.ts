@@ -6,19 +6,23 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { ClientMessage } from "../../shared/schemas/sessions.ts";
 import { nextSessionState, type SessionEvent, type SessionState } from "../../shared/state/session.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
-import { signalName } from "../../shared/stream/session/protocol.ts";
+import { channels, signalName } from "../../shared/stream/session/protocol.ts";
 import { Preview } from "../exec/output.ts";
 import type { End } from "../log/entry.ts";
 import { type Interactive, type Output, outOfMemory, type Size, sigkillExitCode } from "../runtime/container/command.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { Attachment } from "./attachment.ts";
 import { Audience } from "./audience.ts";
+import { type CarriedSession, carriedOutputBytesMax } from "./carried.ts";
 import { SessionClocks, type Times } from "./clocks.ts";
 import { endOf, exitMessage, failedEnd, type Stop } from "./end.ts";
 import { InputCount } from "./input-count.ts";
 
 /** The most clients of one session at a time. */
 const attachmentsMax = 64;
+
+/** What a session is: how it was asked for, by its first client or in the source of a copy. */
+export type SessionCall = Omit<Request<"sessionStart">, "to" | "env">;
 
 export interface SessionSettings extends Omit<Times, "timeoutMs"> {
   readonly ringBytes: number;
@@ -35,8 +39,7 @@ export interface SessionEvents {
 
 export class Session implements Activity {
   readonly kind = "session";
-  readonly call: Request<"sessionStart">;
-  readonly hasTerminal: boolean;
+  readonly call: SessionCall;
   readonly createdAtMs = Date.now();
   readonly stdout = new Preview();
   readonly stderr = new Preview();
@@ -55,10 +58,9 @@ export class Session implements Activity {
   readonly #input = new InputCount();
   readonly #clocks: SessionClocks;
 
-  constructor(call: Request<"sessionStart">, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
+  constructor(call: SessionCall, hub: StreamHub, settings: SessionSettings, events: SessionEvents) {
     this.call = call;
     this.#hub = hub;
-    this.hasTerminal = call.terminal !== undefined;
     this.#size = call.terminal;
     this.#settings = settings;
     this.#events = events;
@@ -69,6 +71,39 @@ export class Session implements Activity {
   /** Whether its clients were told how it ended, or that this is unknown. */
   get ended(): boolean {
     return this.#state === "ended" || this.#state === "lost";
+  }
+
+  /** Whether this worker has one side of its terminal, so that no image of memory can include it. */
+  get isTied(): boolean {
+    return this.#size !== undefined && this.#command !== undefined && this.#command.inside === undefined;
+  }
+
+  /** Holds its terminal still, if it has one. @returns why it cannot go on in a copy as it is now; undefined if it can */
+  async hold(): Promise<string | undefined> {
+    if (this.ended || !this.#command?.inside) return undefined;
+    const unread = await this.#command.inside.hold();
+    if (unread === undefined) return this.ended ? undefined : "a terminal does not hold still";
+    return unread > 0 ? "a program in a terminal has not read yet what was typed" : undefined;
+  }
+
+  letGo(): void {
+    this.#command?.inside?.goOn();
+  }
+
+  /** What a copy needs to go on with it; undefined if it cannot. */
+  carried(): CarriedSession | undefined {
+    const { session_id, command, working_dir } = this.call;
+    const keeper = this.#command?.inside?.keeper;
+    if (keeper === undefined || !this.#size || this.#state !== "running") return undefined;
+    const { detachMs: detach_ms } = this.#settings;
+    const timeout_ms = this.#clocks.leftMs;
+    const output = this.#audience.latest(carriedOutputBytesMax).toString("base64");
+    return {
+      ...{ session_id, terminal: this.#size, detach_ms, keeper, output },
+      ...(command === undefined ? {} : { command }),
+      ...(working_dir === undefined ? {} : { working_dir }),
+      ...(timeout_ms === undefined ? {} : { timeout_ms }),
+    };
   }
 
   get clients(): number {
@@ -82,11 +117,21 @@ export class Session implements Activity {
 
   /** The command has started. Its first client, unless gone by now, is told and gets the output. */
   run(command: Interactive, first: Attachment): void {
-    this.#command = command;
     // Only this client could know about the session.
     if (first.closed) this.killFor("its client went away before it had started");
+    this.#begin(command, () => this.#welcome(first, 0));
+  }
+
+  /** Its command goes on in a copy. It has no client yet. @param output what it has written last */
+  goOn(command: Interactive, output: Uint8Array): void {
+    this.#audience.append(channels.stdout, output);
+    this.#begin(command, () => this.#clocks.left());
+  }
+
+  #begin(command: Interactive, welcome: () => void): void {
+    this.#command = command;
     this.#become("started");
-    this.#welcome(first, 0);
+    welcome();
     this.#follow(command).catch((error: unknown) => this.#events.failed(this, error));
     this.#clocks.start();
   }

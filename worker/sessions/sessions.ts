@@ -1,18 +1,20 @@
 /** The live sessions of this worker: their limits, lookup and log entries. */
 
-import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SessionSummary } from "../../shared/bus/contract/sessions.ts";
 import type { Config } from "../../shared/config.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
+import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import type { Counters } from "../counters.ts";
 import { boundedCommand, type End, entryOf } from "../log/entry.ts";
+import type { Interactive } from "../runtime/container/command.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
+import type { CarriedSession, SessionsForImage } from "./carried.ts";
 import { failedEnd } from "./end.ts";
-import { Session } from "./session.ts";
+import { Session, type SessionCall } from "./session.ts";
 
 /** Ended sessions per sandbox that are kept for clients that attach again; the oldest go first. */
 const endedMax = 32;
@@ -48,7 +50,7 @@ export class Sessions {
   }
 
   /** Opens a session, which counts from now on. @throws {SandgateError} `rate_limited`. */
-  open(sandbox: LiveSandbox, call: Request<"sessionStart">): Session {
+  open(sandbox: LiveSandbox, call: SessionCall): Session {
     this.#refuseTooMany(call);
     const { config, hub } = this.#parts;
     const settings = { ringBytes: config.sessionRingBytes, idleMs: config.sessionIdleMs, detachMs: Math.min(call.detach_ms, config.sessionDetachMaxMs) };
@@ -60,6 +62,41 @@ export class Sessions {
     this.#kept.set(call.session_id, { session, sandbox });
     sandbox.activities.add(session);
     return session;
+  }
+
+  /** The sessions of a sandbox, for an image of its memory. */
+  forImage(sandbox: LiveSandbox): SessionsForImage {
+    const all = (): Session[] => [...this.#kept.values()].flatMap((kept) => (kept.sandbox === sandbox ? kept.session : []));
+    return {
+      hold: async () => (await Promise.all(all().map((session) => session.hold()))).find((reason) => reason !== undefined),
+      carried: () => all().flatMap((session) => session.carried() ?? []),
+      letGo: () => all().forEach((session) => session.letGo()),
+    };
+  }
+
+  /**
+   * Goes on with the sessions that a sandbox was copied with, as new ones. Those for which there is no room end.
+   *
+   * @param start takes the command of one over, with its input
+   */
+  goOn(sandbox: LiveSandbox, carried: readonly CarriedSession[], start: (one: CarriedSession, onTaken: (bytes: number) => void) => Interactive): void {
+    for (const one of carried) {
+      const { keeper, output, session_id: source, ...rest } = one;
+      const { id: sandbox_id, account_id } = sandbox.record;
+      const session_id = newId("session");
+      const call = { ...rest, session_id, sandbox_id, account_id, request_id: newId("request") };
+      let session: Session | undefined;
+      const command = start(one, (bytes) => session?.taken(bytes));
+      try {
+        session = this.open(sandbox, call);
+        session.goOn(command, Buffer.from(output, "base64"));
+        void this.note(session);
+        this.#parts.log.info({ event: "session_copied", session: session_id, source, sandbox: sandbox_id, keeper }, "a session goes on in a copy");
+      } catch (err) {
+        this.#parts.log.warn({ err, event: "session_not_copied", source, sandbox: sandbox_id }, "a session does not go on in a copy");
+        void command.kill().finally(() => command.close());
+      }
+    }
   }
 
   /** Forgets a session that could not be started, and logs why. */
@@ -99,7 +136,7 @@ export class Sessions {
     for (const kept of ended.slice(0, Math.max(0, ended.length - endedMax))) this.#kept.delete(kept.session.call.session_id);
   }
 
-  #refuseTooMany({ sandbox_id, account_id }: Request<"sessionStart">): void {
+  #refuseTooMany({ sandbox_id, account_id }: SessionCall): void {
     const { config, counters } = this.#parts;
     const { sessionsPerSandbox, sessionsPerAccount } = config;
     const refuse = (words: string): never => {

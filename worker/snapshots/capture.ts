@@ -37,7 +37,7 @@ async function copyFiles(context: WorkerContext, sandbox: LiveSandbox, container
   await layers.make(wanted.layerId, async (dir) => {
     await mkdir(dir);
     const unfinished = temporaryNames(sandbox);
-    const copied = await new FilesystemDriver(standstillOf(context, wanted)).capture(container, dir, wanted.consistency);
+    const copied = await new FilesystemDriver(standstillOf(context, sandbox, wanted)).capture(container, dir, wanted.consistency);
     await removeByPrefix(dir, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
     faultPoint("snapshot.copied");
     const sizeBytes = (await layerUse(dir))?.bytes ?? 0;
@@ -57,7 +57,7 @@ async function shareFiles(
   const captured = Promise.withResolvers<CapturedLayer>();
   await context.layers.adopt(wanted.layerId, async (layer) => {
     const unfinished = temporaryNames(sandbox);
-    const copied = await new SubvolumeDriver(standstillOf(context, wanted), volume).capture(container, layer, wanted.consistency);
+    const copied = await new SubvolumeDriver(standstillOf(context, sandbox, wanted), volume).capture(container, layer, wanted.consistency);
     await volume.limit(layer, Number.MAX_SAFE_INTEGER);
     await removeByPrefix(layer, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
     faultPoint("snapshot.copied");
@@ -66,8 +66,8 @@ async function shareFiles(
   return captured.promise;
 }
 
-const standstillOf = ({ oci, memory }: WorkerContext, { memoryImage }: Wanted): Standstill =>
-  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage);
+const standstillOf = ({ oci, memory, sessions }: WorkerContext, sandbox: LiveSandbox, { memoryImage }: Wanted): Standstill =>
+  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage, sessions.forImage(sandbox));
 
 /** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
 const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);

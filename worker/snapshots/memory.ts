@@ -9,6 +9,7 @@ import type { Container } from "../runtime/container/container.ts";
 import type { Standstill } from "../runtime/container/snapshot-driver.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { LiveSandbox, Sandboxes } from "../sandboxes/registry.ts";
+import type { CarriedSession, SessionsForImage } from "../sessions/carried.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Snapshots } from "./registry.ts";
 
@@ -21,8 +22,10 @@ export interface MemoryImages {
    * A standstill in which the memory is taken as well, as the image with this number. The action that it is given copies the files.
    * It takes all or nothing: when `during` fails, there is no image, and the sandbox runs on. It throws `MemoryFailed` where a
    * snapshot of files alone may still succeed.
+   *
+   * @param sessions those of the sandbox
    */
-  standstill(image: number): Standstill;
+  standstill(image: number, sessions: SessionsForImage): Standstill;
 
   /** Why a sandbox cannot be started from an image; undefined if it can. */
   startRefusal(image: number): string | undefined;
@@ -36,6 +39,12 @@ export interface MemoryImages {
    * @throws {MemoryFailed} where a start from the files alone may still succeed.
    */
   start(image: number, spec: ContainerSpec, files: ContainerFiles): Promise<string>;
+
+  /** Gives a copy the network that its container has been given again. @throws {Error} */
+  connect(copy: Container): Promise<void>;
+
+  /** The sessions that an image includes. */
+  sessionsIn(image: number): readonly CarriedSession[];
 
   /** Removes the images that nothing refers to, those of an earlier process included. @param inUse is asked again before each removal */
   collect(inUse: () => ReadonlySet<number>): Promise<void>;
@@ -62,6 +71,8 @@ export function noMemoryImages(why: string): MemoryImages {
     standstill: () => ({ during: async () => fail() }),
     startRefusal: () => why,
     start: async () => fail(),
+    connect: async () => fail(),
+    sessionsIn: () => [],
     collect: async () => {},
   };
 }

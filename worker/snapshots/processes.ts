@@ -2,10 +2,13 @@
  * Takes and restores the memory of sandboxes with their processes, by CRIU in the privileged helper. A copy is a container like all
  * others, with its own name, network, limits and files, in which the processes of the image continue.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import Type from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
+import { checker } from "../../shared/schemas/validate.ts";
+import { attempt } from "../../shared/util/attempt.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { faultPoint } from "../faults.ts";
 import { type Container, waitingIn } from "../runtime/container/container.ts";
@@ -23,7 +26,10 @@ import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
+import { CarriedSession, type SessionsForImage } from "../sessions/carried.ts";
 import { MemoryFailed, type MemoryImages } from "./memory.ts";
+
+const checked = checker(Type.Array(CarriedSession));
 
 interface Parts {
   readonly helper: PrivilegedHelper;
@@ -32,7 +38,7 @@ interface Parts {
   readonly podman: Podman;
   readonly copies: Copies;
   readonly log: Logger;
-  /** A folder with a file for each image that this worker has had made. */
+  /** A folder with a file for each image that this worker has had made, which tells the sessions that the image includes. */
   readonly dir: string;
   /** What the disk that holds the images keeps free. */
   readonly floorBytes: number;
@@ -50,7 +56,8 @@ export class ProcessImages implements MemoryImages {
     if (container.isolation === "strong") return "the memory of a strong sandbox is that of its own kernel";
     if (container.firstId === 0) return "the sandbox shares the user ids of others";
     if (container.meetingPlace === undefined) return "the sandbox was made by an earlier version";
-    if ([...activities].some(({ hasTerminal }) => hasTerminal)) return "a session with a terminal is open";
+    if ([...activities].some(({ isTied }) => isTied))
+      return "a session is open in a terminal that the worker has, because it was started without an exec server for it";
     const members = processesByNamespace().get(container.pidNamespace) ?? [];
     if (!members.some((pid) => pid !== container.initPid && !isIdleServer(container, pid))) return "nothing runs in the sandbox";
     const { bavail, bsize } = await statfs(this.#parts.dir);
@@ -58,11 +65,21 @@ export class ProcessImages implements MemoryImages {
     return bavail * bsize - this.#parts.floorBytes < memoryBytes ? "the worker's disk has no room for it" : undefined;
   }
 
-  standstill(image: number): Standstill {
-    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#take(image, container, action)) };
+  standstill(image: number, sessions: SessionsForImage): Standstill {
+    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#holding(image, container, sessions, action)) };
   }
 
-  async #take(image: number, { initPid }: Container, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+  async #holding(image: number, container: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+    try {
+      const why = await sessions.hold();
+      if (why !== undefined) throw new MemoryFailed(why);
+      return await this.#take(image, container, sessions, action);
+    } finally {
+      sessions.letGo();
+    }
+  }
+
+  async #take(image: number, { initPid }: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
     const { helper } = this.#parts;
     writeFileSync(this.#noteOf(image), "");
     const startedAtMs = performance.now();
@@ -71,16 +88,21 @@ export class ProcessImages implements MemoryImages {
       throw failureOf(error, pauseMs());
     };
     await helper.dumpMemory(image, initPid).catch(failed);
+    let carried: readonly CarriedSession[];
     try {
       faultPoint("snapshot.dumped");
       await action();
+      // By now, all that they have written has been read, unless their clients have no room for it.
+      carried = sessions.carried();
     } catch (error) {
       await helper.resumeMemory(image).catch(() => {}); // It runs on in any case.
       await this.#remove(image);
       throw error;
     }
     await helper.resumeMemory(image).catch(failed);
-    return { pauseMs: pauseMs() };
+    const pausedMs = pauseMs();
+    await writeFile(this.#noteOf(image), JSON.stringify(carried));
+    return { pauseMs: pausedMs };
   }
 
   startRefusal(image: number): string | undefined {
@@ -111,6 +133,15 @@ export class ProcessImages implements MemoryImages {
     copies.begin(containerId, first);
     faultPoint("restore.copied");
     return containerId;
+  }
+
+  connect({ doorPid, initPid }: Container): Promise<void> {
+    return this.#parts.helper.connectCopy(doorPid, initPid);
+  }
+
+  sessionsIn(image: number): readonly CarriedSession[] {
+    // Images that an earlier version has had made include none.
+    return attempt(() => checked(JSON.parse(readFileSync(this.#noteOf(image), "utf8")))) ?? [];
   }
 
   async collect(inUse: () => ReadonlySet<number>): Promise<void> {

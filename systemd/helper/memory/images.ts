@@ -16,7 +16,7 @@ import { groupFolderOf } from "./groups.ts";
 import { foreignMounts, namedMounts } from "./mounts.ts";
 import { isStill, type SandboxProcess, sandboxProcess } from "./owner.ts";
 import { type ImagePlace, memoryOf, refuseWithoutRoom } from "./room.ts";
-import { ownOf, settle } from "./settle.ts";
+import { connect, ownOf, settle } from "./settle.ts";
 import { onStage, stagedMounts } from "./stage.ts";
 import { giveUsers } from "./users.ts";
 
@@ -149,6 +149,14 @@ export class MemoryImages {
       await criu.giveUp();
       throw error;
     }
+  }
+
+  /** @throws {Refusal | CommandError} */
+  async connect(container: number, copy: number): Promise<void> {
+    const [its, copied] = [container, copy].map((pid) => sandboxProcess(this.#worker.account, pid)) as [SandboxProcess, SandboxProcess];
+    const idsOf = ({ users, groups }: SandboxProcess): string => JSON.stringify([users, groups]);
+    if (copy === container || idsOf(its) !== idsOf(copied)) throw new Refusal("refused", `process ${copy} is no copy in that container`);
+    await connect({ copy, container }, () => isStill(its) && isStill(copied));
   }
 
   /** What helpers that were killed had restored from. */

@@ -59,7 +59,7 @@ export async function ownOf(container: number): Promise<Own> {
   const [hostname = "", addresses = "", routes = "", ...rules] = said.split("\n");
   const devices = waysOut(JSON.parse(addresses) as Device[]);
   const own = { hostname, bounds: bounds.split("\n"), devices, routes: JSON.parse(routes) as Route[], rules: rules.join("\n") };
-  if (devices.length > 0 && !/^\s*chain output/m.test(own.rules)) throw new Refusal("refused", "the container has no rules for what its network may reach");
+  if (devices.length > 0 && !areRules(own.rules)) throw withoutRules("container");
   return own;
 }
 
@@ -71,6 +71,28 @@ export async function settle({ copy, container }: Pair, { hostname, bounds, devi
     // What its network may reach comes before the network.
     inside(copy, ["uts", "net"], "sh", "-euc", begin, "sh", hostname, devices.length > 0 ? rules : ""),
   ]);
+  await move({ copy, container }, devices, routes);
+}
+
+/**
+ * Gives a running copy the network of its container, which has been given one again.
+ *
+ * @param isStill whether both are still those that were checked
+ * @throws {CommandError | Refusal}
+ */
+export async function connect(pair: Pair, isStill: () => boolean): Promise<void> {
+  const { devices, routes } = await ownOf(pair.container);
+  if (devices.length === 0) throw new Refusal("refused", "the container has no network");
+  if (!areRules(await inside(pair.copy, ["net"], "nft", "--stateless", "list", "ruleset"))) throw withoutRules("copy");
+  if (!isStill()) throw new Refusal("refused", "the sandbox has ended");
+  await move(pair, devices, routes);
+}
+
+const areRules = (rules: string): boolean => /^\s*chain output/m.test(rules);
+
+const withoutRules = (what: string): Refusal => new Refusal("refused", `the ${what} has no rules for what its network may reach`);
+
+async function move({ copy, container }: Pair, devices: readonly Device[], routes: readonly Route[]): Promise<void> {
   if (devices.length === 0) return;
   const moves = devices.map(({ ifname }) => `link set ${ifname} netns ${copy}`);
   await inside(container, ["net"], "sh", "-euc", joinNetwork, "sh", moves.join("\n"));

@@ -61,9 +61,20 @@ export interface Output {
   readonly reader: PipeReader;
 }
 
+/** A terminal with which a command goes on in copies of its sandbox. */
+export interface InsideTerminal {
+  /** The process id, in the sandbox, of the keeper that has it. */
+  readonly keeper: number;
+  /** Holds it still. Resolves to the number of bytes that were typed and not read; undefined when its keeper does not answer. */
+  hold(): Promise<number | undefined>;
+  goOn(): void;
+}
+
 export interface Interactive extends Started {
   readonly outputs: readonly Output[];
   readonly input: InputWriter;
+  /** Its terminal, if that is in the sandbox with both of its sides; undefined otherwise. */
+  readonly inside?: InsideTerminal;
   /** Without effect on a command without a terminal. */
   resize(size: Size): void;
   /** Signals the foreground processes of the terminal, or those of the command. */

@@ -1,7 +1,11 @@
-/** The standard streams of an interactive command: a terminal, or three pipes. */
+/** The standard streams of an interactive command: a terminal, which its keeper or the worker has, or three pipes. */
+import { closeSync, writeSync } from "node:fs";
 import { channels } from "../../../shared/stream/session/protocol.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { openPipe } from "../../../shared/util/libc.ts";
+import { words } from "../exec-server/message.ts";
 import { InputWriter } from "../process/input.ts";
-import { openStreams } from "../process/pipes.ts";
+import { openStreams, PipeReader } from "../process/pipes.ts";
 import type { Descriptors } from "../process/program.ts";
 import type { Interactive, InteractiveSpec, Size } from "./command.ts";
 import type { Container } from "./container.ts";
@@ -15,6 +19,35 @@ const endOfFile = Uint8Array.of(0x04);
 interface NewStreams extends Pick<Interactive, "outputs" | "input" | "resize" | "close"> {
   readonly theirs: Descriptors;
   readonly terminal: CommandTerminal | undefined;
+}
+
+/**
+ * Pipes to a terminal that the command's keeper has: `stderr` of what is for the keeper leads words to it.
+ *
+ * @param onTaken receives the number of input bytes that the keeper took, or never will.
+ */
+export function toKeeper(onTaken: (bytes: number) => void): Omit<NewStreams, "terminal"> & { readonly say: (words: string) => void } {
+  const [output, typed, said] = [openPipe(), openPipe(), openPipe()];
+  const reader = new PipeReader(output.readFd);
+  const input = new InputWriter({ fd: typed.writeFd, endOfFile }, onTaken);
+  let isOpen = true;
+  // A keeper that has taken none of hundreds takes none any more.
+  const say = (text: string): void => void (isOpen && attempt(() => writeSync(said.writeFd, text)));
+  return {
+    say,
+    theirs: { stdin: typed.readFd, stdout: output.writeFd, stderr: said.readFd },
+    outputs: [{ channel: channels.stdout, reader }],
+    input,
+    resize: (size) => say(words.size(size)),
+    close: () => {
+      if (!isOpen) return;
+      isOpen = false;
+      input.close();
+      reader.close();
+      closeSync(typed.writeFd);
+      closeSync(said.writeFd);
+    },
+  };
 }
 
 /** @param onTaken receives the number of input bytes that the command took, or never will. */

@@ -6,8 +6,10 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
+import type { Kept } from "../exec-server/keeper.ts";
+import { ownTerminal, words } from "../exec-server/message.ts";
 import { isIdleServer } from "../exec-server/server.ts";
-import { ExecServers, fitsServer } from "../exec-server/servers.ts";
+import { ExecServers, fitsServer, NotUnderstood } from "../exec-server/servers.ts";
 import { readSmall, type SmallFile, type WorkedOn, writeSmall } from "../exec-server/small-files.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
@@ -16,12 +18,12 @@ import { killTree } from "../process/proc.ts";
 import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import { type Begun, RuntimeStarter } from "./by-runtime.ts";
-import type { CommandSpec, Interactive, InteractiveSpec, ProcessSpec, RunningCommand, Started } from "./command.ts";
+import type { CommandSpec, InsideTerminal, Interactive, InteractiveSpec, Output, ProcessSpec, RunningCommand, Size, Started } from "./command.ts";
 import { type Container, endUnreachable, findContainer, type Inspected, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
 import type { Copies } from "./copies.ts";
 import { execServerPath } from "./first-process.ts";
 import { thawAbandoned } from "./freezer.ts";
-import { streamsOf } from "./interactive.ts";
+import { streamsOf, toKeeper } from "./interactive.ts";
 import { Standstills } from "./standstill.ts";
 import { type CommandTerminal, isReaper } from "./start.ts";
 import { killCommands } from "./strong.ts";
@@ -29,6 +31,8 @@ import { killCommands } from "./strong.ts";
 /** The longest single argument that Linux passes to a program, including its final NUL (MAX_ARG_STRLEN). */
 const argumentBytesMax = 131_072;
 const killPauseMs = 20;
+/** How long a keeper may take to hold a terminal still. */
+const holdMs = 2_000;
 
 export class OciRuntime {
   readonly standstills = new Standstills();
@@ -113,10 +117,49 @@ export class OciRuntime {
   /** Starts an interactive command, with or without a terminal. Its output must be read, and `exited` awaited. */
   interact(container: Container, spec: InteractiveSpec, onTaken: (bytes: number) => void): Promise<Interactive> {
     return this.#unlessStill(container, async () => {
+      const own = spec.terminal && (await this.#inOwnTerminal(container, spec, spec.terminal, onTaken));
+      if (own) return own;
       const { terminal, theirs, ...streams } = streamsOf(container, spec, onTaken);
       const readers = streams.outputs.map(({ reader }) => reader);
       return { ...(await this.#start(container, spec, { terminal, theirs, readers })), ...streams };
     });
+  }
+
+  /** In a terminal that the command's keeper has; undefined where the exec server of the container does not start it so. */
+  async #inOwnTerminal(container: Container, spec: ProcessSpec, size: Size, onTaken: (bytes: number) => void): Promise<Interactive | undefined> {
+    const { theirs, say, ...streams } = toKeeper(onTaken);
+    const ranOutOfMemory = outOfMemoryWatch(container);
+    try {
+      const begun = await this.#byServer(container, spec, ownTerminal(size), theirs);
+      if (!begun) closeStreams(theirs);
+      if (begun && (await isUnderstood(begun))) {
+        const inside = insideOf(begun.pid, begun.held, say);
+        return { ...this.#controlled(begun, streams.outputs), ...streams, inside, ranOutOfMemory };
+      }
+    } catch (error) {
+      streams.close();
+      throw error;
+    }
+    streams.close();
+    return undefined;
+  }
+
+  /**
+   * Goes on with a command in a terminal that a container was copied with. What it is sent and told meanwhile waits.
+   *
+   * @param keeper its process id in the container, as of the command in the source
+   */
+  goOn(container: Container, keeper: number, size: Size, onTaken: (bytes: number) => void): Interactive {
+    const { theirs, say, ...streams } = toKeeper(onTaken);
+    const ranOutOfMemory = outOfMemoryWatch(container);
+    const taken = this.#whileMoving(container, () => this.#servers.handOver(container, keeper, theirs)).finally(() => closeStreams(theirs));
+    const kept = taken.then((found) => found ?? Promise.reject(notRunning("the terminal is not in the copy")));
+    const [started, exited] = [kept.then((each) => each.started), kept.then((each) => each.exited)];
+    for (const promise of [started, exited]) promise.catch(() => {}); // Not everybody waits for it.
+    streams.resize(size);
+    const begun = { started, exited, reaper: async () => this.#servers.keeperOf(container, keeper) };
+    const inside = insideOf(keeper, async () => (await kept).held(), say);
+    return { ...this.#controlled(begun, streams.outputs), ...streams, inside, ranOutOfMemory };
   }
 
   async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
@@ -136,18 +179,22 @@ export class OciRuntime {
     spec: ProcessSpec,
     { terminal, theirs, readers }: { readonly terminal: CommandTerminal | undefined; readonly theirs: Descriptors; readonly readers: readonly PipeReader[] },
   ) {
-    const oomKills = (): number => container.group?.oomKills() ?? 0;
-    const killsBefore = oomKills();
-    const begun = (await this.#byServer(container, spec, terminal, theirs)) ?? this.#runtime.start(container, spec, terminal, theirs);
+    const ranOutOfMemory = outOfMemoryWatch(container);
+    const begun = (await this.#byServer(container, spec, terminal?.path, theirs)) ?? this.#runtime.start(container, spec, terminal, theirs);
+    const outputs = readers.map((reader) => ({ reader }));
+    return { ...this.#controlled(begun, outputs), ranOutOfMemory };
+  }
+
+  #controlled(begun: Begun, outputs: readonly Pick<Output, "reader">[]) {
     const { exited, started, reaper, strong } = begun;
-    exited.finally(() => readers.forEach((reader) => reader.writerExited())).catch(() => {});
+    exited.finally(() => outputs.forEach(({ reader }) => reader.writerExited())).catch(() => {});
     const signal = strong?.signal ?? (async (name: NodeJS.Signals): Promise<void> => signalGroup(await reaper(), name));
-    return { exited, started, signal, kill: strong?.kill ?? (() => this.#kill(begun)), ranOutOfMemory: () => oomKills() > killsBefore };
+    return { exited, started, signal, kill: strong?.kill ?? (() => this.#kill(begun)) };
   }
 
   /** Undefined when the container has no server, or none that takes the command. */
-  async #byServer(container: Container, spec: ProcessSpec, terminal: CommandTerminal | undefined, theirs: Descriptors): Promise<Begun | undefined> {
-    const kept = await this.#servers.start(container, spec, terminal?.path, theirs);
+  async #byServer(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<(Begun & Kept) | undefined> {
+    const kept = await this.#servers.start(container, spec, terminal, theirs);
     if (!kept && isCopy(container)) {
       closeStreams(theirs);
       throw fitsServer(container, spec) ? notRunning("the copy has lost its exec server") : tooLarge();
@@ -187,6 +234,30 @@ export class OciRuntime {
     } while (!(await within(ended, killPauseMs)));
   }
 }
+
+const insideOf = (keeper: number, held: () => Promise<number | undefined>, say: (text: string) => void): InsideTerminal => ({
+  keeper,
+  hold: () => {
+    const answer = held();
+    say(words.hold);
+    return within(answer, holdMs);
+  },
+  goOn: () => say(words.goOn),
+});
+
+/** Whether the kernel has killed a process of the container since this call because it was out of memory. */
+function outOfMemoryWatch({ group }: Container): () => boolean {
+  const oomKills = (): number => group?.oomKills() ?? 0;
+  const killsBefore = oomKills();
+  return () => oomKills() > killsBefore;
+}
+
+/** Whether a server knew what a message asked for. */
+const isUnderstood = ({ started }: Begun): Promise<boolean> =>
+  started.then(
+    () => true,
+    (error: unknown) => !(error instanceof NotUnderstood),
+  );
 
 const tooLarge = (): SandgateError =>
   new SandgateError("payload_too_large", "in a sandbox that continues from memory, a command with its environment may have at most 64 KiB");

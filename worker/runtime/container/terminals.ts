@@ -1,5 +1,6 @@
 /**
- * Pseudo-terminals of commands in containers. The worker itself opens the master in the container's own devpts, through
+ * Pseudo-terminals of commands in containers that no exec server starts, or one of an earlier version; otherwise the command's keeper
+ * has the terminal, see `terminal.c`. The worker itself opens the master in the container's own devpts, through
  * `/proc/<pid>/root`, which it can access as root of the same user namespace. So the container knows the command's terminal by
  * its name, and nothing stands between it and the worker.
  *

@@ -14,6 +14,8 @@ export interface Kept {
   readonly started: Promise<void>;
   /** The exit code; that of SIGKILL when the keeper was killed, too. Rejects like `started`. */
   readonly exited: Promise<number>;
+  /** What the keeper of a terminal says next time of holding it still: how much of what was typed was not read; undefined when it says no more. */
+  held(): Promise<number | undefined>;
 }
 
 /** Why a command could not be started, from what its keeper says. */
@@ -31,6 +33,7 @@ export class Reports {
   readonly #exited = Promise.withResolvers<number>();
   readonly #failure: StartFailure;
   #isKept = false;
+  #held = Promise.withResolvers<number | undefined>();
 
   constructor(failure: StartFailure) {
     const { readFd, writeFd } = openPipe();
@@ -58,6 +61,7 @@ export class Reports {
     }
     this.close();
     this.#kept.resolve(undefined);
+    this.#held.resolve(undefined);
     this.#exited.resolve(sigkillExitCode);
     this.#started.resolve();
   }
@@ -66,11 +70,16 @@ export class Reports {
     const report = reportOf(line);
     if (report?.event === "kept" && !this.#isKept) {
       this.#isKept = true;
-      this.#kept.resolve({ pid: report.pid, started: this.#started.promise, exited: this.#exited.promise });
+      this.#kept.resolve({ pid: report.pid, started: this.#started.promise, exited: this.#exited.promise, held: () => this.#held.promise });
       return false;
     }
     if (!report || !this.#isKept) return true;
     if (report.event === "started") this.#started.resolve();
+    if (report.event === "held") {
+      this.#held.resolve(report.unread);
+      this.#held = Promise.withResolvers();
+      return false;
+    }
     if (report.event === "ended") this.#exited.resolve(exitCodeOf(report.status));
     if (report.event === "failed") this.#fail(this.#failure(report));
     return report.event !== "started";

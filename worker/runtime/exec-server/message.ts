@@ -1,11 +1,13 @@
 /** What the worker and the exec server of a sandbox say to each other; `server.c` has the other side. */
 
+import type { Size } from "../container/command.ts";
+
 /** The most that the server takes in one message. */
 const messageBytesMax = 65_536;
 
 /** A command as the server gets it. */
 export interface ServedCommand {
-  /** The path of its terminal in the sandbox; undefined for one with pipes. */
+  /** The path of its terminal in the sandbox, or what `ownTerminal` says; undefined for one with pipes. */
   readonly terminal: string | undefined;
   readonly process: { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] };
 }
@@ -13,6 +15,21 @@ export interface ServedCommand {
 /** The message that starts a command; undefined when the command is too large for one. */
 export const messageOf = ({ terminal = "", process: { cwd, args, env } }: ServedCommand): Buffer | undefined =>
   fieldsOf([terminal, cwd, String(args.length), ...args, ...env]);
+
+/** A terminal of this size, which the command's keeper opens and has. Servers of earlier versions take it for a mistake. */
+export const ownTerminal = ({ rows, cols }: Size): string => `${rows} ${cols}`;
+
+/** Whether a terminal is one that the worker has opened: then nothing but the keeper's reports leads to the worker. */
+export const isWorkers = (terminal: string | undefined): boolean => terminal?.startsWith("/") === true;
+
+/** What the keeper of a terminal is told: the terminal's size, to hold it still, which it answers, or to go on. */
+export const words = { size: (size: Size): string => `${ownTerminal(size)}\n`, hold: "H\n", goOn: "G\n" } as const;
+
+/** The message that hands other descriptors to the keeper of a terminal. */
+export const handOverMessage = (keeper: number): Buffer => Buffer.from(`@${keeper}`);
+
+/** What a keeper says of a message that it does not understand: its server is of an earlier version. */
+export const mistakenStage = "m";
 
 /**
  * The message for what the server does itself, as `files.c` has it; undefined when that is too large for one. Its arguments are
@@ -31,6 +48,8 @@ export type Report =
   /** The command is its own. `pid` is the keeper's, as the sandbox numbers processes. */
   | { readonly event: "kept"; readonly pid: number }
   | { readonly event: "started" }
+  /** The terminal stands still. @property unread bytes that were typed, and that no program has read */
+  | { readonly event: "held"; readonly unread: number }
   | { readonly event: "failed"; readonly stage: string; readonly errno: number }
   /** @property status as returned by wait(2) */
   | { readonly event: "ended"; readonly status: number };
@@ -41,6 +60,7 @@ export function reportOf(line: string): Report | undefined {
   const isNumber = (text: string): boolean => /^\d{1,10}$/.test(text);
   if (word === "S" && !one) return { event: "started" };
   if (word === "K" && isNumber(one)) return { event: "kept", pid: Number(one) };
+  if (word === "H" && isNumber(one)) return { event: "held", unread: Number(one) };
   if (word === "X" && isNumber(one)) return { event: "ended", status: Number(one) };
   if (word === "F" && /^[a-z]$/.test(one) && isNumber(other)) return { event: "failed", stage: one, errno: Number(other) };
   return undefined;

@@ -9,24 +9,30 @@
  * that the command gets:
  *
  *   the last one     a pipe on which the command's keeper reports, see below
- *   three before it  standard input, output and error; absent if the command has a terminal
+ *   three before it  standard input, output and error; input, output and words to the keeper if that has the command's
+ *                    terminal, see terminal.c; absent if the worker has it
  *
  * The text of a message is made of fields that end with NUL: the terminal or nothing, the working directory, the number of
- * arguments, the arguments, the environment as NAME=value. Below zero, it is the number of arguments of what the keeper is to do
- * itself, see files.c, instead of starting a command; to servers without that, it is a mistake.
+ * arguments, the arguments, the environment as NAME=value. The terminal is a path if the worker has opened it, and otherwise the
+ * size, as "ROWS COLUMNS", of one that the keeper is to open. Below zero, the number of arguments is that of what the keeper is to
+ * do itself, see files.c, instead of starting a command. To servers of versions without one of these, it is a mistake.
+ *
+ * "@PID" alone is a message as well: its descriptors replace those of a keeper that has a terminal. So a session goes on in a copy.
  *
  * Each command has a keeper, a copy of this process that inherits the command's orphans, so that all of it can be found and
  * ended. A keeper reports with lines: "K PID" first, once the command is its own, "S" when the command runs, "X STATUS" when it
  * has ended, with the status of wait(2). Instead of "S" and "X", "F STAGE ERRNO" says why it does not run. Where a command ends at
- * once, "S" and "X" are one report, which wakes the worker once.
+ * once, "S" and "X" are one report, which wakes the worker once. "H BYTES" answers the word to hold a terminal still.
  *
  * A command may run as the same user as this process, but cannot trace it or look into it, for it is not dumpable. If the server
  * is lost all the same, keepers go on by themselves, and the worker starts another.
  */
 #define _GNU_SOURCE
 #include "files.h"
+#include "terminal.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +40,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -41,6 +48,8 @@
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 65536, STREAMS = 3, DESCRIPTORS = STREAMS + 1, FIELDS = MESSAGE_BYTES };
+/* The most keepers of terminals that can be handed other descriptors. */
+enum { TERMINALS = 4096 };
 /* Between attempts to reach the worker: a part of the time for which it could not be reached, within these bounds. */
 enum { PAUSE_PART = 4, PAUSE_MS_MIN = 4, PAUSE_MS_MAX = 50 };
 /* The same for the first process, which is waited for. */
@@ -54,6 +63,13 @@ static const struct sockaddr_un worker = {.sun_family = AF_UNIX, .sun_path = "/r
 static char message[MESSAGE_BYTES + 1];
 /* With room for the end of the arguments, HOME, and the end of the environment. */
 static char *fields[FIELDS + 3];
+
+/* Keepers of terminals, and the sockets on which they take descriptors. */
+static struct {
+  pid_t keeper;
+  int socket;
+} terminals[TERMINALS];
+static int terminal_count;
 
 /* What a child that shares this process's memory leaves here when the command cannot be run. */
 static volatile int failed_errno;
@@ -143,8 +159,24 @@ static void follow(pid_t command, const sigset_t *signals, int has_terminal, int
   report(to, is_over ? "S\nX %d\n" : "X %d\n", status, 0);
 }
 
+static void report_again(int to) {
+  report(to, "K %d\nS\n", getpid(), 0);
+}
+
+/* The same for a command whose terminal this process has. */
+static void follow_in(struct terminal *terminal, pid_t command, sigset_t *signals) {
+  int status;
+  report(terminal->leads[REPORTS], "S\n", 0, 0);
+  /* The other ends of pipes may be gone, which must not be taken for a signal to the command. */
+  signal(SIGPIPE, SIG_IGN);
+  sigdelset(signals, SIGPIPE);
+  sigprocmask(SIG_SETMASK, signals, NULL);
+  int told = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (told >= 0 && carry(terminal, told, has_ended, command, &status, report_again)) report(terminal->leads[REPORTS], "X %d\n", status, 0);
+}
+
 /* Does what a message says. The descriptors are above the standard streams. */
-static _Noreturn void keep(char *text, int length, int *streams, int count) {
+static _Noreturn void keep(char *text, int length, int *streams, int count, int server) {
   int to = streams[count - 1];
   prctl(PR_SET_NAME, ".sandgate-keep", 0, 0, 0);
   if (!report(to, "K %d\n", getpid(), 0)) _exit(1);
@@ -155,8 +187,8 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
   if (is_own_work) arguments = -arguments;
   if (arguments < 1 || arguments > found - 3) fail(to, 'm');
   char *terminal = fields[0], *folder = fields[1], **argv = fields + 3, **environment = argv + arguments;
-  int has_terminal = *terminal != 0;
-  if (has_terminal == (count == DESCRIPTORS)) fail(to, 'm');
+  int has_terminal = *terminal != 0, is_workers = *terminal == '/';
+  if (is_workers == (count == DESCRIPTORS)) fail(to, 'm');
   if (is_own_work) {
     prctl(PR_SET_NAME, ".sandgate-file", 0, 0, 0);
     if (chdir(folder) < 0) fail(to, 'c');
@@ -181,10 +213,12 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
   signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   setsid();
+  struct terminal own = {.server = server};
   if (has_terminal) {
-    /* A session leader without a terminal gets the one that it opens. */
-    int opened = open(terminal, O_RDWR | O_CLOEXEC);
+    if (!is_workers) memcpy(own.leads, streams, sizeof own.leads);
+    int opened = is_workers ? open(terminal, O_RDWR | O_CLOEXEC) : open_terminal(&own, terminal) ? own.slave : -1;
     if (opened < 0) fail(to, 't');
+    /* Of a session leader without one, it becomes the terminal. */
     ioctl(opened, TIOCSCTTY, 0);
     streams[0] = streams[1] = streams[2] = opened;
   }
@@ -198,24 +232,66 @@ static _Noreturn void keep(char *text, int length, int *streams, int count) {
     errno = failed_errno;
     fail(to, failed_stage);
   }
+  /* From here on the command is kept, also if the worker is gone: its next process ends what it finds under a keeper. */
+  if (has_terminal && !is_workers) {
+    follow_in(&own, command, &signals);
+    _exit(0);
+  }
   for (int i = 0; i < STREAMS; i++) {
     close(streams[i]);
     if (has_terminal) break;
   }
-  /* From here on the command is kept, also if the worker is gone: its next process ends what it finds under a keeper. */
   follow(command, &signals, has_terminal, to);
   _exit(0);
 }
 
+/* Forgets keepers of terminals that are gone. */
+static void sweep_terminals(void) {
+  int kept = 0;
+  for (int i = 0; i < terminal_count; i++) {
+    struct pollfd other = {.fd = terminals[i].socket};
+    if (poll(&other, 1, 0) > 0 && other.revents & POLLHUP) close(terminals[i].socket);
+    else terminals[kept++] = terminals[i];
+  }
+  terminal_count = kept;
+}
+
 /* Starts the keeper of a message. */
 static void start(char *text, int length, int *streams, int count) {
+  int sockets[2] = {-1, -1};
+  if (*text && *text != '/') {
+    sweep_terminals();
+    if (terminal_count < TERMINALS) socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets);
+  }
   pid_t keeper = fork();
   if (keeper == 0) {
     /* Not closed, so that nothing else becomes a standard stream by chance. */
     dup2(STDOUT_FILENO, STDIN_FILENO);
-    keep(text, length, streams, count);
+    for (int i = 0; i < terminal_count; i++) close(terminals[i].socket);
+    if (sockets[0] >= 0) close(sockets[0]);
+    keep(text, length, streams, count, sockets[1]);
   }
   if (keeper < 0) report(streams[count - 1], "F %c %d\n", 'f', errno);
+  if (sockets[0] < 0) return;
+  close(sockets[1]);
+  if (keeper < 0) close(sockets[0]);
+  else {
+    terminals[terminal_count].keeper = keeper;
+    terminals[terminal_count++].socket = sockets[0];
+  }
+}
+
+/* Hands descriptors over to the keeper of a terminal, if there is such a one. */
+static void hand_over(pid_t keeper, const struct cmsghdr *rights) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int) * DESCRIPTORS)];
+  } control = {.bytes = {0}};
+  memcpy(&control, rights, CMSG_LEN(sizeof(int) * DESCRIPTORS));
+  struct iovec text = {.iov_base = "@", .iov_len = 1};
+  struct msghdr sent = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  for (int i = 0; i < terminal_count; i++)
+    if (terminals[i].keeper == keeper) sendmsg(terminals[i].socket, &sent, MSG_DONTWAIT);
 }
 
 /* Takes commands from standard input until the worker is gone, or lets go of this server. */
@@ -235,7 +311,9 @@ static void serve(void) {
     if (!header || header->cmsg_type != SCM_RIGHTS) continue;
     int streams[DESCRIPTORS + STREAMS], count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     memcpy(streams, CMSG_DATA(header), count * sizeof(int));
-    if ((count == 1 || count == DESCRIPTORS) && !(received.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) start(message, length, streams, count);
+    int is_whole = !(received.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+    if (is_whole && *message == '@' && count == DESCRIPTORS) hand_over(atoi(message + 1), header);
+    else if (is_whole && (count == 1 || count == DESCRIPTORS)) start(message, length, streams, count);
     for (int i = 0; i < count; i++) close(streams[i]);
   }
 }

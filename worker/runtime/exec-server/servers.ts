@@ -6,16 +6,17 @@
  */
 import { closeSync, openSync } from "node:fs";
 import { sendMessage } from "../../../shared/util/libc.ts";
+import { within } from "../../../shared/waiting.ts";
 import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
-import { type Container, isCopy } from "../container/container.ts";
+import { type Container, isCopy, notRunning } from "../container/container.ts";
 import { servedFailure } from "../container/failures.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
 import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports, type StartFailure } from "./keeper.ts";
-import { messageOf, ownWorkMessage } from "./message.ts";
+import { handOverMessage, isWorkers, messageOf, mistakenStage, ownWorkMessage } from "./message.ts";
 import { idleServersIn, patience, Server, type StartServer } from "./server.ts";
 
 /** Pause after a server was lost, for the sandbox may go on ending it. */
@@ -61,14 +62,15 @@ export class ExecServers {
   /**
    * Has the server of a sandbox start a command.
    *
-   * @param terminal the path of the command's terminal in the sandbox, which it has instead of `theirs`
+   * @param terminal as in its message; the path of one is what it has instead of `theirs`
    * @param theirs stay open here, also if the server does not take the command
-   * @returns undefined when it does not, so that the command neither runs nor will
+   * @returns undefined when it does not, so that the command neither runs nor will; what is returned rejects with `NotUnderstood` where
+   *   the server is of an earlier version
    */
   start(container: Container, spec: ProcessSpec, terminal: string | undefined, theirs: Descriptors): Promise<Kept | undefined> {
     const message = messageOf({ terminal, process: processOf(container, spec, spec.args) });
-    const failure: StartFailure = (report) => servedFailure(report, spec, container);
-    return this.#tell(container, message, terminal === undefined ? this.#streams(theirs) : [], failure);
+    const failure: StartFailure = (report) => (report.stage === mistakenStage ? new NotUnderstood() : servedFailure(report, spec, container));
+    return this.#tell(container, message, isWorkers(terminal) ? [] : this.#streams(theirs), failure);
   }
 
   /**
@@ -82,6 +84,23 @@ export class ExecServers {
   work(container: Container, args: readonly string[], theirs: Descriptors): Promise<Kept | undefined> {
     const failure: StartFailure = ({ stage, errno }) => new Error(`stage ${stage} failed with error ${errno}`);
     return this.#tell(container, ownWorkMessage(args), this.#streams(theirs), failure);
+  }
+
+  /**
+   * Has the keeper of a terminal go on with other descriptors, which stay open here.
+   *
+   * @param keeper its process id in the sandbox
+   * @returns undefined when there is no such keeper, or the server cannot reach it
+   */
+  async handOver(container: Container, keeper: number, theirs: Descriptors): Promise<Kept | undefined> {
+    const socket = await this.#serverOf(container)?.socket;
+    if (socket === undefined) return undefined;
+    const reports = new Reports(() => notRunning("the command's keeper does not go on"));
+    const isSent = sendMessage(socket, handOverMessage(keeper), [...this.#streams(theirs), reports.theirFd]);
+    closeSync(reports.theirFd);
+    const kept = isSent ? await within(reports.kept, patience.steps * patience.stepMs) : undefined;
+    if (!kept) reports.close();
+    return kept;
   }
 
   #streams({ stdin, stdout, stderr }: Descriptors): number[] {
@@ -168,6 +187,9 @@ export class ExecServers {
     for (const [id, untilMs] of this.#resting) if (untilMs < performance.now()) this.#resting.delete(id);
   }
 }
+
+/** The server is of an earlier version, and knows no such message. */
+export class NotUnderstood extends Error {}
 
 /** Whether the server of a sandbox could take a command. */
 export const fitsServer = (container: Container, spec: ProcessSpec): boolean =>

@@ -91,6 +91,17 @@ export class PrivilegedHelper {
     return (await this.#ask("memory.restore", { image, process })) ?? 0;
   }
 
+  /**
+   * Gives a running copy the network that its container has been given again.
+   *
+   * @param process waits in the place of the container's first
+   * @param copy the first of the copy
+   * @throws as `dumpMemory`
+   */
+  async connectCopy(process: number, copy: number): Promise<void> {
+    await this.#ask("memory.connect", { process, copy });
+  }
+
   /** Removes an image, if it is there. @throws {SandgateError} as the others */
   async removeMemory(image: number): Promise<void> {
     await this.#ask("memory.remove", { image });

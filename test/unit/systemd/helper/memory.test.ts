@@ -33,6 +33,8 @@ test("requests have numbers only, within bounds", () => {
   for (const image of ["../../etc", "1", 0, -1, 1.5, 2 ** 60, null, {}]) assert.equal(ask({ verb: "memory.remove", image }), undefined, String(image));
   for (const process of [1, 0, -1, "self", 2 ** 23]) assert.equal(ask({ verb: "memory.restore", image: 1, process }), undefined, String(process));
   assert.equal(ask({ verb: "memory.restore", image: 1, process: 2, command: "true" }), undefined);
+  assert.ok(ask({ verb: "memory.connect", process: 2, copy: 3 }));
+  for (const copy of [1, "tap0", undefined]) assert.equal(ask({ verb: "memory.connect", process: 2, copy }), undefined, String(copy));
   assert.deepEqual(parseReply('{"id":1,"ok":true,"value":7}'), { id: 1, ok: true, value: 7 });
   assert.equal(parseReply('{"id":1,"ok":true,"value":"7"}'), undefined);
 });
@@ -61,6 +63,7 @@ test("processes of the host are refused, and nothing is left", async () => {
   for (const pid of [process.pid, process.ppid, 2 ** 22]) {
     await assert.rejects(images.dump(1, pid), { fault: "refused", message: /not the first of a sandbox/ });
     await assert.rejects(images.restore(1, pid), { fault: "refused", message: /not the first of a sandbox/ });
+    await assert.rejects(images.connect(pid, process.pid), { fault: "refused", message: /not the first of a sandbox/ });
   }
   await assert.rejects(images.resume(1), { fault: "refused", message: /nothing is being dumped/ });
   assert.equal(existsSync(dir), false);

@@ -55,6 +55,22 @@ test("a command whose keeper says no more was killed, and one that no keeper has
   for (const text of ["", "S\n", "X 0\n", "F f 11\n", "nonsense\nK 5\n"]) assert.equal(await reported(text).kept, undefined, text);
 });
 
+test("the keeper of a terminal says each time that it holds it still how much was typed and not read", async () => {
+  const reports = new Reports(({ stage, errno }) => new Error(`${stage} ${errno}`));
+  const say = (text: string): void => void writeSync(reports.theirFd, text);
+  say("K 5\nS\n");
+  const kept = (await reports.kept) ?? assert.fail("nobody has it");
+  for (const unread of [0, 7]) {
+    const held = kept.held();
+    say(`H ${unread}\n`);
+    assert.equal(await held, unread);
+  }
+  const never = kept.held();
+  say("X 0\n");
+  closeSync(reports.theirFd);
+  assert.equal(await never, undefined);
+});
+
 test("a command that could not be started is a failure, whoever waits for it", async () => {
   const kept = await reported("K 5\nF c 2\n").kept;
   assert.ok(kept);
@@ -66,6 +82,7 @@ test("only what a keeper writes is a report", () => {
   assert.deepEqual(reportOf("K 17"), { event: "kept", pid: 17 });
   assert.deepEqual(reportOf("S"), { event: "started" });
   assert.deepEqual(reportOf("F c 2"), { event: "failed", stage: "c", errno: 2 });
+  assert.deepEqual(reportOf("H 12"), { event: "held", unread: 12 });
   assert.deepEqual(reportOf("X 256"), { event: "ended", status: 256 });
   for (const line of ["", "K", "K -1", "K 1e3", "K 99999999999", "S 1", "F c", "F cc 2", "F 2", "X", "X x", "E 1", "k 1"])
     assert.equal(reportOf(line), undefined, line);
