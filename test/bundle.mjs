@@ -2,7 +2,7 @@
  * Bundles the wanted test files with the code that they use, so that each process of tests loads a few files instead of hundreds,
  * and starts the run. Arguments are parts of file names; without any, all run but most of those on machines of their own and those
  * that cause faults for minutes. For the latter are `--seed` and `--rounds`. `--durations` notes how long files took, by which
- * later runs order them.
+ * later runs order them. `--in` is a folder, outside of which nothing runs, so that a script for a kind of tests takes names as well.
  */
 import { randomInt } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -14,12 +14,16 @@ import { build, stop } from "esbuild";
 import { tsImport } from "tsx/esm/api";
 import { appDir, external, requireBanner } from "../shared/programs.mjs";
 
-const options = { seed: { type: "string" }, rounds: { type: "string" }, durations: { type: "boolean", default: false } };
+const options = { seed: { type: "string" }, rounds: { type: "string" }, durations: { type: "boolean", default: false }, in: { type: "string" } };
 const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options });
 process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
 const usual = /^test\/(unit|e2e|host\/services)\b/;
+const isWanted = (file) => {
+  if (wanted.length === 0) return values.in !== undefined || usual.test(file);
+  return wanted.some((part) => file.includes(part));
+};
 const sources = globSync("test/{unit,e2e,host,vm,faults}/**/*.test.ts")
-  .filter((file) => (wanted.length === 0 ? usual.test(file) : wanted.some((part) => file.includes(part))))
+  .filter((file) => file.startsWith(`test/${values.in ?? ""}`) && isWanted(file))
   .sort();
 if (sources.length === 0) throw new Error(`no test file matches ${wanted.join(", ")}`);
 
@@ -51,7 +55,7 @@ await build({
 await stop();
 
 const { runTests } = await tsImport("./run.ts", import.meta.url);
-await runTests(folder, sources, { areNoted: values.durations, areNamed: wanted.length > 0 });
+await runTests(folder, sources, { areNoted: values.durations, areNamed: wanted.length > 0 || values.in !== undefined });
 
 function numberOf(option) {
   const { [option]: text } = values;
