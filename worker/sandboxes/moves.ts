@@ -24,14 +24,13 @@ const pollMs = 50;
 
 /** Holds a running sandbox still until `goOn` or `letGo`, and puts all that it is made again from into the object store. */
 export async function hold(context: WorkerContext, sandbox: LiveSandbox, call: Request<"hold">): Promise<SnapshotEntry> {
-  const { sandboxes, oci, workerId } = context;
+  const { sandboxes, workerId } = context;
   try {
     await sandboxes.apply(sandbox, "leave", { move: { id: call.move_id, from: workerId, peer: call.peer } });
     faultPoint("move.left");
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
-    await oci.standstills.hold(sandbox.container);
     const temporary = { peer: call.peer, reservation_id: call.move_id };
-    const taking = { ...call, quick: false, attempt_id: call.move_id, temporary, isForMove: true } as const;
+    const taking = { ...call, quick: false, attempt_id: call.move_id, temporary, memory_wish: "prefer", isForMove: true } as const;
     const snapshot = await takeSnapshot(context, sandbox, taking);
     faultPoint("move.taken");
     const stored = await archived(context, sandbox, snapshot);
@@ -65,7 +64,7 @@ export async function goOn(context: WorkerContext, sandbox: LiveSandbox): Promis
     await letGo(context, sandbox);
     return false;
   }
-  if (sandbox.container) oci.standstills.release(sandbox.container.id);
+  if (sandbox.container) oci.goOn(sandbox.container);
   log.warn({ event: "sandbox_stays", sandbox: id, move: move?.id }, "a sandbox was not moved and goes on here");
   await dropSnapshot(context, move);
   return true;

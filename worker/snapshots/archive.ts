@@ -20,6 +20,9 @@ export interface StoredLayer {
   readonly layerId: string;
 }
 
+/** What is stored: a folder, or what is a stream already. */
+export type LayerSource = string | ((signal: AbortSignal) => AsyncIterable<Uint8Array>);
+
 interface FoundLayer {
   readonly record: LayerRecord;
   readonly pieces: string;
@@ -54,12 +57,12 @@ export class LayerArchive {
    * @returns the bytes that it takes in the store.
    * @throws {SandgateError} `unavailable`, `internal_error`; the reason of the signal.
    */
-  async store(layerId: string, dir: string, options: WriteOptions): Promise<number> {
+  async store(layerId: string, content: LayerSource, options: WriteOptions): Promise<number> {
     const present = await this.#own(layerId);
     if (present?.deleted === false) return present.size;
     const attempt = randomUUID();
     const pieces = layerSubjects.pieces(this.#workerId, layerId, attempt);
-    const content = { ...(await this.#pieces.write(pieces, packLayer(dir, options.signal), options)), nuid: `${layerId}.${attempt}` };
+    const content = { ...(await this.#pieces.write(pieces, typeof content === "string" ? packLayer(content, options.signal) : content(options.signal), options)), nuid: `${layerId}.${attempt}` };
     await this.#records.put(this.#workerId, { ...content, name: layerId, deleted: false });
     if ((await this.#records.count(pieces)) === content.chunks) return content.size;
     await this.#records.mark(this.#workerId, layerId, true);
@@ -74,9 +77,7 @@ export class LayerArchive {
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
   async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
-    const found = await this.#find(layer);
-    if (!found) throw new SandgateError("unavailable", "files of the snapshot are not in the archive; its worker may still have them");
-    const { record, pieces } = found;
+    const { record, pieces } = await this.#found(layer, "files");
     await mkdir(dir, { mode: 0o700 });
     try {
       await unpackLayer(this.#pieces.read(pieces, record, signal), dir, signal).catch(async (error) => {
@@ -88,6 +89,18 @@ export class LayerArchive {
       await removeTree(dir).catch((cause) => this.#log.error({ err: cause, dir }, "a part of a layer could not be removed"));
       throw error;
     }
+  }
+
+  /** What a worker has stored as a stream, fetched as it is consumed. @throws {SandgateError} as `fetch` */
+  async *read(layer: StoredLayer, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { record, pieces } = await this.#found(layer, "the memory");
+    yield* this.#pieces.read(pieces, record, signal);
+  }
+
+  async #found(layer: StoredLayer, what: string): Promise<FoundLayer> {
+    const found = await this.#find(layer);
+    if (!found) throw new SandgateError("unavailable", `${what} of the snapshot ${what === "files" ? "are" : "is"} not in the archive; its worker may still have ${what === "files" ? "them" : "it"}`);
+    return found;
   }
 
   async #own(layerId: string): Promise<LayerRecord | undefined> {

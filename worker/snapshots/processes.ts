@@ -2,7 +2,7 @@
  * Takes and restores the memory of sandboxes with their processes, by CRIU in the privileged helper. A copy is a container like all
  * others, with its own name, network, limits and files, in which the processes of the image continue.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { SandgateError } from "../../shared/errors.ts";
@@ -23,7 +23,10 @@ import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
-import { MemoryFailed, type MemoryImages } from "./memory.ts";
+import type { MemorySource } from "../store/records.ts";
+import type { LayerArchive } from "./archive.ts";
+import { MemoryFailed, type MemoryImages, type TakenImage } from "./memory.ts";
+import type { MemoryTransfers } from "./transfers.ts";
 
 interface Parts {
   readonly helper: PrivilegedHelper;
@@ -34,6 +37,10 @@ interface Parts {
   readonly log: Logger;
   /** A folder with a file for each image that this worker has had made. */
   readonly dir: string;
+  readonly transfers: MemoryTransfers;
+  readonly archive: Pick<LayerArchive, "read">;
+  /** Aborts fetching images. */
+  readonly signal: AbortSignal;
   /** What the disk that holds the images keeps free. */
   readonly floorBytes: number;
 }
@@ -58,12 +65,41 @@ export class ProcessImages implements MemoryImages {
     return bavail * bsize - this.#parts.floorBytes < memoryBytes ? "the worker's disk has no room for it" : undefined;
   }
 
-  standstill(image: number): Standstill {
-    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#take(image, container, action)) };
+  standstill(image: number, isHeld = false): Standstill {
+    const { oci } = this.#parts;
+    if (!isHeld) return { during: (container, action) => oci.apart(container, () => this.#take(image, container, action)) };
+    // Nothing of it may run between the dump and the hold.
+    return { during: (container, action) => oci.holdApart(container, (stand) => this.#take(image, container, () => action().then(stand))) };
+  }
+
+  about(image: number): TakenImage {
+    return JSON.parse(readFileSync(this.#noteOf(image), "utf8")) as TakenImage;
+  }
+
+  pack(image: number, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return this.#parts.transfers.export(image, signal);
+  }
+
+  readonly fetchRefusal = undefined;
+
+  async fetch({ image, from }: MemorySource): Promise<void> {
+    if (!from) return;
+    const { archive, helper, transfers, signal } = this.#parts;
+    writeFileSync(this.#noteOf(image), "");
+    try {
+      // An attempt before a restart of this worker may have been complete.
+      await helper.removeMemory(image);
+      await transfers.import(image, from.identity, archive.read({ workerId: from.workerId, layerId: from.layer }, signal));
+      faultPoint("memory.fetched");
+    } catch (error) {
+      await this.#remove(image);
+      signal.throwIfAborted();
+      throw new MemoryFailed(SandgateError.from(error).message, { cause: error });
+    }
   }
 
   async #take(image: number, { initPid }: Container, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
-    const { helper } = this.#parts;
+    const { helper, log } = this.#parts;
     writeFileSync(this.#noteOf(image), "");
     const startedAtMs = performance.now();
     const pauseMs = (): number => performance.now() - startedAtMs;
@@ -79,8 +115,14 @@ export class ProcessImages implements MemoryImages {
       await this.#remove(image);
       throw error;
     }
-    await helper.resumeMemory(image).catch(failed);
-    return { pauseMs: pauseMs() };
+    const bytes = await helper.resumeMemory(image).catch(failed as (error: unknown) => never);
+    const paused = pauseMs();
+    const identity = await helper.identifyMemory(image).catch((err: unknown) => {
+      log.info({ err, image }, "an image of memory cannot leave this worker");
+      return undefined;
+    });
+    writeFileSync(this.#noteOf(image), JSON.stringify({ bytes, identity } satisfies { [F in keyof TakenImage]: unknown }));
+    return { pauseMs: paused };
   }
 
   startRefusal(image: number): string | undefined {
