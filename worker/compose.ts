@@ -180,7 +180,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   const replicator = new Replicator({
     ...{ archive, bus: bulk, log, bytesPerS: config.snapshotArchiveBytesPerS },
     giveWay: (until) => urgent.whenQuiet(archiveWaitMsMax, until),
-    layersOf: ({ manifest }) => [...(manifest.memory ? [manifest.memory] : []), ...neededFor(manifest)],
+    layersOf: ({ manifest }) => [...(manifest.memory_image ? [manifest.memory_image] : []), ...neededFor(manifest)],
     storeDifference: (id, store) => increments.store(id, store),
     sourceOf: async (id) => {
       const processes = memoryOfLayer(id);
@@ -211,7 +211,12 @@ interface Fetching {
 }
 
 /** What this worker can do about the memory of sandboxes. It has a connection of its own, since requests on one wait for each other. */
-async function openMemory({ config, host, log, shutdown, dataDir }: Ground, { oci, podman, copies }: Runtime, { ids }: Stored, fetching: Fetching): Promise<MemoryImages> {
+async function openMemory(
+  { config, host, log, shutdown, dataDir }: Ground,
+  { oci, podman, copies }: Runtime,
+  { ids }: Stored,
+  fetching: Fetching,
+): Promise<MemoryImages> {
   const helper = config.helper.startsWith("/") ? PrivilegedHelper.at(config.helper) : undefined;
   const why = await whyNot(host, helper, ids.areGiven);
   if (why !== undefined || !helper) {

@@ -80,7 +80,7 @@ export const Manifest = Type.Object({
   /** The layers in the object store, if they are others: the topmost ones are differences from earlier snapshots, which share those below. */
   stored: Type.Optional(Type.Array(Layer)),
   /** What its processes continue from on other workers; absent where there is none, or it cannot leave its worker. */
-  memory: Type.Optional(MemoryLayer),
+  memory_image: Type.Optional(MemoryLayer),
   cpu: Count,
   memory: Count,
   storage: Count,

@@ -17,7 +17,7 @@ export function layersOf({ layers, base }: { readonly layers: readonly Layer[]; 
 
 /** What of them the object store has, or is to have, with the image of memory. */
 export const storedLayersOf = (manifest: Manifest): Layer[] => [
-  ...(manifest.memory ? [manifest.memory] : []),
+  ...(manifest.memory_image ? [manifest.memory_image] : []),
   ...layersOf({ ...manifest, layers: manifest.stored ?? manifest.layers }),
 ];
 

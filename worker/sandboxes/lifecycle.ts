@@ -135,6 +135,7 @@ export class SandboxLifecycle {
     const { container, root, restored } = await this.#launchFrom(spec, record.memory_from, record.status === "moving");
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
+    if (record.memory_from?.from) inBackground(this.#log, "an image of memory is removed later", async () => this.#collectLayers());
     if (record.move) return this.#sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
@@ -168,7 +169,11 @@ export class SandboxLifecycle {
    *
    * @throws {SandgateError} also `unprocessable` when it is required
    */
-  async #launchFrom(spec: LaunchSpec, memory: MemorySource | undefined, areFetched: boolean): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
+  async #launchFrom(
+    spec: LaunchSpec,
+    memory: MemorySource | undefined,
+    areFetched: boolean,
+  ): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
     if (!memory) return { ...(await this.launch(spec)), restored: {} };
     try {
       if (!areFetched) await this.#memory.fetch(memory);

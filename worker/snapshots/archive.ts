@@ -57,12 +57,13 @@ export class LayerArchive {
    * @returns the bytes that it takes in the store.
    * @throws {SandgateError} `unavailable`, `internal_error`; the reason of the signal.
    */
-  async store(layerId: string, content: LayerSource, options: WriteOptions): Promise<number> {
+  async store(layerId: string, source: LayerSource, options: WriteOptions): Promise<number> {
     const present = await this.#own(layerId);
     if (present?.deleted === false) return present.size;
     const attempt = randomUUID();
     const pieces = layerSubjects.pieces(this.#workerId, layerId, attempt);
-    const content = { ...(await this.#pieces.write(pieces, typeof content === "string" ? packLayer(content, options.signal) : content(options.signal), options)), nuid: `${layerId}.${attempt}` };
+    const bytes = typeof source === "string" ? packLayer(source, options.signal) : source(options.signal);
+    const content = { ...(await this.#pieces.write(pieces, bytes, options)), nuid: `${layerId}.${attempt}` };
     await this.#records.put(this.#workerId, { ...content, name: layerId, deleted: false });
     if ((await this.#records.count(pieces)) === content.chunks) return content.size;
     await this.#records.mark(this.#workerId, layerId, true);
@@ -77,7 +78,7 @@ export class LayerArchive {
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
   async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
-    const { record, pieces } = await this.#found(layer, "files");
+    const { record, pieces } = await this.#found(layer);
     await mkdir(dir, { mode: 0o700 });
     try {
       await unpackLayer(this.#pieces.read(pieces, record, signal), dir, signal).catch(async (error) => {
@@ -93,13 +94,13 @@ export class LayerArchive {
 
   /** What a worker has stored as a stream, fetched as it is consumed. @throws {SandgateError} as `fetch` */
   async *read(layer: StoredLayer, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { record, pieces } = await this.#found(layer, "the memory");
+    const { record, pieces } = await this.#found(layer);
     yield* this.#pieces.read(pieces, record, signal);
   }
 
-  async #found(layer: StoredLayer, what: string): Promise<FoundLayer> {
+  async #found(layer: StoredLayer): Promise<FoundLayer> {
     const found = await this.#find(layer);
-    if (!found) throw new SandgateError("unavailable", `${what} of the snapshot ${what === "files" ? "are" : "is"} not in the archive; its worker may still have ${what === "files" ? "them" : "it"}`);
+    if (!found) throw new SandgateError("unavailable", "a part of the snapshot is not in the archive; its worker may still have it");
     return found;
   }
 

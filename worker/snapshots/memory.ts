@@ -138,20 +138,28 @@ export function planRestore({ workerId, memory, snapshots }: Restoring, call: Re
 /** Whether the copy of a sandbox that comes from another worker is to start with its memory. */
 export function planArrival(memory: Restoring["memory"], { memory: memory_taken, memory_reason, worker_id, manifest }: SnapshotEntry): RestoredMemory {
   const found = sourceOf(memory, undefined, { memory_taken, memory_reason, worker_id, manifest });
-  return "image" in found ? { memory_restored: true, memory_from: { ...found, wish: "prefer" } } : unrestored({ memory: false, reason: found.refusal });
+  return "image" in found
+    ? { memory_restored: true, memory_from: { ...found, wish: "prefer" } }
+    : unrestored({ memory: false, reason: memory_reason ?? found.refusal });
+}
+
+interface Sources extends Pick<SnapshotEntry, "worker_id" | "manifest"> {
+  readonly memory_taken?: boolean | undefined;
+  readonly memory_reason?: string | undefined;
 }
 
 /** Where the memory of a snapshot is to be had. @param own the number of its image on this worker */
 function sourceOf(
   memory: Restoring["memory"],
   own: number | undefined,
-  { memory_taken, memory_reason, worker_id, manifest }: Pick<Request<"restore">, "memory_taken" | "memory_reason" | "worker_id" | "manifest">,
+  { memory_taken, memory_reason, worker_id, manifest }: Sources,
 ): Omit<MemorySource, "wish"> | { readonly refusal: string } {
   if (!memory_taken) return { refusal: `the snapshot does not include memory${memory_reason ? `: ${memory_reason}` : ""}` };
-  const refusal = own === undefined ? "the memory of the snapshot is not on the worker that restores it" : memory.startRefusal(own);
-  if (own !== undefined && refusal === undefined) return { image: own };
-  const stored = manifest.memory;
-  if (!stored) return { refusal: refusal ?? "" };
+  const gone = own === undefined ? undefined : memory.startRefusal(own);
+  if (own !== undefined && gone === undefined) return { image: own };
+  const refusal = gone ?? "the memory of the snapshot is not on the worker that restores it";
+  const stored = manifest.memory_image;
+  if (!stored) return { refusal };
   if (memory.fetchRefusal !== undefined) return { refusal: memory.fetchRefusal };
   return { image: newMemoryImage(), from: { workerId: worker_id, layer: stored.id, identity: stored.identity } };
 }

@@ -67,9 +67,9 @@ function noteTaken({ counters, log }: WorkerContext, { id, source_sandbox_id, co
 }
 
 /** Of an image that can leave this worker. */
-function memoryLayerOf(image: (TakenImage & { readonly number: number }) | undefined): Pick<Manifest, "memory"> {
+function memoryLayerOf(image: (TakenImage & { readonly number: number }) | undefined): Pick<Manifest, "memory_image"> {
   if (image?.identity === undefined) return {};
-  return { memory: { id: memoryLayerId(image.number), size_bytes: image.bytes, identity: image.identity } };
+  return { memory_image: { id: memoryLayerId(image.number), size_bytes: image.bytes, identity: image.identity } };
 }
 
 interface Capturing {
@@ -77,7 +77,7 @@ interface Capturing {
   readonly layerId: string;
   readonly memoryImage: number | undefined;
   readonly plan: MemoryDecision;
-  readonly call: Pick<Taking, "memory_wish" | "isForMove">;
+  readonly call: Taking;
 }
 
 /** What a record says about memory, beside the number of its image. */
@@ -88,9 +88,9 @@ async function capture(
   context: WorkerContext,
   sandbox: LiveSandbox,
   container: CapturedContainer,
-  { record, layerId, memoryImage, plan, call: { memory_wish: wish = "skip", isForMove: isHeld = false } }: Capturing,
+  { record, layerId, memoryImage, plan, call: { memory_wish: wish = "skip", isForMove } }: Capturing,
 ): Promise<CapturedLayer & { readonly memory: TakenMemory }> {
-  const wanted = { layerId, consistency: record.consistency, isHeld };
+  const wanted = { layerId, consistency: record.consistency, isHeld: isForMove === true };
   if (!plan.memory) return { ...(await captureLayer(context, sandbox, container, wanted)), memory: without(plan.reason) };
   try {
     return { ...(await captureLayer(context, sandbox, container, { ...wanted, memoryImage })), memory: { memory: true } };

@@ -233,6 +233,8 @@ export const moveSandbox = operation({
     to: "wk_01k9gw2s6v8x3c5n7m1p4q0r2t",
     ended_commands: 1,
     ended_sessions: 0,
+    memory_restored: true,
+    memory_reason: null,
     message: "Sandbox moved",
   }),
   failures: {

@@ -41,12 +41,12 @@ export async function pack(dir: string, about: Omit<About, "bytes">, { key, iden
   const bytes = names.reduce((sum, name) => sum + blockBytes + Math.ceil(statSync(join(dir, name)).size / blockBytes) * blockBytes, endBytes);
   const tar = spawn("tar", ["--create", "--format=gnu", `--directory=${dir}`, "--", ...names], { ...options, stdio: ["ignore", "pipe", "inherit"] });
   const ended = endOf(tar);
+  ended.catch(() => {});
   const head = Buffer.from(JSON.stringify({ ...about, bytes } satisfies About));
   try {
     await pipeline(whole(tar.stdout, ended), createZstdCompress(compression), (parts: AsyncIterable<Buffer>) => seal(key, identity, head, parts), to);
   } finally {
     tar.kill("SIGKILL");
-    await ended.catch(() => {});
   }
 }
 

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, open, readdir, readFile, statfs, truncate, writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
-import { arch, release } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
@@ -192,7 +191,8 @@ test("nothing but a pipe of the worker's user is opened, whatever the number of 
   await run(["mkfifo", fifo]);
   const opened = [await open(file, "r"), await open(fifo, "r+"), await open("/dev/null", "r")];
   for (const { fd } of opened)
-    for (const direction of ["read", "write"] as const) assert.throws(() => openWorkersPipe(worker, fd, direction), { fault: "refused", message: /not a pipe/ });
+    for (const direction of ["read", "write"] as const)
+      assert.throws(() => openWorkersPipe(worker, fd, direction), { fault: "refused", message: /not a pipe/ });
   assert.equal(await readFile(file, "utf8"), "kept");
   assert.throws(() => openWorkersPipe(worker, 1_000_000, "write"), { fault: "refused" });
   const { readFd, writeFd } = openPipe();
@@ -212,7 +212,7 @@ test("without the key of the installation no image leaves or comes, and no other
   await assert.rejects(readMemoryKey(join(folder.path, "short-key")), { fault: "refused" });
   await writeFile(join(folder.path, "loose-key"), `${key.toString("base64url")}\n`);
   await chmod(join(folder.path, "loose-key"), 0o666);
-  await assert.rejects(readMemoryKey(join(folder.path, "loose-key")), /can be changed|can write|write/);
+  await assert.rejects(readMemoryKey(join(folder.path, "loose-key")), /can be written by every user/);
   await writeFile(place.keyFile, `${key.toString("base64url")}\n`, { mode: 0o600 });
   assert.deepEqual(await readMemoryKey(place.keyFile), key);
   const images = new MemoryImages({ ...place, dir: join(folder.path, "none"), keyFile: join(folder.path, "no-key") }, worker);
