@@ -81,7 +81,7 @@ for (const [what, got, reason] of without) {
 }
 
 /** As a worker archives one that can leave it. */
-const stored = { ...manifest, memory_image: { id: "memory_7", size_bytes: 1, identity: 99 } };
+const stored = { ...manifest, memory_image: { id: "memory_7", size_bytes: 1, identity: 99 } } as unknown as SnapshotEntry["manifest"];
 
 test("the memory of another worker, or one that is gone here, is fetched from the archive where it can be", () => {
   const gone = { ...able, startRefusal: () => "it is gone" };
