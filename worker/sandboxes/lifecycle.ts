@@ -130,12 +130,17 @@ export class SandboxLifecycle {
 
   /** Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox, known = Promise.resolve()): Promise<void> {
+    const isFetched = sandbox.record.memory_from?.from !== undefined;
+    await this.#start(sandbox, known);
+    if (isFetched) inBackground(this.#log, "an image of memory is removed later", () => this.#collectLayers());
+  }
+
+  async #start(sandbox: LiveSandbox, known: Promise<void>): Promise<void> {
     const { record } = sandbox;
     const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
     const { container, root, restored } = await this.#launchFrom(spec, record.memory_from, record.status === "moving");
     sandbox.container = container;
     const changes = { container_id: container.id, root, ...restored };
-    if (record.memory_from?.from) inBackground(this.#log, "an image of memory is removed later", async () => this.#collectLayers());
     if (record.move) return this.#sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#sandboxes.note(sandbox, "started", changes);
     try {
