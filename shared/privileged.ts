@@ -15,6 +15,7 @@ export const idsPerSandbox = 65_536;
 const rangesMax = 65_536;
 const descriptorMax = 2 ** 30;
 
+const descriptor: Range = { min: 0, max: descriptorMax };
 const image: Range = { min: 1, max: Number.MAX_SAFE_INTEGER };
 const process: Range = { min: 2, max: 2 ** 22 };
 
@@ -28,7 +29,7 @@ export const verbs = {
    * Mounts what is below the folder `source` at the empty folder `target` as well, with the ids of a range in place of those on
    * disk. Both are descriptors of the worker's. The helper alone knows which ids a range has.
    */
-  "ids.map": { range: { min: 0, max: rangesMax - 1 }, source: { min: 0, max: descriptorMax }, target: { min: 0, max: descriptorMax } },
+  "ids.map": { range: { min: 0, max: rangesMax - 1 }, source: descriptor, target: descriptor },
   /** Refused where processes cannot be dumped and restored. */
   "memory.check": {},
   /**
@@ -48,6 +49,18 @@ export const verbs = {
    * container, as in the restore, and `copy` that of the copy.
    */
   "memory.connect": { process, copy: process },
+  /**
+   * Tells the number by which an image is known on all machines of the installation: the helper has drawn it by lot. Refused where an
+   * image cannot leave the machine.
+   */
+  "memory.identify": { image },
+  /** Writes an image, sealed, into a pipe, of which `pipe` is a descriptor of the worker's. */
+  "memory.export": { image, pipe: descriptor },
+  /**
+   * Makes a new image of what a helper of this installation has sealed, from a pipe, if it is the one with that identity and fits this
+   * machine. The value is its size in bytes.
+   */
+  "memory.import": { image, identity: image, pipe: descriptor },
   /** Removes an image, if there is one. */
   "memory.remove": { image },
 } as const satisfies Record<string, Record<string, Range>>;

@@ -6,7 +6,7 @@ import { workerAccess } from "../shared/bus/connect.ts";
 import { type Manifest, SandboxEntry, SnapshotEntry } from "../shared/bus/entries.ts";
 import { Bus } from "../shared/bus/nats.ts";
 import { PeerWatch } from "../shared/bus/presence.ts";
-import { imageOfLayer, layersOf } from "../shared/bus/snapshot-layers.ts";
+import { imageOfLayer, layersOf, memoryOfLayer } from "../shared/bus/snapshot-layers.ts";
 import { untilStorageIsThere } from "../shared/bus/storage.ts";
 import { buckets, peers as names } from "../shared/bus/subjects.ts";
 import type { Config } from "../shared/config.ts";
@@ -52,6 +52,7 @@ import { tellCopied } from "./snapshots/notice.ts";
 import { ProcessImages, whyNot } from "./snapshots/processes.ts";
 import { Snapshots } from "./snapshots/registry.ts";
 import { Replicator } from "./snapshots/replicator.ts";
+import { MemoryTransfers } from "./snapshots/transfers.ts";
 import type { StallWatch } from "./stall.ts";
 import { OwnEntries } from "./store/entries.ts";
 import { openStore } from "./store/open.ts";
@@ -176,19 +177,21 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   const images = new Images({ config, store, puller: new ImagePull(config, ground.host, workerId), workerId, log, needed });
   const neededFor = (manifest: Pick<Manifest, "layers" | "base">) => (config.snapshotArchiveImages ? layersOf(manifest) : manifest.layers);
   const increments = new Increments({ snapshots, layers, archive, neededFor, log });
+  const memory: MemoryImages = await openMemory(ground, runtime, stored, { archive, signal });
   const replicator = new Replicator({
     ...{ archive, bus: bulk, log, bytesPerS: config.snapshotArchiveBytesPerS },
     giveWay: (until) => urgent.whenQuiet(archiveWaitMsMax, until),
-    layersOf: ({ manifest }) => neededFor(manifest),
+    layersOf: ({ manifest }) => [...(manifest.memory_image ? [manifest.memory_image] : []), ...neededFor(manifest)],
     storeDifference: (id, store) => increments.store(id, store),
-    dirOf: async (id) => {
+    sourceOf: async (id) => {
+      const processes = memoryOfLayer(id);
+      if (processes !== undefined) return (until) => memory.pack(processes, until);
       const image = imageOfLayer(id);
       return image === undefined || layers.has(id) ? layers.dirOf(id) : store.folder(image);
     },
     onDone: (id) => snapshots.noteStored(id),
   });
   shutdown.onStop("replicator", () => replicator.stop());
-  const memory: MemoryImages = await openMemory(ground, runtime, stored);
   return {
     ...{ layers, archive, images, replicator, memory },
     roots: new Roots({ storages, ids, images, layers, archive, mounted, scratch, signal }),
@@ -202,8 +205,19 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
 
 type Files = Awaited<ReturnType<typeof openFiles>>;
 
+/** From where images of other workers come. */
+interface Fetching {
+  readonly archive: LayerArchive;
+  readonly signal: AbortSignal;
+}
+
 /** What this worker can do about the memory of sandboxes. It has a connection of its own, since requests on one wait for each other. */
-async function openMemory({ config, host, log, shutdown, dataDir }: Ground, { oci, podman, copies }: Runtime, { ids }: Stored): Promise<MemoryImages> {
+async function openMemory(
+  { config, host, log, shutdown, dataDir }: Ground,
+  { oci, podman, copies }: Runtime,
+  { ids }: Stored,
+  fetching: Fetching,
+): Promise<MemoryImages> {
   const helper = config.helper.startsWith("/") ? PrivilegedHelper.at(config.helper) : undefined;
   const why = await whyNot(host, helper, ids.areGiven);
   if (why !== undefined || !helper) {
@@ -211,7 +225,8 @@ async function openMemory({ config, host, log, shutdown, dataDir }: Ground, { oc
     return noMemoryImages(why ?? "this worker has no helper");
   }
   shutdown.onStop("privileged helper for memory", () => helper.close());
-  return new ProcessImages({ helper, host, oci, podman, copies, log, dir: join(dataDir, "memory"), floorBytes: config.diskFloorBytes });
+  const transfers = new MemoryTransfers(config.helper);
+  return new ProcessImages({ ...fetching, transfers, helper, host, oci, podman, copies, log, dir: join(dataDir, "memory"), floorBytes: config.diskFloorBytes });
 }
 
 /** Builds what creates sandboxes, watches them, and runs commands in them. @param isServing whether the worker takes calls */
@@ -229,7 +244,7 @@ export function makeSandboxes(
   const sessions = new Sessions({ config, hub, store, log, counters });
   const onCopied = (sandbox: LiveSandbox, container: Container, image: number): void => {
     tellCopied(container, sandbox.record.env_vars);
-    sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.goOn(container, keeper, terminal, onTaken));
+    sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.takeOver(container, keeper, terminal, onTaken));
   };
   const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks, onCopied });
   const usage = new UsageMonitor({

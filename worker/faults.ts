@@ -8,6 +8,7 @@ export const faultPoints = [
   "execute.ended",
   "upload.received",
   "upload.placed",
+  "memory.fetched",
   "snapshot.begun",
   "restore.held",
   "restore.copied",

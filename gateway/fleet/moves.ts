@@ -35,7 +35,7 @@ interface Parts {
 }
 
 /** What became of a sandbox that has moved. */
-export interface Moved extends Pick<Reply<"hold">, "commands" | "sessions"> {
+export interface Moved extends Pick<Reply<"hold">, "commands" | "sessions">, Pick<SandboxEntry, "memory_restored" | "memory_reason"> {
   readonly from: string;
   readonly to: string;
 }
@@ -75,9 +75,10 @@ export class Moves {
     try {
       const move: Move = { call, source, held: ownOf(source, call, await workers.call(source, "hold", { ...call, peer })) };
       const target = await this.#give(move, targets);
-      await this.#handOver(move, target);
+      const entry = await this.#handOver(move, target);
       const { commands, sessions } = move.held;
-      return { from: source.id, to: target.id, commands, sessions };
+      const { memory_restored = false, memory_reason } = entry ?? {};
+      return { from: source.id, to: target.id, commands, sessions, memory_restored, ...(memory_reason === undefined ? {} : { memory_reason }) };
     } finally {
       this.#inProgress.delete(call.move_id);
     }
@@ -136,22 +137,24 @@ export class Moves {
   }
 
   /** @throws {SandgateError} `unavailable`: it comes later, when both workers are there */
-  async #handOver(move: Move, target: WorkerRef): Promise<void> {
+  async #handOver(move: Move, target: WorkerRef): Promise<SandboxEntry | undefined> {
     const { workers, log } = this.#parts;
     const { call, source } = move;
     const failed = (_error: unknown, attempt: number): number | undefined => (attempt < confirmations.count ? backoffMs(attempt, confirmations) : undefined);
-    await retry(async () => this.#confirm(source.id, workers.worker(target.id), call), failed);
+    const entry = await retry(async () => this.#confirm(source.id, workers.worker(target.id), call), failed);
     await workers
       .call(source, "release", call)
       .catch((err) => log.warn({ err, sandbox: call.sandbox_id }, "the copy of a sandbox that has moved is removed later"));
     this.#dropLayers(move);
+    return entry;
   }
 
-  async #confirm(from: string, target: WorkerRef, call: Move["call"]): Promise<void> {
+  async #confirm(from: string, target: WorkerRef, call: Move["call"]): Promise<SandboxEntry | undefined> {
     const { workers, sandboxes } = this.#parts;
     const entry = await workers.call(target, "confirm", call).catch(unlessGone);
     if (entry?.id === call.sandbox_id) sandboxes.note(entry);
     await sandboxes.change({ worker_id: from, id: call.sandbox_id }, (entry) => (entry.moved_to === target.id ? { ...entry, handed_over: true } : entry));
+    return entry;
   }
 
   /** Nobody waits for this: what is left is swept, and so are images, which the next sandbox that moves may need as well. */

@@ -83,9 +83,9 @@ export async function restore(
   }
 }
 
-function reachOf({ memory, temporary, archived }: SnapshotEntry, wish: MemoryWish): Reach {
+function reachOf({ memory, temporary, archived, manifest }: SnapshotEntry, wish: MemoryWish): Reach {
   if (temporary) return "temporary";
-  return memory && wish === "require" ? "memory" : archived;
+  return memory && wish === "require" && !manifest.memory_image ? "memory" : archived;
 }
 
 /** Of a sandbox made from another one, or from its snapshot. */

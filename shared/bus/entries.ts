@@ -58,6 +58,9 @@ export type SandboxEntry = Static<typeof SandboxEntry>;
 const Layer = Type.Object({ id: LayerId, size_bytes: Count });
 export type Layer = Static<typeof Layer>;
 
+/** An image of processes, stored like a layer: sealed by the helper of its worker, for those of the installation. */
+const MemoryLayer = Type.Object({ id: LayerId, size_bytes: Count, identity: Count });
+
 /** The image below the layers, with the part of its configuration that a container without an image must be given. */
 const BaseImage = Type.Object({
   /** The image's own id (SHA-256 in hex): names move, this does not. */
@@ -78,6 +81,8 @@ export const Manifest = Type.Object({
   layers: Type.Array(Layer),
   /** The layers in the object store, if they are others: the topmost ones are differences from earlier snapshots, which share those below. */
   stored: Type.Optional(Type.Array(Layer)),
+  /** What its processes continue from on other workers; absent where there is none, or it cannot leave its worker. */
+  memory_image: Type.Optional(MemoryLayer),
   cpu: Count,
   memory: Count,
   storage: Count,
@@ -99,7 +104,7 @@ export const SnapshotEntry = Type.Object({
   status: Type.Enum([...snapshotStates]),
   created_at_ms: Millis,
   consistency: Type.Union([Type.Literal("application"), Type.Literal("crash")]),
-  /** Of its own layer. */
+  /** Of its own layer, and of the image of its memory. */
   size_bytes: Count,
   /** What its layers take on its worker's disk: alone, and together with sandboxes and other snapshots. Absent if the worker cannot tell. */
   exclusive_bytes: Type.Optional(Count),

@@ -15,8 +15,20 @@ export function layersOf({ layers, base }: { readonly layers: readonly Layer[]; 
   return [...layers, { id: baseLayerOf(base), size_bytes: 0 }];
 }
 
-/** What of them the object store has, or is to have. */
-export const storedLayersOf = (manifest: Manifest): Layer[] => layersOf({ ...manifest, layers: manifest.stored ?? manifest.layers });
+/** What of them the object store has, or is to have, with the image of memory. */
+export const storedLayersOf = (manifest: Manifest): Layer[] => [
+  ...(manifest.memory_image ? [manifest.memory_image] : []),
+  ...layersOf({ ...manifest, layers: manifest.stored ?? manifest.layers }),
+];
+
+const memoryPrefix = "memory_";
+
+/** The name of an image of memory as a layer. */
+export const memoryLayerId = (image: number): string => `${memoryPrefix}${image}`;
+
+/** The number of the image of memory that such a layer is, on the worker that took it; undefined for other layers. */
+export const memoryOfLayer = (layerId: string): number | undefined =>
+  layerId.startsWith(memoryPrefix) ? Number(layerId.slice(memoryPrefix.length)) : undefined;
 
 /** The layer with the content of an image. */
 export const baseLayerOf = (base: BaseImage): string => base.layer ?? imageLayerId(base.id);

@@ -61,7 +61,7 @@ export const SnapshotInfo = component(
     consistency: oneOf(["application", "crash"], {
       description: "`application`: the processes were frozen while the snapshot was taken; `crash`: they were not.",
     }),
-    size_bytes: count("Size in bytes of the files that the sandbox had changed."),
+    size_bytes: count("Size in bytes of the files that the sandbox had changed, and of the image of its memory."),
     exclusive_bytes: orNull(Type.Integer({ minimum: 0 }), {
       description: "Disk space on its worker that nothing else uses: what deleting the snapshot frees. Some seconds old; null if the worker cannot tell.",
     }),

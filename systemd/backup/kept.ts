@@ -58,6 +58,7 @@ export function keptFiles(instance: Instance, workerId: string | undefined): Kep
     named(settingsFileIn(paths.data)),
     named(paths.apiKey),
     named(paths.natsMembers),
+    named(paths.memoryKey),
     named(secrets.gateway, { reader: "gateway" }),
     named(secrets.certificate, { reader: "everybody" }),
     named(secrets.serverKey, { reader: "nats" }),

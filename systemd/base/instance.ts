@@ -33,6 +33,8 @@ export interface Paths {
   readonly volumeImage: string;
   /** Images of processes of sandboxes, which root alone can open. */
   readonly memory: string;
+  /** The key of the installation with which these are sealed; root alone reads it. */
+  readonly memoryKey: string;
   /** Where Podman unpacks pulled images; on the same disk as the storage. */
   readonly imageTemporary: string;
   readonly supervisor: string;
@@ -99,6 +101,7 @@ export function pathsOf(config: Config): Paths {
     volume: join(data, "volume"),
     volumeImage: join(data, "volume.img"),
     memory: join(data, "memory"),
+    memoryKey: join(data, "supervisor", "memory-key"),
     imageTemporary: join(storage, "tmp"),
     supervisor: join(data, "supervisor"),
     logs: join(data, "logs"),

@@ -34,19 +34,20 @@ function choiceFor(token: Token): Choice {
 }
 
 /** A machine with a NATS server of its own, beside others. */
-function nodeChoice({ role, id, url, certificate, seeds, authorityKey = "", apiKey }: Token): Choice {
+function nodeChoice({ role, id, url, certificate, seeds, authorityKey = "", apiKey, memoryKey }: Token): Choice {
   const node: Node = { id, authority: { certificate, key: authorityKey }, seeds, servers: url.split(",") };
   return {
     settings: { [settings.role.name]: role, ...(apiKey ? { [fileVariable(settings.bootstrapApiKey.name)]: file("api-key") } : {}) },
     files: [
       { path: pathsOf(loadConfig({})).natsCluster, text: nodeText(node), mode: 0o600 },
       ...(apiKey ? [{ path: file("api-key"), text: `${apiKey}\n`, mode: 0o600 }] : []),
+      ...memoryKeyFile(memoryKey),
     ],
     node: { id, servers: node.servers },
   };
 }
 
-function partChoice({ role, id, url, certificate, seeds, apiKey }: Token): Choice {
+function partChoice({ role, id, url, certificate, seeds, apiKey, memoryKey }: Token): Choice {
   const [ca, nkey, key] = [file("nats.crt"), file("nats.nkey"), file("api-key")];
   return {
     settings: {
@@ -62,9 +63,14 @@ function partChoice({ role, id, url, certificate, seeds, apiKey }: Token): Choic
       { path: ca, text: certificate, mode: 0o644 },
       { path: nkey, text: `${seeds.join("\n")}\n`, mode: 0o600 },
       ...(apiKey ? [{ path: key, text: `${apiKey}\n`, mode: 0o600 }] : []),
+      ...memoryKeyFile(memoryKey),
     ],
   };
 }
+
+/** For the helper alone: in no setting, so that no part is given it. */
+const memoryKeyFile = (key: string | undefined): Choice["files"] =>
+  key === undefined ? [] : [{ path: pathsOf(loadConfig({})).memoryKey, text: `${key}\n`, mode: 0o600 }];
 
 /**
  * Refuses to make something else of a machine that is set up: its sandboxes would be left without a worker.

@@ -9,6 +9,7 @@ import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { readIfThere } from "../base/write-file.ts";
 import { memberOf, type Node, newNode } from "../cluster/identity.ts";
+import { memoryKeyOf } from "../helper/memory/key.ts";
 import { secretsOf } from "../supervisor/bus-identities.ts";
 import { apiKeyOf } from "../supervisor/credentials.ts";
 import type { Member } from "./members.ts";
@@ -30,6 +31,8 @@ const Token = Type.Object({
   authorityKey: Type.Optional(Type.String()),
   /** Of the first account; only for gateways, which may read and write all accounts anyway. */
   apiKey: Type.Optional(Type.String()),
+  /** With which the helpers of all machines seal images of processes; not for gateways. */
+  memoryKey: Type.Optional(Type.String()),
 });
 export type Token = Static<typeof Token>;
 
@@ -64,12 +67,13 @@ export async function makeToken(instance: Instance, role: Token["role"], servers
   if (role === "nats" || role === "all") {
     if (!node) throw new StartFailure("this machine is no node of a cluster");
     const { id, seeds, authority } = newNode(node.authority, servers);
-    const token: Token = { ...common, id, seeds, authorityKey: authority.key };
+    const token: Token = { ...common, id, seeds, authorityKey: authority.key, memoryKey: await memoryKeyOf(instance) };
     return { member: memberOf({ id, seeds, authority, servers: [] }, "waiting"), token: role === "all" ? await withKey(token) : token };
   }
   const id = newId(role);
   const seeds = role === "worker" ? [newSeed(), newSeed()] : [newSeed()];
   const [nkey = "", storeNkey = ""] = seeds.map(publicNkey);
   const token: Token = { ...common, id, seeds };
-  return role === "worker" ? { member: { role, id, nkey, storeNkey }, token } : { member: { role, id, nkey }, token: await withKey(token) };
+  if (role === "worker") return { member: { role, id, nkey, storeNkey }, token: { ...token, memoryKey: await memoryKeyOf(instance) } };
+  return { member: { role, id, nkey }, token: await withKey(token) };
 }

@@ -3,11 +3,11 @@ import type { Volume } from "../volume/volume.ts";
 import type { Served } from "./verbs.ts";
 
 export function argumentsOf({ volume, images, worker: { pid, account } }: Served): string[] {
-  return [account.name, ...[account.uid, account.gid, pid].map(String), images.dir, String(images.floorBytes), ...volumeArguments(volume)];
+  return [account.name, ...[account.uid, account.gid, pid].map(String), images.dir, String(images.floorBytes), images.keyFile, ...volumeArguments(volume)];
 }
 
-export function servedOf([name = "", uid, gid, pid, dir = "", floorBytes, ...volume]: readonly string[]): Served {
-  const images = { dir, floorBytes: Number(floorBytes) };
+export function servedOf([name = "", uid, gid, pid, dir = "", floorBytes, keyFile = "", ...volume]: readonly string[]): Served {
+  const images = { dir, floorBytes: Number(floorBytes), keyFile };
   return { volume: volumeOf(volume), images, worker: { pid: Number(pid), account: { name, uid: Number(uid), gid: Number(gid) } } };
 }
 

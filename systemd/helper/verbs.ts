@@ -63,6 +63,9 @@ export const verbs: Verbs = {
   "memory.resume": ({ memory }, { image }) => memory.resume(image),
   "memory.restore": ({ memory }, { image, process }) => memory.restore(image, process),
   "memory.connect": async ({ memory }, { process, copy }) => void (await memory.connect(process, copy)),
+  "memory.identify": ({ memory }, { image }) => memory.identify(image),
+  "memory.export": async ({ memory }, { image, pipe }) => void (await memory.export(image, pipe)),
+  "memory.import": ({ memory }, { image, identity, pipe }) => memory.import(image, identity, pipe),
   "memory.remove": async ({ memory }, { image }) => void (await memory.remove(image)),
 };
 

@@ -104,7 +104,9 @@ function installation(choice: Choice): Task[] {
   return [
     { title: "Copying the program", object: programDir, isDone: () => appDir === programDir, work: () => copyProgram(programDir) },
     { title: "Making the folder of the settings", object: settingsDir, isDone: () => existsSync(settingsDir), work: () => mkdir(settingsDir, { mode: 0o755 }) },
-    ...(choice.node ? [{ title: "Making the folder", object: folder, isDone: () => existsSync(folder), work: async () => makeSupervisorFolder(folder) }] : []),
+    ...(choice.files.some(({ path }) => dirname(path) === folder)
+      ? [{ title: "Making the folder", object: folder, isDone: () => existsSync(folder), work: async () => makeSupervisorFolder(folder) }]
+      : []),
     ...choice.files.map(({ path, text, mode }) => fileTask(path, text, mode)),
     // An operator may put secrets there.
     {

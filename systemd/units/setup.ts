@@ -9,6 +9,7 @@ import { searchPath } from "../base/search-path.mjs";
 import { Terminal } from "../base/terminal.ts";
 import { giveNats } from "../cluster/apply.ts";
 import { argumentsOf } from "../helper/arguments.ts";
+import { memoryKeyOf } from "../helper/memory/key.ts";
 import { imagePlaceOf } from "../helper/memory/room.ts";
 import { findAccounts } from "../setup/account.ts";
 import { createAdministrator } from "../setup/administrator.ts";
@@ -65,6 +66,8 @@ async function provide(terminal: Terminal): Promise<void> {
   const { value, note } = hasNats ? natsCheck(await natsVersion()) : {};
   if (note) terminal.line(`nats-server ${value}: ${note}`);
   if (nats?.runs) await giveNats(instance);
+  // Other machines get it with the word by which they join this one.
+  if (hasNats) await memoryKeyOf(instance);
   if (isVolume(volume)) await giveHelper(argumentsOf({ volume, images: imagePlaceOf(instance), worker: { pid: 0, account: instance.account } }));
   await giveData(instance.paths.data);
   lock.release();

@@ -64,7 +64,13 @@ export class TestVolume implements AsyncDisposable {
     const path = join(dirname(this.#paths.volume), "helper.sock");
     const account = this.#account;
     const server = createServer((connection) =>
-      relay(connection, helperCommand({ volume: found, images: { dir: this.#paths.memory, floorBytes: 0 }, worker: { pid: pidOf(), account } }, this.#paths)),
+      relay(
+        connection,
+        helperCommand(
+          { volume: found, images: { dir: this.#paths.memory, floorBytes: 0, keyFile: this.#paths.memoryKey }, worker: { pid: pidOf(), account } },
+          this.#paths,
+        ),
+      ),
     );
     await new Promise<void>((resolve) => server.listen(path, resolve));
     chownSync(path, account.uid, account.gid);
@@ -83,7 +89,11 @@ export class TestVolume implements AsyncDisposable {
     return isVolume(found) && !this.#socket
       ? {
           serve: (connection, pid) =>
-            serveWorker(connection, { volume: found, images: { dir: this.#paths.memory, floorBytes: 0 }, worker: { pid, account } }, this.#paths),
+            serveWorker(
+              connection,
+              { volume: found, images: { dir: this.#paths.memory, floorBytes: 0, keyFile: this.#paths.memoryKey }, worker: { pid, account } },
+              this.#paths,
+            ),
         }
       : {};
   }

@@ -134,9 +134,15 @@ export class SandboxLifecycle {
 
   /** Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left. */
   async start(sandbox: LiveSandbox, known = Promise.resolve()): Promise<void> {
+    const isFetched = sandbox.record.memory_from?.from !== undefined;
+    await this.#start(sandbox, known);
+    if (isFetched) inBackground(this.#log, "an image of memory is removed later", () => this.#collectLayers());
+  }
+
+  async #start(sandbox: LiveSandbox, known: Promise<void>): Promise<void> {
     const { record } = sandbox;
     const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
-    const { container, root, restored } = await this.#launchFrom(spec, record.memory_from);
+    const { container, root, restored } = await this.#launchFrom(spec, record.memory_from, record.status === "moving");
     sandbox.container = container;
     if (record.memory_from && isCopy(container)) this.#onCopied(sandbox, container, record.memory_from.image);
     const changes = { container_id: container.id, root, ...restored };
@@ -152,13 +158,35 @@ export class SandboxLifecycle {
   }
 
   /**
+   * Fetches all that the copy of a sandbox from another worker is made from, with its memory, so that `start` need not any more. Where
+   * the memory cannot be had, the record says why.
+   */
+  async fetch(sandbox: LiveSandbox): Promise<void> {
+    const { record } = sandbox;
+    if (record.root) await this.#roots.provide({ sandboxId: record.id }, record.root);
+    if (!record.memory_from) return;
+    try {
+      await this.#memory.fetch(record.memory_from);
+    } catch (error) {
+      if (!(error instanceof MemoryFailed)) throw error;
+      this.#log.warn({ err: error, event: "memory_not_restored", sandbox: record.id }, "a sandbox comes from another worker without its memory");
+      sandbox.record = { ...record, memory_from: undefined, ...unrestored({ memory: false, reason: error.message }) };
+    }
+  }
+
+  /**
    * As `launch`, with the processes of an image of memory, if there is one; where that fails and is not required, with none.
    *
    * @throws {SandgateError} also `unprocessable` when it is required
    */
-  async #launchFrom(spec: LaunchSpec, memory: MemorySource | undefined): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
+  async #launchFrom(
+    spec: LaunchSpec,
+    memory: MemorySource | undefined,
+    areFetched: boolean,
+  ): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
     if (!memory) return { ...(await this.launch(spec)), restored: {} };
     try {
+      if (!areFetched) await this.#memory.fetch(memory);
       return { ...(await this.launch({ ...spec, memoryImage: memory.image })), restored: { memory_from: undefined } };
     } catch (error) {
       if (!(error instanceof MemoryFailed)) throw error;

@@ -13,6 +13,7 @@ import { until } from "../../shared/waiting.ts";
 import type { WorkerContext } from "../context.ts";
 import { faultPoint } from "../faults.ts";
 import { processesByNamespace, signal } from "../runtime/process/proc.ts";
+import { planArrival } from "../snapshots/memory.ts";
 import { takeSnapshot } from "../snapshots/take.ts";
 import { isNeeded } from "../snapshots/temporary.ts";
 import type { RootSource } from "../store/records.ts";
@@ -24,14 +25,13 @@ const pollMs = 50;
 
 /** Holds a running sandbox still until `goOn` or `letGo`, and puts all that it is made again from into the object store. */
 export async function hold(context: WorkerContext, sandbox: LiveSandbox, call: Request<"hold">): Promise<SnapshotEntry> {
-  const { sandboxes, oci, workerId } = context;
+  const { sandboxes, workerId } = context;
   try {
     await sandboxes.apply(sandbox, "leave", { move: { id: call.move_id, from: workerId, peer: call.peer } });
     faultPoint("move.left");
     if (!sandbox.container) throw new SandgateError("unavailable", "the sandbox is being started again; try again");
-    await oci.standstills.hold(sandbox.container);
     const temporary = { peer: call.peer, reservation_id: call.move_id };
-    const taking = { ...call, quick: false, attempt_id: call.move_id, temporary, isForMove: true } as const;
+    const taking = { ...call, quick: false, attempt_id: call.move_id, temporary, memory_wish: "prefer", isForMove: true } as const;
     const snapshot = await takeSnapshot(context, sandbox, taking);
     faultPoint("move.taken");
     const stored = await archived(context, sandbox, snapshot);
@@ -65,7 +65,7 @@ export async function goOn(context: WorkerContext, sandbox: LiveSandbox): Promis
     await letGo(context, sandbox);
     return false;
   }
-  if (sandbox.container) oci.standstills.release(sandbox.container.id);
+  if (sandbox.container) oci.goOn(sandbox.container);
   log.warn({ event: "sandbox_stays", sandbox: id, move: move?.id }, "a sandbox was not moved and goes on here");
   await dropSnapshot(context, move);
   return true;
@@ -103,14 +103,18 @@ async function dropSnapshot({ snapshots, replicator, reserve, collectLayers, log
 /** The target makes a copy that waits to be confirmed. On failure nothing of it is left. */
 export async function receive(context: WorkerContext, call: Request<"receive">, root: RootSource): Promise<void> {
   const { sandboxes, lifecycle, workerId, log } = context;
-  const { move: _move, error: _error, ...entry } = call.sandbox;
+  const { move: _move, error: _error, memory_restored: _restored, memory_reason: _reason, ...entry } = call.sandbox;
   const move = { id: call.move_id, from: call.sandbox.worker_id, peer: call.peer };
   const { env_vars } = call;
-  const { sandbox, recorded } = sandboxes.add({ ...entry, worker_id: workerId, status: "creating", acknowledged: false, env_vars, root, move });
+  const made = { worker_id: workerId, status: "creating", acknowledged: false, env_vars, root, move, ...planArrival(context.memory, call.snapshot) } as const;
+  const { sandbox, recorded } = sandboxes.add({ ...entry, ...made });
   await recorded;
   await sandboxes.exclusive(entry.id, async () => {
     try {
-      await lifecycle.start(sandbox);
+      await lifecycle.fetch(sandbox);
+      // Processes continue only when nobody else can have them any more.
+      if (sandbox.record.memory_from) await sandboxes.arrive(sandbox, {});
+      else await lifecycle.start(sandbox);
       faultPoint("move.received");
     } catch (error) {
       await sandboxes.remove(sandbox).catch((err) => log.error({ err, sandbox: entry.id }, "a copy that failed could not be forgotten"));
@@ -120,11 +124,16 @@ export async function receive(context: WorkerContext, call: Request<"receive">, 
 }
 
 /** The target has the sandbox from now on. Can be repeated. @throws {SandgateError} `conflict`, `unavailable` */
-export async function confirm({ sandboxes, log }: Pick<WorkerContext, "sandboxes" | "log">, sandbox: LiveSandbox, moveId: string): Promise<void> {
+export async function confirm(
+  { sandboxes, lifecycle, log }: Pick<WorkerContext, "sandboxes" | "lifecycle" | "log">,
+  sandbox: LiveSandbox,
+  moveId: string,
+): Promise<void> {
   const { move, status, id } = sandbox.record;
   if (!move && status !== "creating") return;
   if (move?.id !== moveId || status !== "moving") throw new SandgateError("conflict", "the sandbox is not on its way here");
   faultPoint("move.confirming");
+  if (sandbox.record.memory_from) await lifecycle.start(sandbox);
   await sandboxes.promise(sandbox, "stay", { move: undefined });
   faultPoint("move.confirmed");
   log.info({ event: "sandbox_arrived", sandbox: id, move: moveId }, "a sandbox has arrived from another worker");

@@ -34,11 +34,13 @@ async function untilReachable({ oci, podman }: WorkerContext, found: readonly Li
 
 async function settle(context: WorkerContext, sandbox: LiveSandbox, container: ListedContainer | undefined): Promise<void> {
   const { sandboxes, lifecycle, log } = context;
-  const { id, status, acknowledged } = sandbox.record;
+  const { id, status, acknowledged, memory_from } = sandbox.record;
   try {
     if (status === "moving" && isLeaving(sandbox.record) && !(await leftOrKept(context, sandbox, container))) return;
     if (status === "deleting" || (status === "creating" && !acknowledged)) return await lifecycleEnd(context, sandbox);
     if (status === "creating") return void finishCreation(context, sandbox);
+    // It starts when it is confirmed; of an attempt to do so, nobody was told.
+    if (status === "moving" && memory_from) return await lifecycle.removeContainer(id);
     if (status === "error" && !container) return; // That was found before.
     if (!container) throw new Error("its container is gone");
     await lifecycle.recover(sandbox, container, container.running);

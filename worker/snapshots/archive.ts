@@ -20,6 +20,9 @@ export interface StoredLayer {
   readonly layerId: string;
 }
 
+/** What is stored: a folder, or what is a stream already. */
+export type LayerSource = string | ((signal: AbortSignal) => AsyncIterable<Uint8Array>);
+
 interface FoundLayer {
   readonly record: LayerRecord;
   readonly pieces: string;
@@ -54,12 +57,13 @@ export class LayerArchive {
    * @returns the bytes that it takes in the store.
    * @throws {SandgateError} `unavailable`, `internal_error`; the reason of the signal.
    */
-  async store(layerId: string, dir: string, options: WriteOptions): Promise<number> {
+  async store(layerId: string, source: LayerSource, options: WriteOptions): Promise<number> {
     const present = await this.#own(layerId);
     if (present?.deleted === false) return present.size;
     const attempt = randomUUID();
     const pieces = layerSubjects.pieces(this.#workerId, layerId, attempt);
-    const content = { ...(await this.#pieces.write(pieces, packLayer(dir, options.signal), options)), nuid: `${layerId}.${attempt}` };
+    const bytes = typeof source === "string" ? packLayer(source, options.signal) : source(options.signal);
+    const content = { ...(await this.#pieces.write(pieces, bytes, options)), nuid: `${layerId}.${attempt}` };
     await this.#records.put(this.#workerId, { ...content, name: layerId, deleted: false });
     if ((await this.#records.count(pieces)) === content.chunks) return content.size;
     await this.#records.mark(this.#workerId, layerId, true);
@@ -74,9 +78,7 @@ export class LayerArchive {
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
   async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
-    const found = await this.#find(layer);
-    if (!found) throw new SandgateError("unavailable", "files of the snapshot are not in the archive; its worker may still have them");
-    const { record, pieces } = found;
+    const { record, pieces } = await this.#found(layer);
     await mkdir(dir, { mode: 0o700 });
     try {
       await unpackLayer(this.#pieces.read(pieces, record, signal), dir, signal).catch(async (error) => {
@@ -88,6 +90,18 @@ export class LayerArchive {
       await removeTree(dir).catch((cause) => this.#log.error({ err: cause, dir }, "a part of a layer could not be removed"));
       throw error;
     }
+  }
+
+  /** What a worker has stored as a stream, fetched as it is consumed. @throws {SandgateError} as `fetch` */
+  async *read(layer: StoredLayer, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { record, pieces } = await this.#found(layer);
+    yield* this.#pieces.read(pieces, record, signal);
+  }
+
+  async #found(layer: StoredLayer): Promise<FoundLayer> {
+    const found = await this.#find(layer);
+    if (!found) throw new SandgateError("unavailable", "a part of the snapshot is not in the archive; its worker may still have it");
+    return found;
   }
 
   async #own(layerId: string): Promise<LayerRecord | undefined> {

@@ -23,6 +23,8 @@ interface Wanted {
   readonly consistency: Consistency;
   /** The number of the image of memory to take; undefined for files alone. */
   readonly memoryImage?: number | undefined;
+  /** Whether the sandbox is held afterwards, see `Standstills.hold`. */
+  readonly isHeld?: boolean;
 }
 
 /** @throws {SandgateError} `conflict`, `insufficient_storage`. @throws {MemoryFailed} when files alone may still be captured */
@@ -66,8 +68,11 @@ async function shareFiles(
   return captured.promise;
 }
 
-const standstillOf = ({ oci, memory, sessions }: WorkerContext, sandbox: LiveSandbox, { memoryImage }: Wanted): Standstill =>
-  memoryImage === undefined ? oci.standstills : memory.standstill(memoryImage, sessions.forImage(sandbox));
+function standstillOf({ oci: { standstills }, memory, sessions }: WorkerContext, sandbox: LiveSandbox, { memoryImage, isHeld }: Wanted): Standstill {
+  if (memoryImage !== undefined) return memory.standstill(memoryImage, sessions.forImage(sandbox), isHeld);
+  if (!isHeld) return standstills;
+  return { during: (container, action) => standstills.hold(container).then(() => standstills.during(container, action)) };
+}
 
 /** File name prefixes of uploads in progress: an incomplete file is left out of the snapshot. */
 const temporaryNames = ({ activities }: LiveSandbox): string[] => [...activities].flatMap(({ temporaryName }) => temporaryName ?? []);

@@ -1,16 +1,18 @@
 /**
  * The memory of sandboxes: the seam between snapshots and what can take the memory of running processes. An image of memory has
- * a number. It belongs to the files of one snapshot, and is of use only on the worker that took it.
+ * a number on its worker. It belongs to the files of one snapshot. Others continue from it where their machine is like the one that
+ * it was taken on.
  */
 import { randomInt } from "node:crypto";
 import type { Request } from "../../shared/bus/contract/contract.ts";
+import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import { changeRefusal, decideMemory, type MemoryDecision } from "../../shared/memory.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { Standstill } from "../runtime/container/snapshot-driver.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { LiveSandbox, Sandboxes } from "../sandboxes/registry.ts";
 import type { CarriedSession, SessionsForImage } from "../sessions/carried.ts";
-import type { SandboxRecord } from "../store/records.ts";
+import type { MemorySource, SandboxRecord } from "../store/records.ts";
 import type { Snapshots } from "./registry.ts";
 
 /** What a worker can do about memory. */
@@ -20,12 +22,25 @@ export interface MemoryImages {
 
   /**
    * A standstill in which the memory is taken as well, as the image with this number. The action that it is given copies the files.
+   * With `isHeld`, the container is held when it is over: nothing runs there until `Standstills.release`.
    * It takes all or nothing: when `during` fails, there is no image, and the sandbox runs on. It throws `MemoryFailed` where a
    * snapshot of files alone may still succeed.
    *
    * @param sessions those of the sandbox
    */
-  standstill(image: number, sessions: SessionsForImage): Standstill;
+  standstill(image: number, sessions: SessionsForImage, isHeld?: boolean): Standstill;
+
+  /** What is known of an image that has been taken. */
+  about(image: number): TakenImage;
+
+  /** An image as others may have it. @throws {SandgateError} `unprocessable` where it cannot leave this worker */
+  pack(image: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+
+  /** Why no image of another worker can be had here; undefined if one can. */
+  readonly fetchRefusal: string | undefined;
+
+  /** Fetches an image that is not here yet. @throws {MemoryFailed} nothing is left of it then */
+  fetch(source: MemorySource): Promise<void>;
 
   /** Why a sandbox cannot be started from an image; undefined if it can. */
   startRefusal(image: number): string | undefined;
@@ -50,6 +65,12 @@ export interface MemoryImages {
   collect(inUse: () => ReadonlySet<number>): Promise<void>;
 }
 
+/** How large an image is, and the number by which other machines know it, if it can leave this one. */
+export interface TakenImage {
+  readonly bytes: number;
+  readonly identity?: number;
+}
+
 /** Memory could not be taken or restored after all. The message says why, like a refusal. */
 export class MemoryFailed extends Error {
   /** How long the processes stood still for it. */
@@ -69,6 +90,10 @@ export function noMemoryImages(why: string): MemoryImages {
   return {
     refusal: () => why,
     standstill: () => ({ during: async () => fail() }),
+    about: () => fail(),
+    pack: () => fail(),
+    fetchRefusal: why,
+    fetch: async () => fail(),
     startRefusal: () => why,
     start: async () => fail(),
     connect: async () => fail(),
@@ -105,7 +130,7 @@ type RestoredMemory = Pick<SandboxRecord, "memory_from" | "memory_restored" | "m
 
 interface Restoring {
   readonly workerId: string;
-  readonly memory: Pick<MemoryImages, "startRefusal">;
+  readonly memory: Pick<MemoryImages, "startRefusal" | "fetchRefusal">;
   readonly snapshots: Pick<Snapshots, "get">;
 }
 
@@ -114,21 +139,44 @@ export function planRestore({ workerId, memory, snapshots }: Restoring, call: Re
   const { memory_wish: wish = "skip" } = call;
   const snapshot = call.worker_id === workerId ? snapshots.get(call.snapshot_id) : undefined;
   const image = snapshot?.account_id === call.account_id ? snapshot.memory_image : undefined;
-  const decision = decideMemory(wish, restoreRefusal(call, image, memory));
-  if (decision.memory && image !== undefined) return { memory_restored: true, memory_from: { image, wish } };
-  return unrestored(decision);
+  const changed = changeRefusal(call.manifest, call);
+  if (changed !== undefined) return unrestored(decideMemory(wish, changed));
+  const found = sourceOf(memory, image, call);
+  const decision = decideMemory(wish, "refusal" in found ? found.refusal : undefined);
+  return decision.memory && "image" in found ? { memory_restored: true, memory_from: { ...found, wish } } : unrestored(decision);
+}
+
+/** Whether the copy of a sandbox that comes from another worker is to start with its memory. */
+export function planArrival(memory: Restoring["memory"], { memory: memory_taken, memory_reason, worker_id, manifest }: SnapshotEntry): RestoredMemory {
+  const found = sourceOf(memory, undefined, { memory_taken, memory_reason, worker_id, manifest });
+  return "image" in found
+    ? { memory_restored: true, memory_from: { ...found, wish: "prefer" } }
+    : unrestored({ memory: false, reason: memory_reason ?? found.refusal });
+}
+
+interface Sources extends Pick<SnapshotEntry, "worker_id" | "manifest"> {
+  readonly memory_taken?: boolean | undefined;
+  readonly memory_reason?: string | undefined;
+}
+
+/** Where the memory of a snapshot is to be had. @param own the number of its image on this worker */
+function sourceOf(
+  memory: Restoring["memory"],
+  own: number | undefined,
+  { memory_taken, memory_reason, worker_id, manifest }: Sources,
+): Omit<MemorySource, "wish"> | { readonly refusal: string } {
+  if (!memory_taken) return { refusal: `the snapshot does not include memory${memory_reason ? `: ${memory_reason}` : ""}` };
+  const gone = own === undefined ? undefined : memory.startRefusal(own);
+  if (own !== undefined && gone === undefined) return { image: own };
+  const refusal = gone ?? "the memory of the snapshot is not on the worker that restores it";
+  const stored = manifest.memory_image;
+  if (!stored) return { refusal };
+  if (memory.fetchRefusal !== undefined) return { refusal: memory.fetchRefusal };
+  return { image: newMemoryImage(), from: { workerId: worker_id, layer: stored.id, identity: stored.identity } };
 }
 
 /** What the record of a sandbox without the memory of its snapshot says about that. */
 export function unrestored(decision: MemoryDecision): RestoredMemory {
   const reason = decision.memory ? undefined : decision.reason;
   return { memory_restored: false, ...(reason === undefined ? {} : { memory_reason: reason }) };
-}
-
-function restoreRefusal(call: Request<"restore">, image: number | undefined, memory: Restoring["memory"]): string | undefined {
-  const changed = changeRefusal(call.manifest, call);
-  if (changed !== undefined) return changed;
-  if (!call.memory_taken) return `the snapshot does not include memory${call.memory_reason ? `: ${call.memory_reason}` : ""}`;
-  if (image === undefined) return "the memory of the snapshot is not on the worker that restores it";
-  return memory.startRefusal(image);
 }

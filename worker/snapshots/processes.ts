@@ -5,7 +5,8 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import Type from "typebox";
+import Type, { type Static } from "typebox";
+import { Count } from "../../shared/bus/contract/fields.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { attempt } from "../../shared/util/attempt.ts";
@@ -27,9 +28,21 @@ import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
 import { processesByNamespace } from "../runtime/process/proc.ts";
 import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { CarriedSession, type SessionsForImage } from "../sessions/carried.ts";
-import { MemoryFailed, type MemoryImages } from "./memory.ts";
+import { sessionsOf, withSessions } from "../sessions/travelling.ts";
+import type { MemorySource } from "../store/records.ts";
+import type { LayerArchive } from "./archive.ts";
+import { MemoryFailed, type MemoryImages, type TakenImage } from "./memory.ts";
+import type { MemoryTransfers } from "./transfers.ts";
 
-const checked = checker(Type.Array(CarriedSession));
+const Note = Type.Object({
+  bytes: Count,
+  identity: Type.Optional(Count),
+  sessions: Type.Array(CarriedSession),
+});
+/** Of an image, beside what the helper keeps of it. */
+type Note = Static<typeof Note>;
+
+const checked = checker(Note);
 
 interface Parts {
   readonly helper: PrivilegedHelper;
@@ -40,6 +53,10 @@ interface Parts {
   readonly log: Logger;
   /** A folder with a file for each image that this worker has had made, which tells the sessions that the image includes. */
   readonly dir: string;
+  readonly transfers: MemoryTransfers;
+  readonly archive: Pick<LayerArchive, "read">;
+  /** Aborts fetching images. */
+  readonly signal: AbortSignal;
   /** What the disk that holds the images keeps free. */
   readonly floorBytes: number;
 }
@@ -65,22 +82,56 @@ export class ProcessImages implements MemoryImages {
     return bavail * bsize - this.#parts.floorBytes < memoryBytes ? "the worker's disk has no room for it" : undefined;
   }
 
-  standstill(image: number, sessions: SessionsForImage): Standstill {
-    return { during: (container, action) => this.#parts.oci.apart(container, () => this.#holding(image, container, sessions, action)) };
+  standstill(image: number, sessions: SessionsForImage, isHeld = false): Standstill {
+    const { oci } = this.#parts;
+    if (!isHeld) return { during: (container, action) => oci.apart(container, () => this.#take(image, container, sessions, action)) };
+    // Nothing of it may run between the dump and the hold.
+    return {
+      during: (container, action) => oci.holdApart(container, (stand) => this.#take(image, container, sessions, () => action().then(stand))),
+    };
   }
 
-  async #holding(image: number, container: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+  about(image: number): TakenImage {
+    const { bytes, identity } = this.#note(image);
+    return { bytes, ...(identity === undefined ? {} : { identity }) };
+  }
+
+  pack(image: number, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return withSessions(this.sessionsIn(image), this.#parts.transfers.export(image, signal));
+  }
+
+  readonly fetchRefusal = undefined;
+
+  async fetch({ image, from }: MemorySource): Promise<void> {
+    if (!from) return;
+    const { archive, helper, transfers, signal } = this.#parts;
+    writeFileSync(this.#noteOf(image), "");
+    try {
+      // An attempt before a restart of this worker may have been complete.
+      await helper.removeMemory(image);
+      const { sessions, rest } = await sessionsOf(archive.read({ workerId: from.workerId, layerId: from.layer }, signal));
+      await transfers.import(image, from.identity, rest);
+      writeFileSync(this.#noteOf(image), JSON.stringify({ bytes: 0, sessions } satisfies Note));
+      faultPoint("memory.fetched");
+    } catch (error) {
+      await this.#remove(image);
+      signal.throwIfAborted();
+      throw new MemoryFailed(SandgateError.from(error).message, { cause: error });
+    }
+  }
+
+  async #take(image: number, container: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
     try {
       const why = await sessions.hold();
       if (why !== undefined) throw new MemoryFailed(why);
-      return await this.#take(image, container, sessions, action);
+      return await this.#dump(image, container, sessions, action);
     } finally {
       sessions.letGo();
     }
   }
 
-  async #take(image: number, { initPid }: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
-    const { helper } = this.#parts;
+  async #dump(image: number, { initPid }: Container, sessions: SessionsForImage, action: () => Promise<void>): Promise<{ readonly pauseMs: number }> {
+    const { helper, log } = this.#parts;
     writeFileSync(this.#noteOf(image), "");
     const startedAtMs = performance.now();
     const pauseMs = (): number => performance.now() - startedAtMs;
@@ -99,10 +150,15 @@ export class ProcessImages implements MemoryImages {
       await this.#remove(image);
       throw error;
     }
-    await helper.resumeMemory(image).catch(failed);
-    const pausedMs = pauseMs();
-    await writeFile(this.#noteOf(image), JSON.stringify(carried));
-    return { pauseMs: pausedMs };
+    const bytes = await helper.resumeMemory(image).catch(failed as (error: unknown) => never);
+    const paused = pauseMs();
+    const identity = await helper.identifyMemory(image).catch((err: unknown) => {
+      log.info({ err, image }, "an image of memory cannot leave this worker");
+      return undefined;
+    });
+    const note: Note = { bytes, ...(identity === undefined ? {} : { identity }), sessions: [...carried] };
+    await writeFile(this.#noteOf(image), JSON.stringify(note));
+    return { pauseMs: paused };
   }
 
   startRefusal(image: number): string | undefined {
@@ -140,8 +196,12 @@ export class ProcessImages implements MemoryImages {
   }
 
   sessionsIn(image: number): readonly CarriedSession[] {
-    // Images that an earlier version has had made include none.
-    return attempt(() => checked(JSON.parse(readFileSync(this.#noteOf(image), "utf8")))) ?? [];
+    return this.#note(image).sessions;
+  }
+
+  /** What is noted of an image; of one that an earlier version has had made, or that is not whole, that it includes no sessions. */
+  #note(image: number): Note {
+    return attempt(() => checked(JSON.parse(readFileSync(this.#noteOf(image), "utf8")))) ?? { bytes: 0, sessions: [] };
   }
 
   async collect(inUse: () => ReadonlySet<number>): Promise<void> {

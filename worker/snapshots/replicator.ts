@@ -2,9 +2,11 @@
 
 import type { Layer, SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
+import { memoryOfLayer } from "../../shared/bus/snapshot-layers.ts";
+import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { backoffMs, Condition } from "../../shared/waiting.ts";
-import type { LayerArchive } from "./archive.ts";
+import type { LayerArchive, LayerSource } from "./archive.ts";
 
 const retries = { firstMs: 1_000, maxMs: 60_000 };
 
@@ -15,8 +17,8 @@ interface ReplicatorParts {
   readonly bytesPerS: number;
   /** Resolves when no more urgent work is left; called before a snapshot, a layer and each piece. */
   readonly giveWay: (signal: AbortSignal) => Promise<void>;
-  /** The folder of a layer on this worker. */
-  readonly dirOf: (layerId: string) => Promise<string> | string;
+  /** What a layer is on this worker: usually a folder. */
+  readonly sourceOf: (layerId: string) => Promise<LayerSource> | LayerSource;
   /** All layers needed to restore a snapshot, topmost first. */
   readonly layersOf: (snapshot: SnapshotEntry) => readonly Layer[];
   /** Stores a snapshot in a shorter way, if there is one, and says whether it did. */
@@ -122,19 +124,31 @@ export class Replicator {
   }
 
   async #replicate({ snapshotId, layers }: Job, signal: AbortSignal): Promise<void> {
-    const { archive, bytesPerS, giveWay, dirOf, storeDifference, onDone } = this.#parts;
-    const store = async (id: string, dir: string): Promise<void> => {
+    const { archive, bytesPerS, giveWay, sourceOf, storeDifference, onDone } = this.#parts;
+    const store = async (id: string, source: LayerSource): Promise<void> => {
       await giveWay(signal);
-      await archive.store(id, dir, { bytesPerS, giveWay, signal });
+      await archive.store(id, source, { bytesPerS, giveWay, signal });
     };
     await giveWay(signal);
+    for (const { id } of layers.filter(isMemory)) {
+      if (!(await archive.has(id))) await store(id, await sourceOf(id)).catch((err: unknown) => this.#passOver(err, snapshotId));
+      this.#archived.add(id);
+    }
     if (await storeDifference(snapshotId, store)) return onDone(snapshotId);
     // Bottom first, because other snapshots share the lower layers. Each is checked, since it may have been removed again.
-    for (const { id } of layers.toReversed()) {
-      if (!(await archive.has(id))) await store(id, await dirOf(id));
+    for (const { id } of layers.filter((layer) => !isMemory(layer)).toReversed()) {
+      if (!(await archive.has(id))) await store(id, await sourceOf(id));
       this.#archived.add(id);
       signal.throwIfAborted();
     }
     await onDone(snapshotId);
   }
+
+  /** The files are stored all the same: whoever restores them elsewhere is told that the memory is not there. */
+  #passOver(err: unknown, snapshot: string): void {
+    if (!(err instanceof SandgateError && err.code === "unprocessable")) throw err;
+    this.#parts.log.warn({ err, event: "memory_not_archived", snapshot }, "the memory of a snapshot stays on this worker");
+  }
 }
+
+const isMemory = ({ id }: Layer): boolean => memoryOfLayer(id) !== undefined;

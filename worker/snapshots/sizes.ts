@@ -19,7 +19,7 @@ export function sizesOf(
   { manifest }: Pick<SnapshotEntry, "manifest">,
   users: ReadonlyMap<string, number>,
 ): Required<Sizes> | undefined {
-  let [exclusive_bytes, shared_bytes] = [0, 0];
+  let [exclusive_bytes, shared_bytes] = [manifest.memory_image?.size_bytes ?? 0, 0];
   for (const layer of manifest.layers) {
     const found = layers.sharing(layer);
     if (!found) return undefined;

@@ -1,8 +1,9 @@
 /** Takes a snapshot of a running sandbox. */
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
+import { memoryLayerId } from "../../shared/bus/snapshot-layers.ts";
 import { SandgateError } from "../../shared/errors.ts";
-import { decideMemory, type MemoryDecision, type MemoryWish } from "../../shared/memory.ts";
+import { decideMemory, type MemoryDecision } from "../../shared/memory.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { derivedName, newId } from "../../shared/util/ids.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
@@ -13,10 +14,10 @@ import type { LiveSandbox } from "../sandboxes/registry.ts";
 import { unknownBase } from "../store/records.ts";
 import { type CapturedContainer, type CapturedLayer, captureLayer } from "./capture.ts";
 import { layerUsers } from "./layers.ts";
-import { MemoryFailed, newMemoryImage, planSnapshot } from "./memory.ts";
+import { MemoryFailed, newMemoryImage, planSnapshot, type TakenImage } from "./memory.ts";
 import { sizesOf } from "./sizes.ts";
 
-/** @param isForMove of a temporary one that is archived all the same, by the caller */
+/** @param isForMove of a temporary one that is archived all the same, by the caller, and of a sandbox that is held from then on */
 interface Taking extends Request<"snapshot"> {
   readonly isForMove?: true;
 }
@@ -35,12 +36,13 @@ export async function takeSnapshot(context: WorkerContext, sandbox: LiveSandbox,
     faultPoint("snapshot.begun");
     const base = baseOf(context, sandbox, container);
     base.catch(() => {}); // Awaited below, after the copy.
-    const captured = await step("snapshot.capture", () => capture(context, sandbox, container, { record, layerId, memoryImage, plan, wish: call.memory_wish }));
+    const captured = await step("snapshot.capture", () => capture(context, sandbox, container, { record, layerId, memoryImage, plan, call }));
     faultPoint("snapshot.layer");
     const [, ...below] = record.manifest.layers;
-    const manifest = { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below] };
+    const image = captured.memory.memory && memoryImage !== undefined ? { number: memoryImage, ...context.memory.about(memoryImage) } : undefined;
+    const manifest = { ...record.manifest, base: await base, layers: [{ id: layerId, size_bytes: captured.sizeBytes }, ...below], ...memoryLayerOf(image) };
     const found = {
-      size_bytes: captured.sizeBytes,
+      size_bytes: captured.sizeBytes + (image?.bytes ?? 0),
       ...sizesOf(context, { manifest }, layerUsers(snapshots, context.sandboxes)),
       ...captured.memory,
       pause_ms: Math.round(captured.pauseMs * 10) / 10,
@@ -64,12 +66,18 @@ function noteTaken({ counters, log }: WorkerContext, { id, source_sandbox_id, co
   log.info({ event: "snapshot_taken", snapshot: id, sandbox: source_sandbox_id, ...facts }, "a snapshot was taken");
 }
 
+/** Of an image that can leave this worker. */
+function memoryLayerOf(image: (TakenImage & { readonly number: number }) | undefined): Pick<Manifest, "memory_image"> {
+  if (image?.identity === undefined) return {};
+  return { memory_image: { id: memoryLayerId(image.number), size_bytes: image.bytes, identity: image.identity } };
+}
+
 interface Capturing {
   readonly record: SnapshotEntry;
   readonly layerId: string;
   readonly memoryImage: number | undefined;
   readonly plan: MemoryDecision;
-  readonly wish: MemoryWish | undefined;
+  readonly call: Taking;
 }
 
 /** What a record says about memory, beside the number of its image. */
@@ -80,9 +88,9 @@ async function capture(
   context: WorkerContext,
   sandbox: LiveSandbox,
   container: CapturedContainer,
-  { record, layerId, memoryImage, plan, wish = "skip" }: Capturing,
+  { record, layerId, memoryImage, plan, call: { memory_wish: wish = "skip", isForMove } }: Capturing,
 ): Promise<CapturedLayer & { readonly memory: TakenMemory }> {
-  const wanted = { layerId, consistency: record.consistency };
+  const wanted = { layerId, consistency: record.consistency, isHeld: isForMove === true };
   if (!plan.memory) return { ...(await captureLayer(context, sandbox, container, wanted)), memory: without(plan.reason) };
   try {
     return { ...(await captureLayer(context, sandbox, container, { ...wanted, memoryImage })), memory: { memory: true } };

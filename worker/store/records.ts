@@ -20,6 +20,8 @@ export interface MemorySource {
   readonly image: number;
   /** Whether it may start without, if that image turns out to be of no use. */
   readonly wish: MemoryWish;
+  /** Where to fetch it first: the worker that stored it, as which layer, and the number by which all machines know it. */
+  readonly from?: { readonly workerId: string; readonly layer: string; readonly identity: number };
 }
 
 /** Layers over an image; or an image alone. */

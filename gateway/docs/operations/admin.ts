@@ -223,7 +223,7 @@ export const moveSandbox = operation({
   name: "adminMoveSandbox",
   summary: "Move a sandbox to another worker",
   description:
-    "With its id, name, settings and files. It stands still meanwhile, with status `moving`, and calls to it are answered with 503 and `Retry-After`. Its processes end and are not started again. If the call fails, the sandbox goes on where it was.",
+    "With its id, name, settings and files. It stands still meanwhile, with status `moving`, and calls to it are answered with 503 and `Retry-After`. Its processes go on there where both workers can do that and have the same CPU model, kernel and CRIU; otherwise they end, and `memory_reason` says why. Commands and sessions of calls end for their clients. If the call fails, the sandbox goes on where it was.",
   of: "sandbox",
   body: {},
   success: ok("The sandbox is on the other worker.", MovedSandbox, {
@@ -233,6 +233,8 @@ export const moveSandbox = operation({
     to: "wk_01k9gw2s6v8x3c5n7m1p4q0r2t",
     ended_commands: 1,
     ended_sessions: 0,
+    memory_restored: true,
+    memory_reason: null,
     message: "Sandbox moved",
   }),
   failures: {

@@ -80,7 +80,7 @@ export const restore = operation({
   name: "restoreSnapshot",
   summary: "Restore a snapshot into a new sandbox",
   description:
-    "The new sandbox has the files of the snapshot, and its settings unless the call overrides them; `env_vars` are added to those of the snapshot. If the snapshot includes memory, its processes continue in the new sandbox, unless `image`, `env_vars`, another storage or less memory is given, or the worker that took it cannot take the sandbox; `memory_restored` and `memory_reason` tell. Otherwise no process is running in it.",
+    "The new sandbox has the files of the snapshot, and its settings unless the call overrides them; `env_vars` are added to those of the snapshot. If the snapshot includes memory, its processes continue in the new sandbox, unless `image`, `env_vars`, another storage or less memory is given, or the worker that took it cannot take the sandbox and another one has a different CPU model, kernel or CRIU; `memory_restored` and `memory_reason` tell. Otherwise no process is running in it.",
   of: "snapshot",
   body: { name: "after-the-upgrade", resources: { memory: 1024 }, env_vars: { GREETING: "hello again" }, memory: "prefer" },
   once: true,

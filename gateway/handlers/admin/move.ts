@@ -8,6 +8,13 @@ export async function moveSandbox(context: GatewayContext, { exchange, by, id, b
   const entry = await context.sandboxes.findOfAny(id);
   const { account_id } = entry;
   exchange.audited = { owner: account_id };
-  const { from, to, commands, sessions } = await context.moves.move({ ...by, account_id }, entry, body.worker_id);
-  return { id, account_id, from, to, ended_commands: commands, ended_sessions: sessions, message: "Sandbox moved" };
+  const {
+    from,
+    to,
+    commands,
+    sessions,
+    memory_restored = false,
+    memory_reason = null,
+  } = await context.moves.move({ ...by, account_id }, entry, body.worker_id);
+  return { id, account_id, from, to, ended_commands: commands, ended_sessions: sessions, memory_restored, memory_reason, message: "Sandbox moved" };
 }

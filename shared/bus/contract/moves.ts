@@ -28,8 +28,8 @@ export const moveCalls = {
     reply: Empty,
     timeoutMs: ({ imagePullTimeoutMs }) => 1_800_000 + imagePullTimeoutMs,
   },
-  /** The target: the sandbox is its own. Can be repeated. */
-  confirm: { request: Type.Object(ofMove), reply: SandboxEntry, timeoutMs: 60_000 },
+  /** The target: the sandbox is its own, and its processes continue there. Can be repeated. */
+  confirm: { request: Type.Object(ofMove), reply: SandboxEntry, timeoutMs: 120_000 },
   /** The source: removes its copy, as the sandbox is another worker's. Can be repeated. */
   release: { request: Type.Object(ofMove), reply: Empty, timeoutMs: 120_000 },
   /** The source: goes on as before, unless the sandbox is another worker's. */

@@ -18,6 +18,8 @@ interface Outcome {
   readonly to?: string;
   readonly ended_commands?: number;
   readonly ended_sessions?: number;
+  readonly memory_restored?: boolean;
+  readonly memory_reason?: string | null;
   readonly error?: string;
 }
 
@@ -49,15 +51,16 @@ export async function moveAll({ client, out }: AdminTask, workerId: string): Pro
 
 async function moved(client: AdminTask["client"], { id, name, account_id }: AdminSandbox): Promise<Outcome> {
   try {
-    const { to, ended_commands, ended_sessions } = await client.admin.sandboxes.move(id);
-    return { id, name, account_id, moved: true, to, ended_commands, ended_sessions };
+    const { to, message: _message, from: _from, ...rest } = await client.admin.sandboxes.move(id);
+    return { ...rest, id, name, account_id, moved: true, to };
   } catch (error) {
     return { id, name, account_id, moved: false, error: textOf(error) };
   }
 }
 
-function lineOf({ id, name, to, ended_commands = 0, ended_sessions = 0, error }: Outcome): string {
+function lineOf({ id, name, to, ended_commands = 0, ended_sessions = 0, memory_restored, memory_reason, error }: Outcome): string {
   if (error !== undefined) return `${id} (${name}) stays: ${error}`;
   const ended = ended_commands + ended_sessions > 0 ? `; ended: ${ended_commands} commands, ${ended_sessions} sessions` : "";
-  return `${id} (${name}) is on ${to}${ended}`;
+  const processes = memory_restored ? " with its processes" : ` with its files${memory_reason ? ` (${memory_reason})` : ""}`;
+  return `${id} (${name}) is on ${to}${processes}${ended}`;
 }

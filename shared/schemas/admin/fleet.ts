@@ -95,6 +95,8 @@ export const MovedSandbox = component("MovedSandbox", {
   to: text("The worker that it is on now."),
   ended_commands: count("Number of commands that were running by calls and were ended."),
   ended_sessions: count("Number of sessions that were ended."),
+  memory_restored: flag("Whether its processes continue on the other worker. If not, it has only its files there."),
+  memory_reason: textOrNull("Why its processes do not continue; null if they do."),
   message,
 });
 export type MovedSandbox = Static<typeof MovedSandbox>;

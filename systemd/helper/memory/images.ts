@@ -2,8 +2,9 @@
  * Images of the processes of sandboxes: dumped while their sandbox runs on, restored into sandboxes that have been made for them.
  * They are in a folder that only root can open, since they contain what CRIU believes when it restores as root.
  */
-import { existsSync, linkSync, mkdirSync, readdirSync } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { randomInt } from "node:crypto";
+import { existsSync, linkSync, mkdirSync } from "node:fs";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { arch, release } from "node:os";
 import { join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
@@ -13,11 +14,14 @@ import type { ServedWorker } from "../map-ids.ts";
 import { Refusal } from "../refusal.ts";
 import { Criu } from "./criu.ts";
 import { groupFolderOf } from "./groups.ts";
+import { readMemoryKey } from "./key.ts";
 import { foreignMounts, namedMounts } from "./mounts.ts";
 import { isStill, type SandboxProcess, sandboxProcess } from "./owner.ts";
+import { openWorkersPipe } from "./pipe.ts";
 import { type ImagePlace, memoryOf, refuseWithoutRoom } from "./room.ts";
 import { connect, ownOf, settle } from "./settle.ts";
 import { onStage, stagedMounts } from "./stage.ts";
+import { imageFiles, pack, unpack } from "./travel.ts";
 import { giveUsers } from "./users.ts";
 
 const onlyRoot = 0o700;
@@ -34,7 +38,12 @@ interface ImageRecord {
   readonly mounts: readonly string[];
   /** What the image fits. */
   readonly made: string;
+  /** By which it is known on all machines; absent in one that is not whole yet, or of an earlier version. */
+  readonly identity?: number;
 }
+
+/** As large as the numbers of requests, and drawn by lot where the worker has no say: nobody can make another image with the same one. */
+const newIdentity = (): number => randomInt(1, 2 ** 48 - 1);
 
 interface Dump {
   readonly criu: Criu;
@@ -73,7 +82,7 @@ export class MemoryImages {
     await chmod(dir, passable);
     try {
       // Before anything stands still: each of these takes a program or two.
-      await writeFile(join(dir, recordFile), JSON.stringify({ mounts, made: await madeWith() } satisfies ImageRecord));
+      await writeRecord(dir, { mounts, made: await madeWith() });
       const criu = await Criu.start(dir, "post-dump", ["dump", "--tree", String(pid), "--leave-running", ...namedMounts(mounts)]);
       await this.#standStill(criu, source);
       this.#dumps.set(image, { criu, source });
@@ -107,24 +116,70 @@ export class MemoryImages {
       await this.remove(image);
       throw error;
     }
-    return sizeOf(this.#folderOf(image));
+    const dir = this.#folderOf(image);
+    await writeRecord(dir, { ...(await readRecord(dir, image)), identity: newIdentity() });
+    return sizeOf(dir);
+  }
+
+  /** @throws {Refusal} where the image, or any, cannot leave this machine */
+  async identify(image: number): Promise<number> {
+    await readMemoryKey(this.#place.keyFile);
+    return (await this.#whole(image)).identity;
+  }
+
+  /** Writes an image, sealed, into a pipe of the worker's. @throws {Refusal} what is in the pipe then has no end */
+  async export(image: number, pipe: number): Promise<void> {
+    const key = await readMemoryKey(this.#place.keyFile);
+    const { identity, mounts, made } = await this.#whole(image);
+    const to = openWorkersPipe(this.#worker, pipe, "write");
+    try {
+      await pack(this.#folderOf(image), { mounts, made }, { key, identity }, to);
+    } finally {
+      to.destroy();
+    }
+  }
+
+  /** Makes a new image of what a helper has sealed. @returns its size in bytes @throws {Refusal} nothing is left of it then */
+  async import(image: number, identity: number, pipe: number): Promise<number> {
+    const key = await readMemoryKey(this.#place.keyFile);
+    const here = await madeWith();
+    const from = openWorkersPipe(this.#worker, pipe, "read");
+    mkdirSync(this.#dir, { recursive: true, mode: onlyRoot });
+    await this.#sweep();
+    const work = join(this.#dir, `import-${process.pid}-${this.#serial++}`);
+    await mkdir(work);
+    try {
+      if (existsSync(this.#folderOf(image))) throw new Refusal("refused", `there is an image ${image} already`);
+      const check = ({ made }: Pick<ImageRecord, "made">): void => refuseOther(made, here);
+      const { mounts, made } = await unpack(from, work, { key, identity, place: this.#place, check });
+      await writeRecord(work, { mounts, made, identity });
+      await chmod(work, passable);
+      await rename(work, this.#folderOf(image));
+      return await sizeOf(this.#folderOf(image));
+    } finally {
+      from.destroy();
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+
+  async #whole(image: number): Promise<Required<ImageRecord>> {
+    const { identity, ...record } = await readRecord(this.#folderOf(image), image);
+    if (identity === undefined) throw new Refusal("refused", `image ${image} is not whole`);
+    return { ...record, identity };
   }
 
   /** @returns the first process of the copy @throws {Refusal | CommandError} nothing of it is left then */
   async restore(image: number, container: number): Promise<number> {
     const users = sandboxProcess(this.#worker.account, container);
     const dir = this.#folderOf(image);
-    const text = await readFile(join(dir, recordFile), "utf8").catch(() => undefined);
-    if (text === undefined) throw new Refusal("refused", `there is no image ${image}`);
-    const { mounts, made } = JSON.parse(text) as ImageRecord;
-    const here = await madeWith();
-    if (made !== here) throw new Refusal("refused", `the image was made by ${made}, and this is ${here}`);
+    const { mounts, made } = await readRecord(dir, image);
+    refuseOther(made, await madeWith());
     await this.#sweep();
     const work = join(this.#dir, `restore-${process.pid}-${this.#serial++}`);
     await mkdir(work);
     await chmod(work, passable);
     try {
-      for (const name of readdirSync(dir)) if (name.endsWith(".img")) linkSync(join(dir, name), join(work, name));
+      for (const name of imageFiles(dir)) linkSync(join(dir, name), join(work, name));
       return await this.#restore(work, users, mounts);
     } finally {
       await rm(work, { recursive: true, force: true });
@@ -159,10 +214,10 @@ export class MemoryImages {
     await connect({ copy, container }, () => isStill(its) && isStill(copied));
   }
 
-  /** What helpers that were killed had restored from. */
+  /** What helpers that were killed had restored from, or had not imported completely. */
   async #sweep(): Promise<void> {
     for (const name of await readdir(this.#dir)) {
-      const helper = /^restore-(\d+)-/.exec(name)?.[1];
+      const helper = /^(?:restore|import)-(\d+)-/.exec(name)?.[1];
       if (helper && !existsSync(`/proc/${helper}`)) await rm(join(this.#dir, name), { recursive: true, force: true });
     }
   }
@@ -184,6 +239,23 @@ export class MemoryImages {
   #folderOf(image: number): string {
     return join(this.#dir, String(image));
   }
+}
+
+async function readRecord(dir: string, image: number): Promise<ImageRecord> {
+  const text = await readFile(join(dir, recordFile), "utf8").catch(() => undefined);
+  if (text === undefined) throw new Refusal("refused", `there is no image ${image}`);
+  return JSON.parse(text) as ImageRecord;
+}
+
+async function writeRecord(dir: string, record: ImageRecord): Promise<void> {
+  const partial = join(dir, `${recordFile}.partial`);
+  await writeFile(partial, JSON.stringify(record));
+  await rename(partial, join(dir, recordFile));
+}
+
+/** @throws {Refusal} */
+function refuseOther(made: string, here: string): void {
+  if (made !== here) throw new Refusal("refused", `the image was made by ${made}, and this is ${here}`);
 }
 
 /** What an image fits: the processor, the kernel and CRIU. */

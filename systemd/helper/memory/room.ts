@@ -10,12 +10,18 @@ export interface ImagePlace {
   /** A folder of root's; made when it is needed. */
   readonly dir: string;
   readonly floorBytes: number;
+  /** Of the key with which images are sealed that leave the machine. */
+  readonly keyFile: string;
 }
 
-export const imagePlaceOf = ({ paths, config }: Pick<Instance, "paths" | "config">): ImagePlace => ({ dir: paths.memory, floorBytes: config.diskFloorBytes });
+export const imagePlaceOf = ({ paths, config }: Pick<Instance, "paths" | "config">): ImagePlace => ({
+  dir: paths.memory,
+  floorBytes: config.diskFloorBytes,
+  keyFile: paths.memoryKey,
+});
 
 /** @param bytes what is to be written there @throws {Refusal} if the disk would have less left than its floor; files alone may still be taken then */
-export async function refuseWithoutRoom({ dir, floorBytes }: ImagePlace, bytes: number): Promise<void> {
+export async function refuseWithoutRoom({ dir, floorBytes }: Pick<ImagePlace, "dir" | "floorBytes">, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir);
   if (bavail * bsize - bytes < floorBytes) throw new Refusal("refused", "the worker's disk has no room for it (SANDGATE_DISK_FLOOR_BYTES)");
 }

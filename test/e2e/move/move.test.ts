@@ -111,7 +111,7 @@ test("drain --move empties a worker with a line for each sandbox, and fails wher
   const there = (await rig.all()).filter((one) => one.worker_id === emptied).map(({ id }) => id);
   const drained = await admin("drain", emptied, "--move");
   assert.equal(drained.exitCode, 0, drained.stderr);
-  for (const id of there) assert.match(drained.stdout, new RegExp(`^${id} \\(.*\\) is on ${target}$`, "m"));
+  for (const id of there) assert.match(drained.stdout, new RegExp(`^${id} \\(.*\\) is on ${target} with its files \\(.+\\)$`, "m"));
   assert.match(drained.stdout, new RegExp(`^${emptied} is empty; moved: ${there.length}\\.$`, "m"));
   for (const id of ids) assert.equal(await rig.settled(id), target);
   for (const id of ids) assert.equal((await api.execute(id, "cat /root/mine")).stdout, `${id}\n`);

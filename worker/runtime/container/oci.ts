@@ -82,6 +82,24 @@ export class OciRuntime {
     }
   }
 
+  /**
+   * As `apart`, but nothing runs in the container afterwards until `standstills.release`.
+   *
+   * @param action is given what has everything stand still that is about to go on
+   */
+  async holdApart<T>(container: Container, action: (stand: () => void) => Promise<T>): Promise<T> {
+    return this.standstills.hold(container, async (stand) => {
+      await this.#servers.release(container);
+      return action(stand);
+    });
+  }
+
+  /** Lets a container that was held go on. */
+  goOn(container: Container): void {
+    this.standstills.release(container.id);
+    void this.prepare(container);
+  }
+
   /** The host's process id of the server that starts the container's commands; undefined when it has none. */
   serverIn(container: Container): number | undefined {
     return this.#servers.pidIn(container);
@@ -149,7 +167,7 @@ export class OciRuntime {
    *
    * @param keeper its process id in the container, as of the command in the source
    */
-  goOn(container: Container, keeper: number, size: Size, onTaken: (bytes: number) => void): Interactive {
+  takeOver(container: Container, keeper: number, size: Size, onTaken: (bytes: number) => void): Interactive {
     const { theirs, say, ...streams } = toKeeper(onTaken);
     const ranOutOfMemory = outOfMemoryWatch(container);
     const taken = this.#whileMoving(container, () => this.#servers.handOver(container, keeper, theirs)).finally(() => closeStreams(theirs));

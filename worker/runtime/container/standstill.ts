@@ -49,11 +49,18 @@ export class Standstills {
   }
 
   /** From now on nothing runs in the container, and no command is started there. @throws {SandgateError} `conflict` when it cannot be frozen */
-  async hold(container: Container): Promise<void> {
+  hold(container: Container): Promise<void>;
+  /** The same after an action, during which no command is started. @param action is given what has everything stand still that is about to go on */
+  hold<T>(container: Container, action: (stand: () => void) => Promise<T>): Promise<T>;
+  async hold(container: Container, action: (stand: () => void) => Promise<unknown> = async () => {}): Promise<unknown> {
     const open = await this.close(container.id);
+    const freezer = container.group?.freezer;
     try {
+      const result = await action(() => freezer?.freeze());
       this.#held.set(container.id, { frozen: await freeze(container, (pid) => this.#ending.has(pid)), open });
+      return result;
     } catch (error) {
+      freezer?.thaw();
       open();
       throw error;
     }

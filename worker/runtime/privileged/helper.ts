@@ -8,6 +8,8 @@ import { Semaphore } from "../../../shared/util/mutex.ts";
 
 /** Every request is a matter of milliseconds, but a disk may be busy. */
 const replyTimeoutMs = 60_000;
+/** But images of memory pass no faster than whoever is at the other end of the pipe. */
+const transferTimeoutMs = 7_200_000;
 
 export class PrivilegedHelper {
   /** Opens another connection when one has ended. Without it, the helper is gone with its connection. */
@@ -102,6 +104,26 @@ export class PrivilegedHelper {
     await this.#ask("memory.connect", { process, copy });
   }
 
+  /** @returns the number by which an image is known on all machines @throws as `dumpMemory` where it cannot leave this one */
+  async identifyMemory(image: number): Promise<number> {
+    return (await this.#ask("memory.identify", { image })) ?? 0;
+  }
+
+  /**
+   * Writes an image, sealed, into a pipe: others wait on this connection meanwhile.
+   *
+   * @param pipe a descriptor of this worker
+   * @throws as `dumpMemory`; what is in the pipe is of no use then
+   */
+  async exportMemory(image: number, pipe: number): Promise<void> {
+    await this.#ask("memory.export", { image, pipe }, transferTimeoutMs);
+  }
+
+  /** Makes a new image of what is in a pipe. @throws as `dumpMemory`; nothing is left of it then */
+  async importMemory(image: number, identity: number, pipe: number): Promise<void> {
+    await this.#ask("memory.import", { image, identity, pipe }, transferTimeoutMs);
+  }
+
   /** Removes an image, if it is there. @throws {SandgateError} as the others */
   async removeMemory(image: number): Promise<void> {
     await this.#ask("memory.remove", { image });
@@ -113,15 +135,15 @@ export class PrivilegedHelper {
     this.#hangUp();
   }
 
-  async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<number | undefined> {
-    const reply = await this.#slots.run(() => this.#exchange(verb, fields));
+  async #ask<V extends Verb>(verb: V, fields: FieldsOf<V>, timeoutMs = replyTimeoutMs): Promise<number | undefined> {
+    const reply = await this.#slots.run(() => this.#exchange(verb, fields, timeoutMs));
     if ("ok" in reply) return reply.value;
     if (reply.error === "refused") throw new SandgateError("unprocessable", reply.message, { reason: "memory_unavailable" });
     if (reply.error === "exhausted") throw new SandgateError("insufficient_storage", reply.message);
     throw new SandgateError("internal_error", "the host could not prepare storage", { cause: new Error(`${verb}: ${reply.error}: ${reply.message}`) });
   }
 
-  async #exchange<V extends Verb>(verb: V, fields: FieldsOf<V>): Promise<Reply> {
+  async #exchange<V extends Verb>(verb: V, fields: FieldsOf<V>, timeoutMs: number): Promise<Reply> {
     if (this.#isGone) this.#connectAgain();
     const id = this.#serial++;
     const request = JSON.stringify({ id, verb, ...fields });
@@ -131,7 +153,7 @@ export class PrivilegedHelper {
     this.#waiting.set(id, resolve);
     this.#connection.write(`${request}\n`);
     // A helper that answers nothing any more is as good as gone. The connection is closed, so that no request can be done late.
-    const timer = setTimeout(() => this.#hangUp(), replyTimeoutMs);
+    const timer = setTimeout(() => this.#hangUp(), timeoutMs);
     try {
       const reply = await promise;
       if (!reply) throw helperGone();

@@ -5,7 +5,7 @@ import { testMoves } from "../../../helpers/moves.ts";
 testMoves("sandbox", nextSandboxState, sandboxEvents, {
   creating: { started: "running", arrive: "moving", failed: "error", lost: "error" },
   running: { leave: "moving", delete: "deleting", lost: "error", recovered: "running" },
-  moving: { stay: "running", delete: "deleting", recovered: "moving" },
+  moving: { arrive: "moving", stay: "running", delete: "deleting", recovered: "moving" },
   error: { delete: "deleting", lost: "error", recovered: "running" },
   deleting: { delete: "deleting", lost: "deleting" },
 });

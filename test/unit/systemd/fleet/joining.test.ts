@@ -28,6 +28,14 @@ test("a worker's token becomes settings, and files that only root reads unless t
   ]);
 });
 
+test("the key of images of memory comes to a file of root's that no setting names", () => {
+  for (const token of [worker, { ...worker, role: "all", authorityKey: "KEY" } as const]) {
+    const { settings, files } = choiceOf({ join: encodeToken({ ...token, memoryKey: "SECRET" }) });
+    assert.deepEqual(files.at(-1), { path: "/var/lib/sandgate/supervisor/memory-key", text: "SECRET\n", mode: 0o600 });
+    assert.doesNotMatch(JSON.stringify(settings), /SECRET|memory-key/);
+  }
+});
+
 test("a gateway's token brings the operator's key, and no name of a worker", () => {
   const { settings, files } = choiceOf({ role: "gateway", join: encodeToken(gateway) });
   assert.equal(settings.SANDGATE_BOOTSTRAP_API_KEY_FILE, "/etc/sandgate/api-key");

@@ -35,7 +35,7 @@ const [volume, other] = volumes.map(({ found }) => (isVolume(found) ? found : as
 const image = volume.image ?? assert.fail();
 /** None that could be shown anything: what it can be is in ids.test.ts. */
 const worker = { pid: process.pid, account: instance.account };
-const images = { dir: instance.paths.memory, floorBytes: 0 };
+const images = { dir: instance.paths.memory, floorBytes: 0, keyFile: instance.paths.memoryKey };
 
 const opened: PrivilegedHelper[] = [];
 afterEach(() => opened.splice(0).forEach((helper) => helper.close()));

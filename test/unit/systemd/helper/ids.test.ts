@@ -73,7 +73,7 @@ class HostileWorker implements AsyncDisposable {
 /** What the helper of a worker says to a request. */
 async function asked(pid: number, fields: { range?: number; source?: number; target?: number } = {}): Promise<string> {
   const [input, output] = [new PassThrough(), new PassThrough()];
-  serve(input, output, { volume, images: { dir: instance.paths.memory, floorBytes: 0 }, worker: { pid, account } });
+  serve(input, output, { volume, images: { dir: instance.paths.memory, floorBytes: 0, keyFile: "/nowhere/key" }, worker: { pid, account } });
   input.write(`${JSON.stringify({ id: 1, verb: "ids.map", range: 0, source: 5, target: 6, ...fields })}\n`);
   const line = await Promise.race([once(output, "data"), once(output, "close")]);
   input.destroy();

@@ -59,7 +59,7 @@ test("only a process with the ids of one sandbox, all of them the worker's, can 
 
 test("processes of the host are refused, and nothing is left", async () => {
   const dir = join(folder.path, "images");
-  const images = new MemoryImages({ dir, floorBytes: 0 }, { pid: process.pid, account });
+  const images = new MemoryImages({ dir, floorBytes: 0, keyFile: join(folder.path, "no-key") }, { pid: process.pid, account });
   for (const pid of [process.pid, process.ppid, 2 ** 22]) {
     await assert.rejects(images.dump(1, pid), { fault: "refused", message: /not the first of a sandbox/ });
     await assert.rejects(images.restore(1, pid), { fault: "refused", message: /not the first of a sandbox/ });

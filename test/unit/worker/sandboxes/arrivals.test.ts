@@ -7,6 +7,7 @@ import { BucketWriter } from "../../../../shared/bus/kv.ts";
 import { buckets, entryKey, peers } from "../../../../shared/bus/subjects.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
 import { Claim } from "../../../../worker/claim.ts";
+import type { SandboxLifecycle } from "../../../../worker/sandboxes/lifecycle.ts";
 import { confirm } from "../../../../worker/sandboxes/moves.ts";
 import { Sandboxes } from "../../../../worker/sandboxes/registry.ts";
 import { StallWatch } from "../../../../worker/stall.ts";
@@ -28,13 +29,15 @@ const directory = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry)
 const store = new Store(join(fixture(temporaryFolder("arrivals")).path, "lmdb"));
 atEnd(() => store.close());
 const sandboxes = new Sandboxes(store, directory);
+/** Nothing has memory here, so nothing is started. */
+const lifecycle = {} as SandboxLifecycle;
 
 test("a copy whose confirmation the directory did not store still waits for it, and the next one is not taken for a repetition", async () => {
   const move = { id: "mv_1", from: "w1", peer: "gateway.g" };
   const { sandbox, recorded } = sandboxes.add({ ...recordOf("sb_1"), worker_id: workerId, status: "creating", acknowledged: false, move });
   await recorded;
   await sandboxes.arrive(sandbox, {});
-  const confirmed = (): Promise<void> => confirm({ sandboxes, log: quiet }, sandbox, move.id);
+  const confirmed = (): Promise<void> => confirm({ sandboxes, lifecycle, log: quiet }, sandbox, move.id);
   const entry = (): Promise<SandboxEntry | undefined> => gateway.read(entryKey(workerId, "sb_1"));
 
   await nats.server.kill9();

@@ -6,12 +6,16 @@ import type { SnapshotEntry } from "../../../../shared/bus/entries.ts";
 import type { MemoryWish } from "../../../../shared/memory.ts";
 import type { Container } from "../../../../worker/runtime/container/container.ts";
 import type { LiveSandbox, Sandboxes } from "../../../../worker/sandboxes/registry.ts";
-import { type MemoryImages, memoryInUse, newMemoryImage, noMemoryImages, planRestore, planSnapshot } from "../../../../worker/snapshots/memory.ts";
+import { type MemoryImages, memoryInUse, newMemoryImage, noMemoryImages, planArrival, planRestore, planSnapshot } from "../../../../worker/snapshots/memory.ts";
 import type { Snapshots } from "../../../../worker/snapshots/registry.ts";
 
 const sandbox = {} as LiveSandbox;
 const container = {} as Container;
-const able: Pick<MemoryImages, "refusal" | "startRefusal"> = { refusal: () => undefined, startRefusal: () => undefined };
+const able: Pick<MemoryImages, "refusal" | "startRefusal" | "fetchRefusal"> = {
+  refusal: () => undefined,
+  startRefusal: () => undefined,
+  fetchRefusal: undefined,
+};
 const incapable = "this worker cannot take the memory of sandboxes";
 
 test("a worker that cannot take memory takes files and says so, or refuses where memory is required", async () => {
@@ -50,7 +54,7 @@ const call = {
   ...{ snapshot_id: snapshot.id, worker_id: "w", manifest, cpu: 1, memory: 512, storage: 5, env_vars: { A: "1" } },
   ...{ memory_wish: "prefer", memory_taken: true },
 } as unknown as Request<"restore">;
-const planned = (changes: Partial<Request<"restore">> = {}, known = snapshot, memory: Pick<MemoryImages, "startRefusal"> = able) =>
+const planned = (changes: Partial<Request<"restore">> = {}, known = snapshot, memory: Pick<MemoryImages, "startRefusal" | "fetchRefusal"> = able) =>
   planRestore({ workerId: "w", memory, snapshots: { get: (id) => (id === known.id ? known : undefined) } }, { ...call, ...changes });
 
 test("a sandbox starts with the memory of its snapshot where that is, and knows how much it wants that", () => {
@@ -64,13 +68,37 @@ const without: [what: string, got: () => unknown, reason: string][] = [
   ["it is on another worker", () => planned({ worker_id: "other" }), "the memory of the snapshot is not on the worker that restores it"],
   ["the snapshot is unknown here", () => planned({ snapshot_id: "snap_2" }), "the memory of the snapshot is not on the worker that restores it"],
   ["it is another account's", () => planned({ account_id: "acct_2" }), "the memory of the snapshot is not on the worker that restores it"],
-  ["the image is of no use", () => planned({}, snapshot, { startRefusal: () => "the machine has another kernel now" }), "the machine has another kernel now"],
+  [
+    "the image is of no use",
+    () => planned({}, snapshot, { ...able, startRefusal: () => "the machine has another kernel now" }),
+    "the machine has another kernel now",
+  ],
   ["env_vars are others", () => planned({ env_vars: { A: "2" } }), "processes cannot continue with other env_vars"],
   ["the image is another", () => planned({ image: "default" }), "processes cannot continue on another image"],
 ];
 for (const [what, got, reason] of without) {
   test(`it starts without, and says why, when ${what}`, () => assert.deepEqual(got(), { memory_restored: false, memory_reason: reason }));
 }
+
+/** As a worker archives one that can leave it. */
+const stored = { ...manifest, memory_image: { id: "memory_7", size_bytes: 1, identity: 99 } } as unknown as SnapshotEntry["manifest"];
+
+test("the memory of another worker, or one that is gone here, is fetched from the archive where it can be", () => {
+  const gone = { ...able, startRefusal: () => "it is gone" };
+  for (const made of [planned({ worker_id: "other", manifest: stored }), planned({ manifest: stored }, snapshot, gone)]) {
+    assert.equal(made.memory_restored, true);
+    assert.deepEqual([made.memory_from?.from?.layer, made.memory_from?.from?.identity], ["memory_7", 99]);
+    assert.notEqual(made.memory_from?.image, 7);
+  }
+  assert.deepEqual(planned({ manifest: stored }).memory_from, { image: 7, wish: "prefer" });
+  const incapable = { ...able, fetchRefusal: "this worker has no helper" };
+  const refused = { memory_restored: false, memory_reason: "this worker has no helper" };
+  assert.deepEqual(planned({ worker_id: "other", manifest: stored }, snapshot, incapable), refused);
+  const moved = { ...snapshot, worker_id: "other", manifest: stored };
+  assert.deepEqual(planArrival(incapable, moved), refused);
+  assert.equal(planArrival(able, moved).memory_from?.wish, "prefer");
+  assert.deepEqual(planArrival(able, { ...moved, memory: false, memory_reason: "busy" }), { memory_restored: false, memory_reason: "busy" });
+});
 
 test("nothing is said about memory that nobody wanted, and nothing is made where it is required and cannot be", () => {
   assert.deepEqual(planned({ memory_wish: "skip" }), { memory_restored: false });

@@ -50,7 +50,7 @@ function replicatorOf({
     log: quiet,
     bytesPerS,
     giveWay,
-    dirOf,
+    sourceOf: dirOf,
     layersOf: ({ manifest }) => manifest.layers,
     storeDifference: async () => false,
     onDone,
