@@ -145,7 +145,7 @@ test("drain --move takes processes along, and says where it could not", async ()
   assert.match(said, new RegExp(`^${sandbox} \\(.*\\) is on \\S+ with its processes$`, "m"));
   assert.match(said, new RegExp(`^${idle} \\(.*\\) is on \\S+ with its files \\(nothing runs in the sandbox\\)$`, "m"));
   await assertGoesOn(sandbox, before);
-  await one.run("sandgate-admin", "undrain", worker);
+  await one.run("sandgate-admin", "drain", worker, "--undo");
   await client.delete(`/v1/sandboxes/${idle}/delete`);
 });
 

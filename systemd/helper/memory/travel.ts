@@ -70,7 +70,7 @@ export async function unpack(from: AsyncIterable<Uint8Array>, dir: string, { key
   const ended = endOf(tar);
   ended.catch(() => {});
   try {
-    await pipeline(body, createZstdDecompress(), bounded(about.bytes, place), tar.stdin);
+    await pipeline(body, createZstdDecompress(), bounded(about.bytes, place), (parts: AsyncIterable<Buffer>) => feed(tar.stdin, parts));
     await ended;
     return about;
   } catch (error) {
@@ -78,6 +78,19 @@ export async function unpack(from: AsyncIterable<Uint8Array>, dir: string, { key
   } finally {
     tar.kill("SIGKILL");
   }
+}
+
+/** Tar ends when it has seen the end of its archive, before it has taken all that follows; what is not taken is read all the same, to its end. */
+async function feed(to: Writable, parts: AsyncIterable<Buffer>): Promise<void> {
+  to.on("error", () => {});
+  for await (const part of parts) {
+    if (!to.writable || to.write(part)) continue;
+    await new Promise<void>((resolve) => {
+      to.once("drain", resolve).once("close", resolve);
+      if (to.destroyed) resolve();
+    });
+  }
+  to.end();
 }
 
 /** Passes on what was announced and no more, while the disk has room. */
