@@ -240,7 +240,9 @@ test("a shell in a terminal goes on in every copy with its jobs, and its session
       { say: { type: "resize", cols: 120, rows: 40 } },
       { type: "stty size\r" },
       { see: "40 120" },
-      { type: "sleep 500\r" },
+      // Typed before the shell has handed the terminal over, Ctrl-C would be the shell's.
+      { type: "sh -c 'echo slee''ping; exec sleep 500'\r" },
+      { see: "sleeping" },
       { type: "\u0003" },
       { type: `echo ended''-it; exit ${exitCode}\r` },
       { see: "ended-it" },
@@ -283,7 +285,7 @@ async function toTheEnd(id: string): Promise<Seen> {
 }
 
 test("every sandbox of a fork goes on from now, and programs that ask for it learn by a signal that they are copies", async () => {
-  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", { resources: { storage: 1 }, env_vars: { SANDGATE_CLONED: "SIGUSR2" } });
+  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", { image: "default", resources: { storage: 1 }, env_vars: { SANDGATE_CLONED: "SIGUSR2" } });
   assert.equal(error, undefined, JSON.stringify(error));
   await client.output(
     id,
