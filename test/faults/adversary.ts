@@ -1,6 +1,6 @@
 /** Causes one fault after the other, by a seed, and has everything work again before the next. */
-import { rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { appendFileSync, globSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { attempt } from "../../shared/util/attempt.ts";
 import { type FaultPoint, faultPoints } from "../../worker/faults.ts";
@@ -21,6 +21,7 @@ export interface Fault extends Cause {
 const stopMs = { least: 1_000, most: 15_000 };
 const awayMsMax = 2_000;
 const pointMsMax = 20_000;
+const tornBytesMax = 200;
 
 export class Adversary {
   readonly #stack: Stack;
@@ -39,7 +40,7 @@ export class Adversary {
   faults(): Fault[] {
     const parts = [this.#stack.nats, ...this.#stack.workers, ...this.#stack.gateways].flatMap((part, index) => this.#ofPart(part, index));
     const others = Object.entries(this.#processes()).flatMap(([name, find]) => this.#ofProcess(name, find));
-    return [...parts, ...others, ...faultPoints.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords()];
+    return [...parts, ...others, ...faultPoints.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
   }
 
   #ofPart(part: TestProcess, index: number): Fault[] {
@@ -162,16 +163,33 @@ export class Adversary {
     const { worker } = this.#stack;
     const file = join(worker.spec.env.SANDGATE_DATA_DIR ?? "", "worker/lmdb/data.mdb");
     const cut =
-      (bytes: () => number): (() => Promise<void>) =>
-      async () => {
+      (bytes: (random: Random) => number): Fault["cause"] =>
+      async (random) => {
         await worker.kill9();
-        truncateSync(file, bytes());
+        truncateSync(file, bytes(random));
         await worker.start();
       };
     return [
-      { name: "records cut to half", cause: cut(() => Math.floor(statSync(file).size / 2)) },
+      { name: "records cut anywhere", cause: cut((random) => Math.floor(statSync(file).size * random())) },
       { name: "records cut to nothing", cause: cut(() => 100) },
     ];
+  }
+
+  /** JetStream's files, as a power cut leaves them where it met the server while it wrote. */
+  #ofStore(): Fault {
+    const { nats, instance } = this.#stack;
+    return {
+      name: "torn ends of JetStream's files",
+      cause: async (random) => {
+        await nats.kill9();
+        const ends = new Map<string, number>();
+        for (const file of globSync(join(instance.paths.nats, "jetstream/*/streams/*/msgs/*.blk"))) {
+          ends.set(dirname(file), Math.max(ends.get(dirname(file)) ?? 0, Number.parseInt(basename(file), 10)));
+        }
+        for (const [dir, last] of ends) appendFileSync(join(dir, `${last}.blk`), Buffer.alloc(between(random, 1, tornBytesMax), between(random, 0, 255)));
+        await nats.start();
+      },
+    };
   }
 
   async #restart(part: TestProcess, random: Random): Promise<void> {
