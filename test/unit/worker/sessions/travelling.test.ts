@@ -18,7 +18,11 @@ async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Arr
   for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
 }
 
-const all = async (parts: AsyncIterable<Uint8Array>): Promise<Buffer> => Buffer.concat(await Array.fromAsync(parts));
+async function all(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const found: Uint8Array[] = [];
+  for await (const part of parts) found.push(part);
+  return Buffer.concat(found);
+}
 
 for (const size of [1, 7, 10_000]) {
   test(`sessions come in front of an image, without what they have shown: in pieces of ${size} bytes`, async () => {
