@@ -285,7 +285,11 @@ async function toTheEnd(id: string): Promise<Seen> {
 }
 
 test("every sandbox of a fork goes on from now, and programs that ask for it learn by a signal that they are copies", async () => {
-  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", { image: "default", resources: { storage: 1 }, env_vars: { SANDGATE_CLONED: "SIGUSR2" } });
+  const { id, error } = await client.call<Sandbox>("/v1/sandboxes/create", {
+    image: "default",
+    resources: { storage: 1 },
+    env_vars: { SANDGATE_CLONED: "SIGUSR2" },
+  });
   assert.equal(error, undefined, JSON.stringify(error));
   await client.output(
     id,
