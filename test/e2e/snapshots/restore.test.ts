@@ -56,6 +56,16 @@ test("name, resources, image and variables of a restore come before those of the
   await api.delete(sandbox.id);
 });
 
+test("a snapshot with a pipe in the place of /etc/passwd is refused, and holds up nobody", async () => {
+  const odd = await api.create();
+  await api.execute(odd, "rm /etc/passwd; mkfifo /etc/passwd");
+  const taken = await calls.take(odd);
+  const answers = await Promise.all(Array.from({ length: 3 }, () => api.call("POST", `/v1/snapshots/${taken.id}/restore`, {})));
+  for (const answer of answers) expectError(answer, 422, "unprocessable");
+  await api.delete(await api.create());
+  await api.delete(odd);
+});
+
 test("with wait_for_ready false a restore and a clone are answered while the sandbox is being made", async () => {
   const restored = await calls.restored(snapshot.id, { wait_for_ready: false });
   const { sandbox: cloned } = await calls.cloned(source, { wait_for_ready: false });
