@@ -61,7 +61,7 @@ test("a snapshot with a pipe in the place of /etc/passwd is refused, and holds u
   await api.execute(odd, "rm /etc/passwd; mkfifo /etc/passwd");
   const taken = await calls.take(odd);
   const answers = await Promise.all(Array.from({ length: 3 }, () => api.call("POST", `/v1/snapshots/${taken.id}/restore`, {})));
-  for (const answer of answers) expectError(answer, 422, "unprocessable");
+  for (const answer of answers) expectError(answer, "unprocessable", /is a pipe/);
   await api.delete(await api.create());
   await api.delete(odd);
 });
