@@ -197,7 +197,7 @@ test("an archived snapshot continues with its processes on the other worker when
   const taken = await client.call<Told>(`/v1/sandboxes/${sandbox}/snapshot`, { memory: "require" });
   assert.equal(taken.memory, true, JSON.stringify(taken.error));
   assert.ok(taken.size_bytes > 20 * 1024 ** 2, String(taken.size_bytes));
-  await until("it is archived", async () => (await client.call<Told>(`/v1/snapshots/${taken.id}`)).archived, 60_000);
+  await until("it is archived", async () => (await client.call<Told>(`/v1/snapshots/${taken.id}`)).archived, 300_000);
   await two.shell("systemctl stop sandgate-worker.service");
   const gone = async (): Promise<boolean> =>
     !(await client.call<{ data: { id: string; present: boolean }[] }>("/v1/admin/workers")).data.some((each) => each.id === there && each.present);

@@ -73,18 +73,31 @@ static void let_write(struct terminal *terminal, int may) {
   tcflow(terminal->slave, may ? TCOON : TCOOFF);
 }
 
-/* Holds still, and reports how much of what was typed the programs have not read. */
+static int open_slave(struct terminal *terminal) {
+  if (terminal->slave < 0) terminal->slave = ioctl(terminal->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  return terminal->slave >= 0;
+}
+
+/*
+ * Holds still, and reports how much of what was typed the programs have not read. Nobody but they has their side open then: CRIU looks
+ * at a terminal once, by whoever has it first, and for the keeper it is not the controlling one, so that in a copy it would be nobody's.
+ */
 static void hold(struct terminal *terminal, struct buffer *output) {
+  if (!open_slave(terminal)) {
+    dprintf(terminal->leads[REPORTS], "H 1\n");
+    return;
+  }
   let_write(terminal, 0);
   output->most = OUTPUT_BYTES + LAST_BYTES;
   while (output->to < output->most && fill(output, terminal->master, LAST_BYTES) > 0);
   int unread = 0;
   ioctl(terminal->slave, FIONREAD, &unread);
+  drop(&terminal->slave);
   dprintf(terminal->leads[REPORTS], "H %d\n", unread);
 }
 
 static void go_on(struct terminal *terminal, struct buffer *output) {
-  let_write(terminal, 1);
+  if (open_slave(terminal)) let_write(terminal, 1);
   output->most = OUTPUT_BYTES;
 }
 
@@ -133,8 +146,8 @@ int open_terminal(struct terminal *terminal, const char *size) {
   int locked = 0;
   terminal->master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   if (terminal->master < 0 || ioctl(terminal->master, TIOCSPTLCK, &locked) < 0) return 0;
-  terminal->slave = ioctl(terminal->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (terminal->slave < 0) return 0;
+  terminal->slave = -1;
+  if (!open_slave(terminal)) return 0;
   resize(terminal->master, size);
   never_wait(terminal->leads);
   return 1;
@@ -159,7 +172,7 @@ int carry(struct terminal *terminal, int signals, int (*has_ended)(pid_t command
         {.fd = terminal->server, .events = POLLIN},
         {.fd = leads[WORDS], .events = POLLIN},
         {.fd = is_empty(&input) && !is_held ? leads[INPUT] : -1, .events = POLLIN},
-        {.fd = terminal->master, .events = (has_room ? POLLIN : 0) | (is_empty(&input) || is_held ? 0 : POLLOUT)},
+        {.fd = is_held ? -1 : terminal->master, .events = (has_room ? POLLIN : 0) | (is_empty(&input) ? 0 : POLLOUT)},
         {.fd = leads[OUTPUT], .events = is_empty(&output) ? 0 : POLLOUT},
     };
     if (poll(polled, sizeof polled / sizeof *polled, -1) < 0) continue;
