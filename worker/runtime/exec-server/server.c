@@ -120,10 +120,16 @@ static _Noreturn void give_up(char stage) {
   _exit(127);
 }
 
-/* In the command's own process. */
-static _Noreturn void become(char **arguments, char **environment, const int *streams, int has_terminal) {
+/*
+ * In the command's own process. In a terminal of the sandbox's own it leads a session, as a shell does that is logged in: CRIU gives
+ * a terminal back to the leader alone. One of the worker's is its keeper's.
+ */
+static _Noreturn void become(char **arguments, char **environment, const int *streams, int has_terminal, int is_workers) {
   sigset_t none;
-  setpgid(0, 0);
+  if (has_terminal && !is_workers) {
+    setsid();
+    ioctl(streams[0], TIOCSCTTY, 0);
+  } else setpgid(0, 0);
   /* The signal that this gives to a process in the background is blocked here. */
   if (has_terminal) tcsetpgrp(streams[0], getpid());
   for (int i = 0; i < STREAMS; i++)
@@ -219,14 +225,14 @@ static _Noreturn void keep(char *text, int length, int *streams, int count, int 
     int opened = is_workers ? open(terminal, O_RDWR | O_CLOEXEC) : open_terminal(&own, terminal) ? own.slave : -1;
     if (opened < 0) fail(to, 't');
     /* Of a session leader without one, it becomes the terminal. */
-    ioctl(opened, TIOCSCTTY, 0);
+    if (is_workers) ioctl(opened, TIOCSCTTY, 0);
     streams[0] = streams[1] = streams[2] = opened;
   }
   if (chdir(folder) < 0) fail(to, 'c');
 
   /* The child has this process's memory, and this process goes on when the child has another program or has ended. */
   pid_t command = vfork();
-  if (command == 0) become(argv, environment, streams, has_terminal);
+  if (command == 0) become(argv, environment, streams, has_terminal, is_workers);
   if (command < 0) fail(to, 'f');
   if (failed_stage) {
     errno = failed_errno;
