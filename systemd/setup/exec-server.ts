@@ -17,7 +17,7 @@ import type { Administrator } from "./administrator.ts";
 import { aptUnpack, aptUpdate, hasCandidates } from "./apt.ts";
 
 const sourceDir = join(appDir, "worker/runtime/exec-server");
-const sources = ["server.c", "files.c", "files.h"].map((name) => join(sourceDir, name));
+const sources = ["server.c", "files.c", "files.h", "root.c", "root.h"].map((name) => join(sourceDir, name));
 const prefix = "exec-server-";
 /** A compiler, its own headers, and the C library. */
 const packages = ["tcc", "musl-dev"];

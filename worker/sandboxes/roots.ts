@@ -1,14 +1,16 @@
 /** The files of sandboxes: an image, snapshot layers over it, and on top what the sandbox writes. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
 import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import type { Images } from "../images/images.ts";
+import { mountEmpty } from "../runtime/filesystem/empty.ts";
 import { type MountOptions, mergedOf, mountRoot, type Root, unmountRoot, writableOf } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { Ids } from "../runtime/ids/open.ts";
+import { firstIdOf } from "../runtime/ids/ranges.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
@@ -85,6 +87,22 @@ export class Roots {
     const { root, lowers } = this.#planOf(sandboxId, provided);
     const range = this.#rangeFor(owner, [root.dir, ...lowers]);
     return range === undefined ? undefined : { range, stage: this.#parts.ids.ranges?.makeStage(sandboxId, range) ?? "" };
+  }
+
+  /** Where a container is made that has no files yet: an empty folder in memory, which the container keeps when `leavePlace` takes it away here. */
+  async placeEmpty({ sandboxId }: Owner): Promise<RootPlace> {
+    const { ranges, areGiven } = this.#parts.ids;
+    const range = areGiven ? ranges?.take(sandboxId) : undefined;
+    const stage = ranges && range !== undefined ? ranges.makeStage(sandboxId, range) : mergedOf(rootIn(this.#parts.storages.first, sandboxId));
+    await mkdir(stage, { recursive: true });
+    mountEmpty(stage, range === undefined ? 0 : firstIdOf(range));
+    return { stage, range };
+  }
+
+  async leavePlace({ sandboxId }: Owner): Promise<void> {
+    const root = rootIn(this.#parts.storages.first, sandboxId);
+    await unmountRoot(this.#everywhere(sandboxId));
+    for (const dir of [mergedOf(root), root.dir]) await rmdir(dir).catch(() => {}); // There is none if it has a range.
   }
 
   /**
@@ -180,7 +198,7 @@ export class Roots {
     await unmountRoot(root);
     if (existsSync(root.dir)) await this.#storageOf(sandboxId).remove(root.dir);
     this.#parts.mounted.delete(sandboxId);
-    this.#parts.ids.ranges?.claims.release(sandboxId);
+    await this.#parts.ids.ranges?.release(sandboxId);
   }
 
   /** Removes the files of unknown sandboxes. */

@@ -106,9 +106,16 @@ export class IdRanges {
       if (name === sandboxId) await this.#show(name, range);
       return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
     } finally {
-      await this.hide(name);
-      if (name !== sandboxId) rmdirSync(this.#folderOf(name));
+      await (name === sandboxId ? this.hide(name) : this.#hideSpare(name));
     }
+  }
+
+  /** Gives back the range of a sandbox that is gone. */
+  async release(sandboxId: string): Promise<void> {
+    const shown = this.#spares.get(sandboxId);
+    this.#spares.delete(sandboxId);
+    if (shown !== undefined) await this.#hideSpare(shown);
+    this.claims.release(sandboxId);
   }
 
   /** Prepares for the next new sandbox, for which it takes longer otherwise. */
@@ -149,6 +156,11 @@ export class IdRanges {
     } finally {
       for (const fd of [from, to]) closeSync(fd);
     }
+  }
+
+  async #hideSpare(name: string): Promise<void> {
+    await this.hide(name);
+    rmdirSync(this.#folderOf(name));
   }
 
   /** Ends that, also for an earlier process. Mounts over these folders go on. */

@@ -1,0 +1,99 @@
+/*
+ * Run by the worker, outside of sandboxes: gives a container that was started without files the root that is mounted for it. In the
+ * container's mount namespace, the root takes the place of the empty one, for all processes at once, and what the OCI runtime has
+ * mounted in there moves over: /proc, /dev and so on. All of it is done with the rights of the container's own root and seen from its
+ * new root, so that a link in an image leads nowhere else.
+ *
+ * Arguments: the container's first process, the number of its PID namespace, the root, and what to move, none of it below another one.
+ */
+#define _GNU_SOURCE
+#include "root.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MOUNTS_MAX = 64, LINKS_MAX = 8 };
+enum { CLONE_TREE = 1, EMPTY_PATH = 4 };
+
+static int failed(const char *what) {
+  fprintf(stderr, "%s: %s\n", what, strerror(errno));
+  return 1;
+}
+
+static ino_t namespace_of(const char *process, const char *kind) {
+  char path[64];
+  struct stat found;
+  snprintf(path, sizeof path, "/proc/%s/ns/%s", process, kind);
+  return stat(path, &found) == 0 ? found.st_ino : 0;
+}
+
+/* Enters the namespaces of a process, as their root. */
+static int enter(const char *process, const char *pid_namespace) {
+  int has_own_ids = namespace_of(process, "user") != namespace_of("self", "user");
+  int opened = syscall(SYS_pidfd_open, atoi(process), 0);
+  /* Looked at only now, so that the process is still this one. */
+  if (opened < 0 || namespace_of(process, "pid") != strtoul(pid_namespace, NULL, 10)) return -1;
+  if (syscall(SYS_setns, opened, CLONE_NEWNS | (has_own_ids ? CLONE_NEWUSER : 0)) < 0) return -1;
+  return has_own_ids && (setgroups(0, NULL) < 0 || setgid(0) < 0 || setuid(0) < 0) ? -1 : 0;
+}
+
+/* Makes the folders above a path. */
+static void make_above(char *path) {
+  for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+    *at = 0;
+    mkdir(path, 0755);
+    *at = '/';
+  }
+}
+
+/* Makes an empty file, also where a link leads to whose target is not there. */
+static void make_file(const char *wanted) {
+  char path[4096], target[4096];
+  snprintf(path, sizeof path, "%s", wanted);
+  for (int links = 0; links < LINKS_MAX; links++) {
+    make_above(path);
+    int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    if (made >= 0) {
+      close(made);
+      return;
+    }
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) return;
+    target[length] = 0;
+    int above = target[0] == '/' ? 0 : (int)(strrchr(path, '/') - path + 1);
+    if (snprintf(path + above, sizeof path - above, "%s", target) >= (int)sizeof path - above) return;
+  }
+}
+
+int enter_root(int count, char **arguments) {
+  int mounts[MOUNTS_MAX];
+  if (count < 3 || count > 3 + MOUNTS_MAX) return errno = EINVAL, failed("arguments");
+  int root = syscall(SYS_open_tree, AT_FDCWD, arguments[2], CLONE_TREE | O_CLOEXEC);
+  if (root < 0) return failed(arguments[2]);
+  if (enter(arguments[0], arguments[1]) < 0) return failed("the container's namespaces");
+  for (int i = 3; i < count; i++) {
+    mounts[i - 3] = syscall(SYS_open_tree, AT_FDCWD, arguments[i], O_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+    if (mounts[i - 3] < 0) return failed(arguments[i]);
+  }
+  if (syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0 || fchdir(root) < 0) return failed("attaching the root");
+  /* The old root is at the same place as the new one then, and above it. */
+  if (syscall(SYS_pivot_root, ".", ".") < 0) return failed("pivot_root");
+  umask(0022);
+  for (int i = 3; i < count; i++) {
+    struct stat found;
+    if (fstat(mounts[i - 3], &found) < 0) return failed(arguments[i]);
+    make_above(arguments[i]);
+    if (S_ISDIR(found.st_mode)) mkdir(arguments[i], 0755);
+    else make_file(arguments[i]);
+    if (syscall(SYS_move_mount, mounts[i - 3], "", AT_FDCWD, arguments[i], EMPTY_PATH) < 0) return failed(arguments[i]);
+  }
+  return umount2(".", MNT_DETACH) < 0 ? failed("unmounting the empty root") : 0;
+}
