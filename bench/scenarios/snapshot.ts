@@ -70,7 +70,8 @@ interface Made {
   readonly id: string;
 }
 
-function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metric> {
+function sandgate(installation: Installation, { id }: Sandbox): Contender<Metric> {
+  const { api, stack } = installation;
   const post = <T>(path: string): Promise<T> => api.json<T>({ method: "POST", path, json: {} });
   const drop = (path: string): Promise<unknown> => api.json({ method: "DELETE", path });
   return {
@@ -81,6 +82,7 @@ function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metr
       const cloned = await timedResult(() => post<{ sandbox: Made; snapshot: Made }>(`/v1/sandboxes/${id}/clone`));
       for (const sandbox of [restored.result, cloned.result.sandbox]) await drop(`/v1/sandboxes/${sandbox.id}/delete`);
       for (const snapshot of [taken.result, cloned.result.snapshot]) await drop(`/v1/snapshots/${snapshot.id}`);
+      await installation.settled();
       return { snapshot: taken.ms, restore: restored.ms, clone: cloned.ms, pause: pauseOf(stack.worker.lines, taken.result.id) };
     },
   };
