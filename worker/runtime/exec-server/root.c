@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { MOUNTS_MAX = 64, LINKS_MAX = 8 };
-enum { CLONE_TREE = 1, EMPTY_PATH = 4 };
+enum { CLONE_TREE = 1, EMPTY_PATH = 4, FOLLOW_TO = 16 };
 
 static int failed(const char *what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
@@ -73,27 +73,35 @@ static void make_file(const char *wanted) {
   }
 }
 
+/* Has what is mounted somewhere else be at its place in the root, which is this process's own. */
+static int take_over(int mounted, char *place) {
+  struct stat found;
+  if (fstat(mounted, &found) < 0) return -1;
+  make_above(place);
+  if (S_ISDIR(found.st_mode)) mkdir(place, 0755);
+  else make_file(place);
+  return syscall(SYS_move_mount, mounted, "", AT_FDCWD, place, EMPTY_PATH | FOLLOW_TO);
+}
+
 int enter_root(int count, char **arguments) {
   int mounts[MOUNTS_MAX];
   if (count < 3 || count > 3 + MOUNTS_MAX) return errno = EINVAL, failed("arguments");
   int root = syscall(SYS_open_tree, AT_FDCWD, arguments[2], CLONE_TREE | O_CLOEXEC);
   if (root < 0) return failed(arguments[2]);
   if (enter(arguments[0], arguments[1]) < 0) return failed("the container's namespaces");
+  int empty = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (int i = 3; i < count; i++) {
     mounts[i - 3] = syscall(SYS_open_tree, AT_FDCWD, arguments[i], O_CLOEXEC | AT_SYMLINK_NOFOLLOW);
     if (mounts[i - 3] < 0) return failed(arguments[i]);
   }
-  if (syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0 || fchdir(root) < 0) return failed("attaching the root");
-  /* The old root is at the same place as the new one then, and above it. */
-  if (syscall(SYS_pivot_root, ".", ".") < 0) return failed("pivot_root");
+  if (empty < 0 || syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0) return failed("attaching the root");
+  /* Now that nothing is mounted over it, and a path from above leads nowhere else. */
+  if (fchdir(root) < 0 || chroot(".") < 0) return failed("entering the root");
   umask(0022);
-  for (int i = 3; i < count; i++) {
-    struct stat found;
-    if (fstat(mounts[i - 3], &found) < 0) return failed(arguments[i]);
-    make_above(arguments[i]);
-    if (S_ISDIR(found.st_mode)) mkdir(arguments[i], 0755);
-    else make_file(arguments[i]);
-    if (syscall(SYS_move_mount, mounts[i - 3], "", AT_FDCWD, arguments[i], EMPTY_PATH) < 0) return failed(arguments[i]);
-  }
+  for (int i = 3; i < count; i++)
+    if (take_over(mounts[i - 3], arguments[i]) < 0) return failed(arguments[i]);
+  if (fchdir(empty) < 0 || chroot(".") < 0 || fchdir(root) < 0) return failed("leaving the root");
+  /* For all processes in there. The empty root is at the same place then, and above it. */
+  if (syscall(SYS_pivot_root, ".", ".") < 0) return failed("pivot_root");
   return umount2(".", MNT_DETACH) < 0 ? failed("unmounting the empty root") : 0;
 }
