@@ -36,7 +36,13 @@ export class Installation {
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<Installation> {
     const stack = await startStack({
       name: "bench",
-      settings: { ...poolOf(poolSize), SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024", ...settings },
+      settings: {
+        ...poolOf(poolSize),
+        SANDGATE_SNAPSHOT_ARCHIVE: "false",
+        SANDGATE_SESSIONS_PER_SANDBOX: "64",
+        SANDGATE_SESSIONS_PER_ACCOUNT: "1024",
+        ...settings,
+      },
     });
     // As `npm start` does.
     for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways]) prefer(pid);

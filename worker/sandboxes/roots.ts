@@ -99,10 +99,11 @@ export class Roots {
     return { stage, range };
   }
 
+  /** Ends that; also unmounts files that are there instead. */
   async leavePlace({ sandboxId }: Owner): Promise<void> {
-    const root = rootIn(this.#parts.storages.first, sandboxId);
-    await unmountRoot(this.#everywhere(sandboxId));
-    for (const dir of [mergedOf(root), root.dir]) await rmdir(dir).catch(() => {}); // There is none if it has a range.
+    const root = this.#everywhere(sandboxId);
+    await unmountRoot(root);
+    for (const dir of [mergedOf(root), root.dir]) await rmdir(dir).catch(() => {}); // There is none, or it has files.
   }
 
   /**
@@ -194,9 +195,9 @@ export class Roots {
 
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
-    const root = this.#everywhere(sandboxId);
-    await unmountRoot(root);
-    if (existsSync(root.dir)) await this.#storageOf(sandboxId).remove(root.dir);
+    await this.leavePlace({ sandboxId });
+    const { dir } = this.#rootOf(sandboxId);
+    if (existsSync(dir)) await this.#storageOf(sandboxId).remove(dir);
     this.#parts.mounted.delete(sandboxId);
     await this.#parts.ids.ranges?.release(sandboxId);
   }

@@ -1,14 +1,19 @@
 /** Sandboxes that were containers of the pool, which wait without files. */
 import assert from "node:assert/strict";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { untilHostHas } from "../../helpers/host-state.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const size = 3;
-const settings = { SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: String(size) };
+const faults = join(fixture(temporaryFolder("prepared", 0o755)).path, "point");
+const settings = { SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: String(size), SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults };
 const stack = await fixture(startStack({ name: "prepared", settings }));
 const api = new Api(stack);
 
@@ -57,7 +62,41 @@ test("a snapshot is restored, and a sandbox cloned, into what waits", async () =
     assert.equal((await api.execute(id, "cat /root/file; ls /etc/debian_version")).stdout, "kept\n");
   }
   await Promise.all([source, restored, cloned].map((id) => api.delete(id)));
+  const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/snapshots")).body;
+  for (const { id } of data) await api.call("DELETE", `/v1/snapshots/${id}`);
 });
+
+test("links in a snapshot lead nowhere else when a waiting container gets its files", async () => {
+  await full();
+  const source = await api.create();
+  await api.execute(source, "mv /etc /kept && ln -s ../../../../kept /etc && echo kept > /kept/file");
+  const before = await full(1);
+  const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
+  const restored = expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id;
+  assert.ok(before.includes(restored), "a container that waited");
+  const { stdout } = await api.execute(restored, "cat /etc/file; grep -c localhost /kept/hosts; grep -c kept/hosts /proc/self/mounts; ls -A /..");
+  assert.match(stdout, /^kept\n1\n1\n/);
+  assert.match(stdout, /^kept$/m, "the root is that of the sandbox");
+  await Promise.all([source, restored].map((id) => api.delete(id)));
+  await api.call("DELETE", `/v1/snapshots/${snapshot}`);
+});
+
+for (const point of ["create.noted", "create.mounted", "create.started"] as const) {
+  test(`a worker that dies at ${point}, with a waiting container, leaves nothing of it`, async () => {
+    const before = await full();
+    const { pid } = stack.worker;
+    writeFileSync(faults, point);
+    const made = api.call("POST", "/v1/sandboxes/create", { image: "default" }).catch(() => undefined);
+    await until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`));
+    rmSync(faults);
+    await made;
+    await stack.worker.start();
+    await stack.ready();
+    const after = await full();
+    assert.ok(!before.some((id) => after.includes(id)), "those that waited are gone");
+    await untilHostHas(stack.worker, { layers: 0, roots: [] });
+  });
+}
 
 test("a sandbox that was a waiting container starts again when it has stopped, with its files and its environment", async () => {
   await full();

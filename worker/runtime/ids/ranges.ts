@@ -7,6 +7,7 @@ import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readd
 import { dirname, join, relative } from "node:path";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { isEmptyRoot } from "../filesystem/empty.ts";
 import { detachMount } from "../filesystem/mounting.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import type { Claims } from "./claims.ts";
@@ -175,7 +176,8 @@ export class IdRanges {
   async hideAll(): Promise<void> {
     for (const name of readdirSync(this.#parts.stage)) {
       await this.hide(name);
-      // What nothing was mounted at yet. A root that is mounted stays.
+      if (isEmptyRoot(this.stageOf(name))) await detachMount(this.stageOf(name));
+      // What nothing was mounted at yet. A root with files stays.
       for (const dir of [this.stageOf(name), this.#folderOf(name)]) attempt(() => rmdirSync(dir));
     }
   }
