@@ -201,7 +201,12 @@ export const table = {
 
   workerGraceMs: integer(60_000, 1_000, 86_400_000, "How long a worker may be away before its sandboxes are shown as error. They come back with it."),
   sandboxesMax: integer(200, 1, 10_000, "Sandboxes on one worker; more get 503."),
-  poolSize: integer(2, 0, 100, "Containers of the default size kept started in advance, without files, so that a create, restore or clone takes milliseconds; 0 for no pool."),
+  poolSize: integer(
+    2,
+    0,
+    100,
+    "Containers of the default size kept started in advance, without files, so that a create, restore or clone takes milliseconds; 0 for no pool.",
+  ),
   poolSizeMax: integer(
     64,
     0,
