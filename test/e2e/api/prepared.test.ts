@@ -1,9 +1,11 @@
 /** Sandboxes that were containers of the pool, which wait without files. */
 import assert from "node:assert/strict";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Api } from "../../helpers/api.ts";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { pidNamespaceOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
@@ -26,13 +28,23 @@ const full = (others = 0): Promise<string[]> =>
 
 /** What a command in a sandbox can see of how the sandbox was made. */
 const looks = {
-  mounts: "awk '{print $2, $3, $4}' /proc/self/mounts | sed 's/upperdir=.*//;s/lowerdir=.*//;s/uid=[0-9]*//;s/gid=[0-9]*//;s/size=[0-9]*k//' | sort",
-  files: "ls -lAn --time-style=+ / /dev /run /etc/hosts /etc/hostname /etc/resolv.conf /etc/mtab",
-  above: "ls -A /..; stat -c %i / /..",
+  mounts:
+    "sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //;s/:[0-9]+ / /g;s/(upperdir|lowerdir|workdir)=[^, ]*//g;s/([ug]id|size)=[0-9]*k?//g;s/[0-9a-f]{64}/ID/g' /proc/self/mountinfo | sort",
+  files: "ls -lAn --time-style=+ / /dev /run /etc/hosts /etc/hostname /etc/resolv.conf; ls /etc",
+  above: "ls -A /..; stat -c %i / /..; ls -A /proc/1/cwd /proc/1/root 2>&1",
   environment: "env | grep -v ^HOSTNAME= | sort",
   process: "id; pwd; umask; ulimit -a; grep -E '^(Cap|Seccomp|NoNew)' /proc/self/status; cat /proc/self/setgroups",
   system: "sysctl -a 2>/dev/null | grep -E '^(kernel.(shm|msg|sem)|fs.mqueue|user)'; cat /proc/self/cgroup | wc -l",
+  masks:
+    "for path in /proc/kcore /proc/keys /proc/timer_list /proc/scsi /sys/firmware; do (head -c 1 $path || ls -A $path) 2>&1 | wc -c; done; for path in /proc/sys/kernel/panic /proc/sysrq-trigger /proc/irq/0 /sys/kernel/x; do echo 1 2>&1 > $path; done 2>&1",
+  devices: "mknod /tmp/disk b 8 0 2>&1; mknod /tmp/null c 1 3 2>&1; cat /tmp/null /tmp/disk 2>&1; ls -A /dev/shm /dev/mqueue",
 } as const;
+
+const overlay = 0x794c7630;
+
+/** The processes of a container, as the host sees them. */
+const processesOf = (pid: number): number[] =>
+  processIds().filter((each) => pidNamespaceOf(each) !== undefined && pidNamespaceOf(each) === pidNamespaceOf(pid));
 
 test("nothing in a sandbox that was a waiting container is other than in one that was made anew", async () => {
   const waiting = await full();
@@ -47,6 +59,30 @@ test("nothing in a sandbox that was a waiting container is other than in one tha
     assert.notEqual(one.stdout, "", what);
   }
   await Promise.all([prepared, anew].map((id) => api.delete(id)));
+});
+
+test("no process of a waiting container keeps the root that it had", async () => {
+  const waiting = await full();
+  const id = await api.create();
+  assert.ok(waiting.includes(id));
+  await api.execute(id, "true");
+  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
+  const processes = processesOf(container?.pid ?? 0);
+  assert.ok(processes.length >= 2, "the first one and the exec server");
+  for (const pid of processes) {
+    const root = statSync(`/proc/${pid}/root/`);
+    assert.equal(statfsSync(`/proc/${pid}/root/`).type, overlay);
+    const kept = readdirSync(`/proc/${pid}/fd`).map((fd) => `fd/${fd}`);
+    const found = ["cwd", ...kept].map((name) => attempt(() => statSync(`/proc/${pid}/${name}`))).filter((each) => each?.isDirectory());
+    for (const folder of found) assert.deepEqual([folder?.dev, folder?.ino], [root.dev, root.ino]);
+    assert.deepEqual(
+      readFileSync(`/proc/${pid}/mountinfo`, "utf8")
+        .split("\n")
+        .filter((line) => / \/ \/ /.test(line) && / - tmpfs /.test(line)),
+      [],
+    );
+  }
+  await api.delete(id);
 });
 
 test("a snapshot is restored, and a sandbox cloned, into what waits", async () => {
@@ -65,6 +101,37 @@ test("a snapshot is restored, and a sandbox cloned, into what waits", async () =
   const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/snapshots")).body;
   for (const { id } of data) await api.call("DELETE", `/v1/snapshots/${id}`);
 });
+
+/** What a sandbox may do to its files before a snapshot of it is restored, and what is looked at then. */
+const odd = {
+  "another home of the superuser": "sed -i 's|:/root:|:/home:|' /etc/passwd",
+  "more groups of the superuser": "echo 'more:x:77:root' >> /etc/group",
+  "no users": "rm /etc/passwd",
+  "a pipe in the place of the users": "rm /etc/passwd; mkfifo /etc/passwd",
+};
+
+for (const [what, command] of Object.entries(odd)) {
+  test(`${what}: a snapshot is restored as it is without a pool`, async () => {
+    await full();
+    const source = await api.create();
+    await api.execute(source, command);
+    const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
+    const before = await full(1);
+    const restore = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", `/v1/snapshots/${snapshot}/restore`, { resources });
+    const answers = [await restore({}), await restore({ cpus: 2 })];
+    assert.equal(answers[0]?.status, answers[1]?.status);
+    const made = answers.flatMap(({ status, body: { id } }) => (status === 201 ? [id] : []));
+    if (made.length > 0)
+      assert.deepEqual(
+        made.map((id) => before.includes(id)),
+        [true, false],
+      );
+    const seen = await Promise.all(made.map((id) => api.call<{ stdout: string }>("POST", `/v1/sandboxes/${id}/execute`, { command: "echo $HOME; id" })));
+    assert.equal(seen[0]?.body.stdout, seen[1]?.body.stdout);
+    await Promise.all([source, ...made].map((id) => api.delete(id)));
+    await api.call("DELETE", `/v1/snapshots/${snapshot}`);
+  });
+}
 
 test("links in a snapshot lead nowhere else when a waiting container gets its files", async () => {
   await full();

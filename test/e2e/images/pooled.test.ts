@@ -1,7 +1,9 @@
 /** Containers of the pool, which have no files, as sandboxes of any image. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Api } from "../../helpers/api.ts";
+import { parseMounts } from "../../../shared/util/mounts.ts";
+import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
@@ -36,6 +38,43 @@ test("what waits becomes a sandbox of an image that nobody has asked for before,
   await waiting();
   await until("the operator can remove the image", async () => (await api.call("DELETE", `/v1/admin/images/${image.id}`)).status === 200);
 });
+
+/** Links in the places where the OCI runtime mounts something. */
+const links: readonly Readonly<Record<string, string>>[] = [
+  { proc: "/root" },
+  { proc: "/proc/self/root" },
+  { sys: "../../../../tmp" },
+  { dev: "/etc" },
+  { run: "/proc/1/root" },
+  { "etc/hosts": "../../../../../proc/1/root/etc/hosts" },
+  { "etc/hostname": "/proc/self/fd/3" },
+  { "etc/resolv.conf": "../run/resolvconf/resolv.conf" },
+];
+
+for (const [index, each] of links.entries()) {
+  test(`an image with the link ${JSON.stringify(each)}: what is mounted is where it is without a pool`, async () => {
+    const { name } = await registry.add(`team/links-${index}`, { links: each });
+    const image = `${registry.host}/${name}`;
+    const prepared = await waiting();
+    const create = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", "/v1/sandboxes/create", { image, resources });
+    const answers = [await create({}), await create({ cpus: 2 })];
+    assert.equal(answers[0]?.status, answers[1]?.status, JSON.stringify(answers.map(({ body }) => body)));
+    if (answers[0]?.status !== 201) return;
+    const ids = answers.map(({ body }) => body.id);
+    assert.deepEqual(
+      ids.map((id) => prepared.includes(id)),
+      [true, false],
+    );
+    const containers = await stack.containers();
+    const mounts = ids.map((id) => {
+      const { pid = 0 } = containers.find(({ sandboxId }) => sandboxId === id) ?? {};
+      const found = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
+      return found.map(({ point, type, options }) => `${point} ${type} ${options.join()}`).sort();
+    });
+    assert.deepEqual(mounts[0], mounts[1]);
+    await Promise.all(ids.map((id) => api.delete(id)));
+  });
+}
 
 test("an image with a user of its own gets a container that is made for it", async () => {
   const image = await registry.add("team/user", { config: { User: "1000:1000" } });

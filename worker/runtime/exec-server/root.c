@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOUNTS_MAX = 64, LINKS_MAX = 8 };
+enum { MOUNTS_MAX = 64, LINKS_MAX = 8, USERS_BYTES_MAX = 1 << 18 };
 enum { CLONE_TREE = 1, EMPTY_PATH = 4, FOLLOW_TO = 16 };
 
 static int failed(const char *what) {
@@ -73,14 +74,44 @@ static void make_file(const char *wanted) {
   }
 }
 
-/* Has what is mounted somewhere else be at its place in the root, which is this process's own. */
+/* Opens a list of users or groups that can be read at once; NULL for anything else. */
+static FILE *open_list(const char *path) {
+  struct stat found;
+  int list = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (list < 0) return NULL;
+  if (fstat(list, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= USERS_BYTES_MAX) return fdopen(list, "r");
+  close(list);
+  return NULL;
+}
+
+/*
+ * Whether the superuser in the root is the one of the empty root, as whom the container's processes run: with the same folder, and in no
+ * further groups. Reads files of the sandbox, which are not to be trusted, with its own rights.
+ */
+static int has_usual_superuser(void) {
+  FILE *users = open_list("/etc/passwd"), *groups = open_list("/etc/group");
+  if (!users || !groups) return 0;
+  struct passwd *user;
+  while ((user = fgetpwent(users)) && user->pw_uid != 0);
+  if (!user || strcmp(user->pw_dir, "/root") != 0) return 0;
+  for (struct group *group; (group = fgetgrent(groups));)
+    for (char **member = group->gr_mem; group->gr_gid != 0 && *member; member++)
+      if (strcmp(*member, user->pw_name) == 0) return 0;
+  return 1;
+}
+
+/*
+ * Has what is mounted somewhere else be at its place in the root, which is this process's own. A link may lead to the place of a file,
+ * as it often does with /etc/resolv.conf; where one is in the place of a folder, such as /proc, the OCI runtime is to decide.
+ */
 static int take_over(int mounted, char *place) {
   struct stat found;
   if (fstat(mounted, &found) < 0) return -1;
+  int is_folder = S_ISDIR(found.st_mode);
   make_above(place);
-  if (S_ISDIR(found.st_mode)) mkdir(place, 0755);
+  if (is_folder) mkdir(place, 0755);
   else make_file(place);
-  return syscall(SYS_move_mount, mounted, "", AT_FDCWD, place, EMPTY_PATH | FOLLOW_TO);
+  return syscall(SYS_move_mount, mounted, "", AT_FDCWD, place, EMPTY_PATH | (is_folder ? 0 : FOLLOW_TO));
 }
 
 int enter_root(int count, char **arguments) {
@@ -97,6 +128,7 @@ int enter_root(int count, char **arguments) {
   if (empty < 0 || syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0) return failed("attaching the root");
   /* Now that nothing is mounted over it, and a path from above leads nowhere else. */
   if (fchdir(root) < 0 || chroot(".") < 0) return failed("entering the root");
+  if (!has_usual_superuser()) return fprintf(stderr, "the superuser in there has another home or more groups\n"), 1;
   umask(0022);
   for (int i = 3; i < count; i++)
     if (take_over(mounts[i - 3], arguments[i]) < 0) return failed(arguments[i]);
