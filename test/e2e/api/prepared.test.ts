@@ -10,6 +10,7 @@ import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
 import { untilHostHas } from "../../helpers/host-state.ts";
+import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -19,18 +20,21 @@ const settings = { SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: Str
 const stack = await fixture(startStack({ name: "prepared", settings }));
 const api = new Api(stack);
 
-/** Waits until the pool is full. @returns the sandboxes of all containers */
-const full = (others = 0): Promise<string[]> =>
+const sandboxes = fixture(new Sandboxes(api));
+
+/** Waits until the pool is full. @returns what waits in it */
+const full = (): Promise<string[]> =>
   until("the pool is full", async () => {
-    const ids = (await stack.containers()).map(({ sandboxId }) => sandboxId);
-    return ids.length === size + others ? ids : undefined;
+    const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/sandboxes/list?page_size=100")).body;
+    const ids = (await stack.containers()).filter(({ running, sandboxId }) => running && !data.some(({ id }) => id === sandboxId));
+    return ids.length === size ? ids.map(({ sandboxId }) => sandboxId) : undefined;
   });
 
 /** What a command in a sandbox can see of how the sandbox was made. */
 const looks = {
   mounts:
     "sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //;s/:[0-9]+ / /g;s/(upperdir|lowerdir|workdir)=[^, ]*//g;s/([ug]id|size)=[0-9]*k?//g;s/[0-9a-f]{64}/ID/g' /proc/self/mountinfo | sort",
-  files: "ls -lAn --time-style=+ / /dev /run /etc/hosts /etc/hostname /etc/resolv.conf; ls /etc",
+  files: "stat -c '%A %u %g %t %T %N' /* /dev/* /run/* /run/.sandgate/* /etc/hosts /etc/hostname /etc/resolv.conf; ls -A /run /etc; readlink /etc/mtab",
   above: "ls -A /..; stat -c %i / /..; ls -A /proc/1/cwd /proc/1/root 2>&1",
   environment: "env | grep -v ^HOSTNAME= | sort",
   process: "id; pwd; umask; ulimit -a; grep -E '^(Cap|Seccomp|NoNew)' /proc/self/status; cat /proc/self/setgroups",
@@ -48,10 +52,10 @@ const processesOf = (pid: number): number[] =>
 
 test("nothing in a sandbox that was a waiting container is other than in one that was made anew", async () => {
   const waiting = await full();
-  const prepared = await api.create();
+  const prepared = await sandboxes.make();
   assert.ok(waiting.includes(prepared));
   // The first of a kind that the pool does not hold.
-  const anew = await api.create({ resources: { cpus: 2 } });
+  const anew = await sandboxes.make({ resources: { cpus: 2 } });
   assert.ok(!waiting.includes(anew));
   for (const [what, command] of Object.entries(looks)) {
     const [one, other] = [await api.execute(prepared, command), await api.execute(anew, command)];
@@ -63,7 +67,7 @@ test("nothing in a sandbox that was a waiting container is other than in one tha
 
 test("no process of a waiting container keeps the root that it had", async () => {
   const waiting = await full();
-  const id = await api.create();
+  const id = await sandboxes.make();
   assert.ok(waiting.includes(id));
   await api.execute(id, "true");
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
@@ -87,9 +91,9 @@ test("no process of a waiting container keeps the root that it had", async () =>
 
 test("a snapshot is restored, and a sandbox cloned, into what waits", async () => {
   await full();
-  const source = await api.create();
+  const source = await sandboxes.make();
   await api.execute(source, "echo kept > /root/file; rm /etc/debian_version");
-  const before = await full(1);
+  const before = await full();
   const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
   const restored = expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id;
   const cloned = expectOk(await api.call<{ sandbox: { id: string } }>("POST", `/v1/sandboxes/${source}/clone`), 201).sandbox.id;
@@ -113,10 +117,10 @@ const odd = {
 for (const [what, command] of Object.entries(odd)) {
   test(`${what}: a snapshot is restored as it is without a pool`, async () => {
     await full();
-    const source = await api.create();
+    const source = await sandboxes.make();
     await api.execute(source, command);
     const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
-    const before = await full(1);
+    const before = await full();
     const restore = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", `/v1/snapshots/${snapshot}/restore`, { resources });
     const answers = [await restore({}), await restore({ cpus: 2 })];
     assert.equal(answers[0]?.status, answers[1]?.status);
@@ -135,9 +139,9 @@ for (const [what, command] of Object.entries(odd)) {
 
 test("links in a snapshot lead nowhere else when a waiting container gets its files", async () => {
   await full();
-  const source = await api.create();
+  const source = await sandboxes.make();
   await api.execute(source, "mv /etc /kept && ln -s ../../../../kept /etc && echo kept > /kept/file");
-  const before = await full(1);
+  const before = await full();
   const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
   const restored = expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id;
   assert.ok(before.includes(restored), "a container that waited");
@@ -167,7 +171,7 @@ for (const point of ["create.noted", "create.mounted", "create.started"] as cons
 
 test("a sandbox that was a waiting container starts again when it has stopped, with its files and its environment", async () => {
   await full();
-  const id = await api.create({ env_vars: { COLOUR: "blue" } });
+  const id = await sandboxes.make({ env_vars: { COLOUR: "blue" } });
   const see = "cat /root/file; env | grep -v ^HOSTNAME= | sort";
   await api.execute(id, "echo kept > /root/file");
   const before = (await api.execute(id, see)).stdout;

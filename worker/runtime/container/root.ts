@@ -19,9 +19,13 @@ export async function enterRoot({ execServer }: Pick<Host, "execServer">, contai
   if (exitCode !== 0) throw new RootRefused(stderr);
 }
 
-/** Where the OCI runtime has mounted something: all but what lies below others. */
+/**
+ * Where the OCI runtime has mounted something: all but what lies below others. The last one is /proc: until it is there, a link of an
+ * image leads to no process.
+ */
 function mountsIn(bundle: string): string[] {
   const { mounts } = JSON.parse(readFileSync(join(bundle, "config.json"), "utf8")) as { readonly mounts: readonly { readonly destination: string }[] };
   const all = [...new Set(mounts.map(({ destination }) => destination))];
-  return all.filter((path) => !all.some((other) => path.startsWith(`${other}/`)));
+  const topmost = all.filter((path) => !all.some((other) => path.startsWith(`${other}/`)));
+  return [...topmost.filter((path) => path !== "/proc"), "/proc"];
 }

@@ -130,6 +130,8 @@ int enter_root(int count, char **arguments) {
   if (fchdir(root) < 0 || chroot(".") < 0) return failed("entering the root");
   if (!has_usual_superuser()) return fprintf(stderr, "the superuser in there has another home or more groups\n"), 1;
   umask(0022);
+  /* As Podman does, unless there is one. */
+  symlink("/proc/mounts", "/etc/mtab");
   for (int i = 3; i < count; i++)
     if (take_over(mounts[i - 3], arguments[i]) < 0) return failed(arguments[i]);
   if (fchdir(empty) < 0 || chroot(".") < 0 || fchdir(root) < 0) return failed("leaving the root");
