@@ -33,7 +33,7 @@ const full = (): Promise<string[]> =>
 /** What a command in a sandbox can see of how the sandbox was made. */
 const looks = {
   mounts:
-    "sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //;s/:[0-9]+ / /g;s/(upperdir|lowerdir|workdir)=[^, ]*//g;s/([ug]id|size)=[0-9]*k?//g;s/[0-9a-f]{64}/ID/g' /proc/self/mountinfo | sort",
+    "sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //;s/:[0-9]+ / /g;s/(upperdir|lowerdir|workdir)=[^, ]*//g;s/([ug]id|size)=[0-9]*k?//g;s/([0-9a-f]{64}|sb_[0-9a-z]+)/ID/g' /proc/self/mountinfo | sort",
   files: "stat -c '%A %u %g %t %T %N' /* /dev/* /run/* /run/.sandgate/* /etc/hosts /etc/hostname /etc/resolv.conf; ls -A /run /etc; readlink /etc/mtab",
   above: "ls -A /..; stat -c %i / /..; ls -A /proc/1/cwd /proc/1/root 2>&1",
   environment: "env | grep -v ^HOSTNAME= | sort",
@@ -102,7 +102,7 @@ test("a snapshot is restored, and a sandbox cloned, into what waits", async () =
     assert.equal((await api.execute(id, "cat /root/file; ls /etc/debian_version")).stdout, "kept\n");
   }
   await Promise.all([source, restored, cloned].map((id) => api.delete(id)));
-  const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/snapshots")).body;
+  const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/snapshots/list")).body;
   for (const { id } of data) await api.call("DELETE", `/v1/snapshots/${id}`);
 });
 
@@ -111,10 +111,9 @@ const odd = {
   "another home of the superuser": "sed -i 's|:/root:|:/home:|' /etc/passwd",
   "more groups of the superuser": "echo 'more:x:77:root' >> /etc/group",
   "no users": "rm /etc/passwd",
-  "a pipe in the place of the users": "rm /etc/passwd; mkfifo /etc/passwd",
 };
 
-for (const [what, command] of Object.entries(odd)) {
+for (const [index, [what, command]] of Object.entries(odd).entries()) {
   test(`${what}: a snapshot is restored as it is without a pool`, async () => {
     await full();
     const source = await sandboxes.make();
@@ -122,7 +121,7 @@ for (const [what, command] of Object.entries(odd)) {
     const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
     const before = await full();
     const restore = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", `/v1/snapshots/${snapshot}/restore`, { resources });
-    const answers = [await restore({}), await restore({ cpus: 2 })];
+    const answers = [await restore({}), await restore({ memory: 400 + index })];
     assert.equal(answers[0]?.status, answers[1]?.status);
     const made = answers.flatMap(({ status, body: { id } }) => (status === 201 ? [id] : []));
     if (made.length > 0)

@@ -57,7 +57,7 @@ for (const [index, each] of links.entries()) {
     const image = `${registry.host}/${name}`;
     const prepared = await waiting();
     const create = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", "/v1/sandboxes/create", { image, resources });
-    const answers = [await create({}), await create({ cpus: 2 })];
+    const answers = [await create({}), await create({ memory: 400 + index })];
     assert.equal(answers[0]?.status, answers[1]?.status, JSON.stringify(answers.map(({ body }) => body)));
     if (answers[0]?.status !== 201) return;
     const ids = answers.map(({ body }) => body.id);
