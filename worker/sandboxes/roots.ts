@@ -7,6 +7,7 @@ import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts
 import { step } from "../../shared/tracing/spans.ts";
 import type { Images } from "../images/images.ts";
 import { mountEmpty } from "../runtime/filesystem/empty.ts";
+import { refusePipes } from "../runtime/filesystem/inside.ts";
 import { type MountOptions, mergedOf, mountRoot, type Root, unmountRoot, writableOf } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { Ids } from "../runtime/ids/open.ts";
@@ -162,7 +163,14 @@ export class Roots {
     return existsSync(dir) ? dir : undefined;
   }
 
+  /** @throws {SandgateError} `unprocessable` for files that no container can start on */
   async #mount(owner: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
+    const mounted = await this.#mountAs(owner, root, options);
+    refusePipes(mounted.dir);
+    return mounted;
+  }
+
+  async #mountAs(owner: Owner, root: Root, options: MountOptions): Promise<Omit<MountedRoot, "source">> {
     const { sandboxId } = owner;
     const { ranges } = this.#parts.ids;
     const range = this.#rangeFor(owner, [root.dir, ...options.lowers]);

@@ -111,6 +111,7 @@ const odd = {
   "another home of the superuser": "sed -i 's|:/root:|:/home:|' /etc/passwd",
   "more groups of the superuser": "echo 'more:x:77:root' >> /etc/group",
   "no users": "rm /etc/passwd",
+  "a pipe in the place of the users": "rm /etc/passwd; mkfifo /etc/passwd",
 };
 
 for (const [index, [what, command]] of Object.entries(odd).entries()) {
