@@ -20,7 +20,7 @@ export function refusePipes(root: string): void {
       if (found === undefined) continue;
       const isPipe = fstatSync(found).isFIFO();
       closeSync(found);
-      if (isPipe) throw new SandgateError("unprocessable", `the sandbox cannot be started: /${path} is a pipe`);
+      if (isPipe) throw new SandgateError("unprocessable", `the sandbox cannot be started: /${path} is a pipe`, { reason: "not_a_file" });
     }
   } finally {
     closeSync(rootFd);
