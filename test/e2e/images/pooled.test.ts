@@ -39,6 +39,13 @@ test("what waits becomes a sandbox of an image that nobody has asked for before,
   await until("the operator can remove the image", async () => (await api.call("DELETE", `/v1/admin/images/${image.id}`)).status === 200);
 });
 
+/** What is mounted in a sandbox, as the host sees it. */
+async function mountsOf(id: string): Promise<string[]> {
+  const { pid = 0 } = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? {};
+  const found = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
+  return found.map(({ point, type, options }) => `${point} ${type} ${options.join()}`).sort();
+}
+
 /** Links in the places where the OCI runtime mounts something. */
 const links: readonly Readonly<Record<string, string>>[] = [
   { proc: "/root" },
@@ -46,8 +53,6 @@ const links: readonly Readonly<Record<string, string>>[] = [
   { sys: "../../../../tmp" },
   { dev: "/etc" },
   { run: "/proc/1/root" },
-  { "etc/hosts": "../../../../../proc/1/root/etc/hosts" },
-  { "etc/hostname": "/proc/self/fd/3" },
   { "etc/resolv.conf": "../run/resolvconf/resolv.conf" },
 ];
 
@@ -65,14 +70,40 @@ for (const [index, each] of links.entries()) {
       ids.map((id) => prepared.includes(id)),
       [true, false],
     );
-    const containers = await stack.containers();
-    const mounts = ids.map((id) => {
-      const { pid = 0 } = containers.find(({ sandboxId }) => sandboxId === id) ?? {};
-      const found = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
-      return found.map(({ point, type, options }) => `${point} ${type} ${options.join()}`).sort();
-    });
+    const mounts = await Promise.all(ids.map(mountsOf));
     assert.deepEqual(mounts[0], mounts[1]);
     await Promise.all(ids.map((id) => api.delete(id)));
+  });
+}
+
+/** By these, the OCI runtime would get at what it has open, or fails. */
+const intoProc: Readonly<Record<string, string>> = {
+  hosts: "../../../../../proc/1/root/etc/hosts",
+  hostname: "/proc/self/fd/3",
+  "resolv.conf": "/proc/1/cwd/x",
+};
+
+for (const [file, link] of Object.entries(intoProc)) {
+  test(`an image with /etc/${file} linked to ${link}: no process is there yet to which it could lead`, async () => {
+    const [plain, odd] = [await registry.add(`team/plain-${file}`), await registry.add(`team/proc-${file}`, { links: { [`etc/${file}`]: link } })];
+    const made: string[] = [];
+    for (const image of [plain, odd]) {
+      const prepared = await waiting();
+      made.push(await make(image));
+      assert.ok(prepared.includes(made.at(-1) ?? ""), "a container that waited");
+    }
+    const [usual = [], found = []] = await Promise.all(made.map(mountsOf));
+    const [lost, extra] = [usual.filter((line) => !found.includes(line)), found.filter((line) => !usual.includes(line))];
+    assert.deepEqual(
+      lost.map((line) => line.split(" ")[0]),
+      [`/etc/${file}`],
+    );
+    // In the image's own folder, which the mount of /proc hides.
+    assert.deepEqual(
+      extra.map((line) => line.split(" ")[0]),
+      [`/${link.replace(/^[./]*/, "")}`],
+    );
+    await Promise.all(made.map((id) => api.delete(id)));
   });
 }
 
