@@ -1,8 +1,31 @@
 /** Work on the files of a sandbox from outside, where its links must not lead anywhere else. */
-import { chownSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
+import { chownSync, closeSync, constants, fstatSync, mkdirSync, openSync } from "node:fs";
+import { SandgateError } from "../../../shared/errors.ts";
 import { openInside } from "../../../shared/util/libc.ts";
 
 const superuser = { uid: 0, gid: 0 };
+/** What Podman reads before it starts a container. */
+const readByPodman = ["etc/passwd", "etc/group"];
+
+/**
+ * Refuses a root that would keep whoever starts a container on it waiting for ever: a pipe tells nothing until somebody writes to it.
+ *
+ * @throws {SandgateError} `unprocessable`
+ */
+export function refusePipes(root: string): void {
+  const rootFd = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    for (const path of readByPodman) {
+      const found = openInside(rootFd, path);
+      if (found === undefined) continue;
+      const isPipe = fstatSync(found).isFIFO();
+      closeSync(found);
+      if (isPipe) throw new SandgateError("unprocessable", `the sandbox cannot be started: /${path} is a pipe`, { reason: "not_a_file" });
+    }
+  } finally {
+    closeSync(rootFd);
+  }
+}
 
 /** Makes a folder, and those above it, unless it is there or something else is in the way. @param path as seen in the sandbox @param firstId what its root's id is here */
 export function makeFolderInside(root: string, path: string, owner = superuser, firstId = 0): void {
